@@ -38,11 +38,37 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype type_a, rdna_dtype ty
   }
 }
 
+/* The same of one row of B and a single row of A. Bytes of B are prefetched AHEAD: the processor's own prefetching ends
+ * with each page, which may be a row. */
+SIMD_INLINE void dot_row(const gemm_job *job, rdna_dtype type_a, rdna_dtype type_b, const char *a, const char *b,
+                         char *c, int64_t row) {
+  enum { AHEAD = 2048, CHAINS = 4, STEP = CHAINS * SIMD_WIDTH };
+  const struct gemm_args *args = job->args;
+  const char *w = b + row * args->ldb * gemm_value_size(type_b);
+  simd_float sum[CHAINS];
+  for (int n = 0; n < CHAINS; n++) sum[n] = simd_set(0);
+  int64_t p = 0;
+  for (; p + STEP <= args->k; p += STEP) {
+    for (int i = 0; i < STEP * gemm_value_size(type_b); i += 64)
+      __builtin_prefetch(w + p * gemm_value_size(type_b) + AHEAD + i);
+#pragma GCC unroll 4
+    for (int n = 0; n < CHAINS; n++) {
+      int64_t at = p + n * SIMD_WIDTH;
+      sum[n] = simd_fma(gemm_load_vector(type_b, w, at), gemm_load_vector(type_a, a, at), sum[n]);
+    }
+  }
+  for (; p + SIMD_WIDTH <= args->k; p += SIMD_WIDTH)
+    sum[0] = simd_fma(gemm_load_vector(type_b, w, p), gemm_load_vector(type_a, a, p), sum[0]);
+  float total = simd_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+  for (; p < args->k; p++) total += gemm_load(type_b, w, p) * gemm_load(type_a, a, p);
+  gemm_finish_dot(job, c, 0, row, total);
+}
+
 #define DOT_DEFINE(A, B)                                                                                               \
   static void dot_##A##_##B(const gemm_job *job, const char *a, const char *b, char *c, int64_t first, int64_t last) { \
     int m = job->args->m;                                                                                              \
     if (m == 1) {                                                                                                      \
-      for (int64_t j = first; j < last; j += 4) dot_block(job, RDNA_##A, RDNA_##B, 1, 4, a, b, c, j, last);            \
+      for (int64_t j = first; j < last; j++) dot_row(job, RDNA_##A, RDNA_##B, a, b, c, j);                             \
     } else if (m <= 4) {                                                                                               \
       for (int64_t j = first; j < last; j += 4) dot_block(job, RDNA_##A, RDNA_##B, 4, 4, a, b, c, j, last);            \
     } else {                                                                                                           \

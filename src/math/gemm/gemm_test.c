@@ -113,6 +113,7 @@ static void all_types_and_layouts(void **state) {
 
 static void larger_than_any_block(void **state) {
   check((problem){.m = 150, .n = 400, .k = 600, .alpha = 1});
+  check((problem){.m = 530, .n = 40, .k = 280, .alpha = 1});
   check((problem){.m = 150, .n = 400, .k = 600, .alpha = 1, .a_turned = true, .b_turned = true, .beta = 1});
   check((problem){.b = RDNA_BF16, .m = 12, .n = 200, .k = 1025, .alpha = 1, .b_turned = true, .with_bias = true});
 }

@@ -128,6 +128,56 @@ static void long_and_short_rows(void **state) {
   }
 }
 
+/* |l| with rows of x that are 2^|exponent| times normal numbers, and |odd| at a random place of the first row if it is
+ * not 0. The mean square of the errors is within that of f32, which a bound for the worst order of a sum says little
+ * of: digits of x that were dropped or mixed up would show. */
+static void check_precision(layer l, int exponent, double odd) {
+  int64_t weight_shape[] = {l.n, l.k}, weight_bytes = (int64_t)rdna_dtype_bytes(l.weight, l.n * l.k);
+  operand x = operand_make(RDNA_F32, 2, (int64_t[]){l.m, l.k}, NULL, 0);
+  operand out = operand_make(RDNA_F32, 2, (int64_t[]){l.m, l.n}, NULL, 0);
+  operand weight = operand_make(RDNA_U8, 1, &weight_bytes, NULL, 0);
+  rdna_tensor weight_tensor = rdna_tensor_contiguous(weight.tensor.data, l.weight, 2, weight_shape);
+  rdna__fill_blocks(&random_state, l.weight, weight.host, l.n * l.k);
+  operand_fill(&x, ldexp(1, exponent));
+  if (odd != 0) operand_set(&x, (int64_t)rdna__random_below(&random_state, (uint64_t)l.k), odd);
+  operand_upload(&weight);
+  operand_upload(&x);
+  operand_upload(&out);
+  assert_ok(rdna_op_linear(stream, &x.tensor, &weight_tensor, NULL, &out.tensor));
+  operand_download(&out);
+  for (int64_t i = 0; i < l.m; i++) {
+    double error = 0, square = 0;
+    for (int64_t j = 0; j < l.n; j++) {
+      double sum = 0, got = operand_get(&out, i * l.n + j);
+      for (int64_t p = 0; p < l.k; p++) {
+        double w = weight_value(&l, &weight, j * l.k + p), v = operand_get(&x, i * l.k + p);
+        if (w != 0) sum += w * v;
+      }
+      if (odd != 0 && i == 0 && isfinite(sum)) continue; /* a weight of 0 */
+      if (isfinite(sum) != isfinite(got)) fail_msg("%s: %g in place of %g", rdna_dtype_name(l.weight), got, sum);
+      if (!isfinite(sum)) continue;
+      error += ldexp(got - sum, -exponent) * ldexp(got - sum, -exponent);
+      square += ldexp(sum, -exponent) * ldexp(sum, -exponent);
+    }
+    if (error > 1e-11 * square) fail_msg("%s: relative squared error %g", rdna_dtype_name(l.weight), error / square);
+  }
+  operand_free(&x);
+  operand_free(&out);
+  operand_free(&weight);
+}
+
+static void few_rows_are_as_precise_as_f32(void **state) {
+  for (size_t w = 3; w < sizeof weights / sizeof weights[0]; w++) {
+    int64_t block = rdna_dtype_block_values(weights[w]);
+    for (int64_t m = 1; m <= 8; m += 1 + m / 3)
+      check_precision((layer){.weight = weights[w], .m = m, .n = 40, .k = block * (block == 32 ? 9 : 3)}, 0, 0);
+    check_precision((layer){.weight = weights[w], .m = 1, .n = 40, .k = 256}, 60, 0);
+    check_precision((layer){.weight = weights[w], .m = 1, .n = 40, .k = 256}, -60, 0);
+    check_precision((layer){.weight = weights[w], .m = 2, .n = 40, .k = 256}, 0, INFINITY);
+    check_precision((layer){.weight = weights[w], .m = 3, .n = 40, .k = 256}, 0, NAN);
+  }
+}
+
 /* Work-groups take several turns where the rows ask for more of them than the device runs at once. */
 static void many_rows(void **state) {
   check((layer){.weight = RDNA_Q6_K, .m = 1, .n = 4300, .k = 256});
@@ -251,6 +301,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_weight_and_row_count),
       cmocka_unit_test(long_and_short_rows),
+      cmocka_unit_test(few_rows_are_as_precise_as_f32),
       cmocka_unit_test(many_rows),
       cmocka_unit_test(activations_of_16_bits),
       cmocka_unit_test(activations_of_16_bits_and_other_weights),
