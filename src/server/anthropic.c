@@ -8,13 +8,15 @@
 #include "server/routes.h"
 
 static const field_row fields[] = {
-    {"model", FIELD_READ},         {"messages", FIELD_READ},         {"max_tokens", FIELD_READ},
-    {"system", FIELD_READ},        {"temperature", FIELD_READ},      {"top_p", FIELD_READ},
-    {"top_k", FIELD_READ},         {"stop_sequences", FIELD_READ},   {"stream", FIELD_READ},
-    {"thinking", FIELD_READ},      {"tools", FIELD_REFUSED},         {"tool_choice", FIELD_IGNORED},
-    {"metadata", FIELD_IGNORED},   {"service_tier", FIELD_IGNORED},  {"context_management", FIELD_IGNORED},
-    {"output_config", FIELD_READ}, {"cache_control", FIELD_IGNORED}, {"mcp_servers", FIELD_REFUSED},
-    {"container", FIELD_REFUSED},  {"inference_geo", FIELD_IGNORED},
+    {"model", FIELD_READ},         {"messages", FIELD_READ},           {"max_tokens", FIELD_READ},
+    {"system", FIELD_READ},        {"temperature", FIELD_READ},        {"top_p", FIELD_READ},
+    {"top_k", FIELD_READ},         {"stop_sequences", FIELD_READ},     {"stream", FIELD_READ},
+    {"thinking", FIELD_READ},      {"tools", FIELD_REFUSED},           {"tool_choice", FIELD_IGNORED},
+    {"metadata", FIELD_IGNORED},   {"service_tier", FIELD_IGNORED},    {"context_management", FIELD_IGNORED},
+    {"output_config", FIELD_READ}, {"cache_control", FIELD_IGNORED},   {"mcp_servers", FIELD_REFUSED},
+    {"container", FIELD_REFUSED},  {"inference_geo", FIELD_IGNORED},   {"diagnostics", FIELD_IGNORED},
+    {"speed", FIELD_IGNORED},      {"user_profile_id", FIELD_IGNORED}, {"workspace_id", FIELD_IGNORED},
+    {"prefill", FIELD_REFUSED},
 };
 
 /* ---- requests ---- */

@@ -30,6 +30,8 @@ static const field_row chat_fields[] = {
     {"service_tier", FIELD_IGNORED},
     {"prompt_cache_key", FIELD_IGNORED},
     {"prompt_cache_retention", FIELD_IGNORED},
+    {"prompt_cache_options", FIELD_IGNORED},
+    {"moderation", FIELD_IGNORED},
     {"safety_identifier", FIELD_IGNORED},
     {"prediction", FIELD_IGNORED},
     {"reasoning_effort", FIELD_READ},

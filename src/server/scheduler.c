@@ -214,7 +214,6 @@ static rdna_status note_step(scheduler *s) {
     writer *w = s->in_step[i];
     size_t prompt = w->choice->prompt->count;
     for (int k = 0; k < w->taken; k++) RDNA_TRY(rdna_tokens_append(&w->held, s->parts[i].tokens[k]));
-    s->counts.processed_tokens += (uint64_t)w->taken;
     bool is_mark = w->held.count == prompt || w->held.count + LAST_TOKENS == prompt;
     if (s->has_states && is_mark) RDNA_TRY(rdna_llm_sequence_checkpoint(w->sequence));
   }
@@ -319,6 +318,8 @@ static void step(scheduler *s) {
   }
   scheduler_lock(s);
   note_cache(s);
+  for (int i = 0; status == RDNA_OK && i < s->part_count; i++)
+    s->counts.processed_tokens += (uint64_t)s->parts[i].count;
   s->counts.steps++;
   s->counts.step_seconds += ended - begun;
   if (status == RDNA_OK)
