@@ -111,14 +111,15 @@ int command_serve(int argc, char **argv) {
       {"--log", OPTION_FLAG, &o.log, NULL, "a line of JSON on stderr for each request", 0, 0},
       DEVICE_OPTIONS(o.device),
   };
-  const command_line line = {"rdna serve",
-                             "Serves a language model over HTTP, as OpenAI's interface has it: /v1/chat/completions,\n"
-                             "/v1/completions, /v1/models; /health and /metrics.",
-                             "MODEL.gguf",
-                             1,
-                             1,
-                             options,
-                             sizeof options / sizeof *options};
+  const command_line line = {
+      "rdna serve",
+      "Serves a language model over HTTP in the manners of OpenAI (/v1/chat/completions, /v1/completions,\n"
+      "/v1/models), Anthropic (/v1/messages) and Ollama (/api/chat, /api/generate); /health, /metrics.",
+      "MODEL.gguf",
+      1,
+      1,
+      options,
+      sizeof options / sizeof *options};
   const char *positionals[POSITIONAL_MAX], *keys[MOST_KEYS + 1];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;

@@ -1,0 +1,24 @@
+/* Bodies of requests: what every interface reads of them, but for the tokens. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "server/request.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const field_row fields[] = {{"messages", FIELD_READ}, {"stop", FIELD_READ},    {"logit_bias", FIELD_READ},
+                                     {"tools", FIELD_REFUSED}, {"user", FIELD_IGNORED}, {"temperature", FIELD_READ},
+                                     {"seed", FIELD_READ},     {"top_k", FIELD_READ}};
+  const served_model model = {0};
+  problem p = {0};
+  request r = REQUEST_DEFAULT;
+  r.json = parse_object((const char *)data, size, &p);
+  bool fine = r.json && check_fields(r.json, fields, sizeof fields / sizeof *fields, &p) &&
+              read_sampling(r.json, "repetition_penalty", &r.settings, &p) &&
+              read_stops(r.json, "stop", &r.settings, &p) && read_logit_bias(r.json, 100, &r.settings, &p);
+  json_t *messages = r.json ? read_messages(&model, json_object_get(r.json, "messages"), &p) : NULL;
+  if (!fine && !p.status) abort(); /* who refuses says why */
+  if (!messages && !p.status) abort();
+  json_decref(messages);
+  request_deinit(&r);
+  return 0;
+}
