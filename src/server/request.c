@@ -183,13 +183,13 @@ static bool read_message(const served_model *m, json_t *message, size_t index, p
     return refuse(p, 400, NULL, "messages",
                   "message %zu: its role must be system, developer, user, assistant or tool, and is '%.40s'", index,
                   role ? role : "missing");
+  bool may_lack = strcmp(role, "assistant") == 0 && json_array_size(json_object_get(message, "tool_calls")) > 0;
   if (strcmp(role, "developer") == 0 && !m->knows_developer)
-    json_object_set_new(message, "role", json_string("system"));
+    json_object_set_new(message, "role", json_string("system")); /* |role| is gone with it */
   if (json_is_array(content)) {
     json_t *joined = join_parts(content, index, p);
     return joined && json_object_set_new(message, "content", joined) == 0;
   }
-  bool may_lack = strcmp(role, "assistant") == 0 && json_array_size(json_object_get(message, "tool_calls")) > 0;
   if (!json_is_string(content) && !(may_lack && (!content || json_is_null(content))))
     return refuse(p, 400, NULL, "messages", "message %zu: its content must be a text or a list of parts", index);
   if (may_lack && !content) json_object_set_new(message, "content", json_null());
