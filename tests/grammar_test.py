@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import rdna_program
@@ -363,6 +364,35 @@ class Schemas(unittest.TestCase):
         mean = answer["seconds"] / answer["masks"]
         print(f"{answer['masks']} masks of 150,000 tokens: mean {1e6 * mean:.0f} us, slowest {1e6 * answer['slowest']:.0f} us, compiled in {1e6 * answer['compiled']:.0f} us")
         self.assertLess(mean, 1e-3)
+
+
+class Run(unittest.TestCase):
+    """rdna run with a file that says what may be written."""
+
+    def written(self, option, text, *more):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write(text)
+            file.flush()
+            return rdna_program.run("run", rdna_program.DEMO_MODEL, "And God said", option, file.name, "--no-echo", "--device", "host", *more)
+
+    def test_schema(self):
+        schema = {"type": "object", "properties": {"who": {"enum": ["God", "Moses"]}, "said": {"type": "string", "maxLength": 30}, "verse": {"type": "integer", "minimum": 1, "maximum": 40}},
+                  "required": ["who", "said", "verse"]}
+        for seed in range(3):
+            said = json.loads(self.written("--json-schema", json.dumps(schema), "--json", "--max-tokens", 900, "--seed", seed).stdout)
+            self.assertEqual(said["stop"], "end")
+            self.assertTrue(valid(json.loads(said["text"]), schema, schema), said["text"])
+
+    def test_grammar(self):
+        said = self.written("--grammar", 'root ::= " Let there be " ("light" | "night") "."', "--greedy")
+        self.assertIn(said.stdout.decode().strip("\n"), (" Let there be light.", " Let there be night."))
+
+    def test_refusals(self):
+        for option, text, sentence in (("--grammar", "root ::= (", "a group has no end"), ("--json-schema", "{", "not JSON"), ("--json-schema", '{"not": {}}', "the keyword not")):
+            refused = self.written(option, text)
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(sentence, refused.stderr.decode())
+        self.assertIn("exclude each other", self.written("--grammar", "", "--json-schema", "x").stderr.decode())
 
 
 # ---- GBNF, against a recognizer over sets of places ----

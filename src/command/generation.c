@@ -1,10 +1,12 @@
 #include "command/generation.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/status.h"
 
 enum { CONTEXT_STEP = 256 };
@@ -43,11 +45,39 @@ static rdna_status open_sampler(generation *g) {
   return rdna_sampler_create(&sampling, &g->sampler);
 }
 
+static rdna_status compile_grammar(generation *g, const rdna__file *file, bool schema) {
+  const char *text = file->data ? (const char *)file->data : "";
+  RDNA_TRY(rdna__vocabulary_of_tokenizer(g->tokenizer, &g->vocabulary));
+  g->allowed = malloc((rdna__vocabulary_count(g->vocabulary) / 64 + 1) * sizeof *g->allowed);
+  if (!g->allowed) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a grammar");
+  if (!schema) return rdna__grammar_compile(g->vocabulary, text, file->size, &g->grammar);
+  char *made;
+  RDNA_TRY(rdna__grammar_of_schema(text, file->size, &made));
+  rdna_status status = rdna__grammar_compile(g->vocabulary, made, strlen(made), &g->grammar);
+  free(made);
+  return status;
+}
+
+/* Reads the file that says what may be written, if there is one. */
+static rdna_status open_grammar(generation *g) {
+  const generation_options *o = g->options;
+  const char *path = o->grammar ? o->grammar : o->json_schema;
+  if (!path) return RDNA_OK;
+  rdna__file file;
+  rdna_status status = rdna__file_map(path, &file);
+  if (status == RDNA_OK) {
+    status = compile_grammar(g, &file, !o->grammar);
+    rdna__file_unmap(&file);
+  }
+  return rdna__annotate(status, "%s", path);
+}
+
 rdna_status generation_open_file(generation *g, const char *path) {
   double start = seconds();
   RDNA_TRY(open_sampler(g));
   RDNA_TRY(rdna_model_open(path, &g->file));
   RDNA_TRY(rdna_tokenizer_open(g->file, &g->tokenizer));
+  RDNA_TRY(open_grammar(g));
   g->load_seconds = seconds() - start;
   return RDNA_OK;
 }
@@ -102,6 +132,10 @@ void generation_close(generation *g) {
   rdna_tokens_deinit(&g->prompt);
   rdna_tokens_deinit(&g->tokens);
   rdna_tokens_deinit(&g->held);
+  rdna__matcher_release(g->matcher);
+  rdna__grammar_release(g->grammar);
+  rdna__vocabulary_release(g->vocabulary);
+  free(g->allowed);
   rdna_detokenizer_release(g->detokenizer);
   rdna_sampler_release(g->sampler);
   rdna_llm_session_release(g->session);
@@ -111,6 +145,17 @@ void generation_close(generation *g) {
   rdna_gguf_close(g->file);
 }
 
+/* Rules out what the grammar does; |*out_whole| when nothing can follow. */
+static rdna_status apply_grammar(generation *g, bool *out_whole) {
+  *out_whole = g->matcher && rdna__matcher_must_end(g->matcher);
+  if (!g->matcher || *out_whole) return RDNA_OK;
+  RDNA_TRY(rdna__matcher_mask(g->matcher, g->allowed));
+  size_t vocabulary = (size_t)rdna_llm_get_info(g->llm)->vocabulary, known = rdna__vocabulary_count(g->vocabulary);
+  rdna__mask_apply(g->allowed, g->logits, known < vocabulary ? known : vocabulary);
+  for (size_t i = known; i < vocabulary; i++) g->logits[i] = -INFINITY; /* padding, which no token is */
+  return RDNA_OK;
+}
+
 /* Samples and evaluates until an end. The prompt's logits are in g->logits. */
 static rdna_status decode(generation *g) {
   size_t vocabulary = (size_t)rdna_llm_get_info(g->llm)->vocabulary;
@@ -118,11 +163,18 @@ static rdna_status decode(generation *g) {
   while (g->tokens.count < (size_t)g->options->max_tokens) {
     int32_t id;
     rdna_text text;
+    bool whole;
+    RDNA_TRY(apply_grammar(g, &whole));
+    if (whole) {
+      g->stop_reason = "end";
+      break;
+    }
     RDNA_TRY(rdna_sampler_sample(g->sampler, g->logits, vocabulary, &id));
     if (!g->options->ignore_end && rdna_tokenizer_is_end(g->tokenizer, id)) {
       g->stop_reason = "end";
       break;
     }
+    if (g->matcher) RDNA_TRY(rdna__matcher_accept(g->matcher, id));
     RDNA_TRY(rdna_tokens_append(&g->tokens, id));
     RDNA_TRY(rdna_detokenizer_push(g->detokenizer, id, &text));
     RDNA_TRY(emit(g, text));
@@ -158,6 +210,9 @@ rdna_status generation_write(generation *g) {
   const rdna_tokens *prompt = &g->prompt;
   g->tokens.count = g->text_size = 0;
   RDNA_TRY(check_prompt(g, rdna_llm_session_context(g->session)));
+  rdna__matcher_release(g->matcher);
+  g->matcher = NULL;
+  if (g->grammar) RDNA_TRY(rdna__matcher_create(g->grammar, &g->matcher));
   RDNA_TRY(keep_common(g));
   size_t first = g->held.count;
   /* the detokenizer must know what stands before: a leading space is the prompt's to drop, not ours */

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "command/placement.h"
+#include "model/grammar/grammar.h"
 #include "rdna/llm.h"
 
 typedef struct generation_options {
@@ -15,7 +16,8 @@ typedef struct generation_options {
   int64_t top_k, repeat_last_n, seed;
   const char *kv;
   bool greedy, ignore_end, exact;
-  bool silent; /* the text is kept and not printed */
+  bool silent;                       /* the text is kept and not printed */
+  const char *grammar, *json_schema; /* files that say what may be written; one of them, or none */
 } generation_options;
 #define GENERATION_OPTIONS_DEFAULT  \
   {.device = DEVICE_CHOICE_DEFAULT, \
@@ -61,6 +63,10 @@ typedef struct generation {
   rdna_llm_session *session;
   rdna_sampler *sampler;
   rdna_detokenizer *detokenizer;
+  rdna__vocabulary *vocabulary; /* with the next two, where a grammar says what may be written */
+  rdna__grammar *grammar;
+  rdna__matcher *matcher;
+  uint64_t *allowed;  /* tokens, a bit each */
   float *logits;      /* (vocabulary) */
   rdna_tokens prompt; /* what the model is to continue: the caller's to fill */
   rdna_tokens tokens; /* what it wrote then, */

@@ -69,6 +69,8 @@ int command_run(int argc, char **argv) {
       {"--chat", OPTION_FLAG, &prompt.chat, NULL, "the prompt is a message, put in the model's chat template", 0, 0},
       {"--system", OPTION_TEXT, &prompt.system, "TEXT", "the system message before it; goes with --chat", 0, 0},
       {"--special", OPTION_FLAG, &prompt.special, NULL, "read control tokens that stand in the prompt", 0, 0},
+      {"--grammar", OPTION_TEXT, &o.grammar, "FILE", "write what this GBNF grammar allows", 0, 0},
+      {"--json-schema", OPTION_TEXT, &o.json_schema, "FILE", "write JSON that this schema allows", 0, 0},
       {"--no-echo", OPTION_FLAG, &no_echo, NULL, "do not print the prompt before the text", 0, 0},
       {"--json", OPTION_FLAG, &json, NULL, "print the text, its tokens and the rates as JSON, at the end", 0, 0},
       GENERATION_OPTIONS(o),
@@ -80,6 +82,10 @@ int command_run(int argc, char **argv) {
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
   if (prompt.system && !prompt.chat) {
     fprintf(stderr, "rdna run: --system goes with --chat; see rdna run --help\n");
+    return EXIT_USAGE;
+  }
+  if (o.grammar && o.json_schema) {
+    fprintf(stderr, "rdna run: --grammar and --json-schema exclude each other; see rdna run --help\n");
     return EXIT_USAGE;
   }
   if (count > 1) prompt.text = positionals[1];
