@@ -86,6 +86,8 @@ class Replies(unittest.TestCase):
                             message["content"] = ""
                         if form.strip() in ("xml", "glm") and calls and "</parameter>" in calls[0][1].get("city", ""):
                             message["calls"][0]["arguments"] = {"city": "say \"}\\\" < </param \n ] ; ```\n{", "days": 1}
+                        if form == "harmony" and not content and not calls:
+                            continue
                         if form == "harmony " and content and calls:
                             continue
                         questions.append({"template": FORMS[form], "tools": TOOLS, "text": render(form, message)})
