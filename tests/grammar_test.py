@@ -24,7 +24,7 @@ def ask(vocabulary, questions):
     lines = "".join(json.dumps(question) + "\n" for question in questions)
     result = subprocess.run([WALK, str(vocabulary)], input=lines.encode(), capture_output=True, timeout=600)
     assert result.returncode == 0, result.stderr.decode()
-    answers = [json.loads(line) for line in result.stdout.decode().splitlines()]
+    answers = [json.loads(line) for line in result.stdout.decode().split("\n")[:-1]]
     assert len(answers) == len(questions), (len(answers), len(questions))
     return answers
 

@@ -56,7 +56,7 @@ def render(form, message):
 def ask(questions):
     result = subprocess.run([CUTS], input="".join(json.dumps(q) + "\n" for q in questions).encode(), capture_output=True, timeout=600)
     assert result.returncode == 0, result.stderr.decode()
-    return [json.loads(line) for line in result.stdout.decode().splitlines()]
+    return [json.loads(line) for line in result.stdout.decode().split("\n")[:-1]]
 
 
 def joined(parts):

@@ -7,7 +7,7 @@
 enum {
   MOST_COPIES = 4,           /* of a repeated expression, which otherwise becomes a rule that is counted */
   MOST_OPTIONAL_COPIES = 64, /* of one that may be empty, which cannot be counted */
-  MOST_INLINE_SIZE = 64,     /* nodes of a short rule that stands where it is called */
+  MOST_INLINE_SIZE = 160,    /* nodes of a short rule that stands where it is called */
   SETS_LOOKED_AT = 256
 };
 
