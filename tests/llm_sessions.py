@@ -112,12 +112,16 @@ class Session:
                         logits.ctypes.data_as(ctypes.c_void_p))
         return logits.astype(np.float64)
 
-    def step(self, token):
-        """The logits after one more token."""
+    def prompt(self, tokens):
+        """The logits after the last of |tokens|, which are read in passes as long as the session has."""
         logits = np.full(self.vocabulary, np.nan, np.float32)
-        self.model.call("rdna_llm_session_eval", self.handle, (ctypes.c_int32 * 1)(token), 1,
+        self.model.call("rdna_llm_session_eval", self.handle, (ctypes.c_int32 * len(tokens))(*tokens), len(tokens),
                         logits.ctypes.data_as(ctypes.c_void_p))
         return logits.astype(np.float64)
+
+    def step(self, token):
+        """The logits after one more token."""
+        return self.prompt([token])
 
     def rewind(self, position):
         self.model.call("rdna_llm_session_rewind", self.handle, position)

@@ -40,7 +40,7 @@ class Plans(unittest.TestCase):
             model.open(*split)
             session = llm_sessions.Session(model, vocabulary, 0, 0, options)
             ids = np.random.default_rng(3).integers(0, vocabulary, tokens + steps).tolist()
-            session.read(ids[:tokens])
+            session.prompt(ids[:tokens])
             for token in ids[tokens:]:
                 session.step(token)
             stats = [model.stats()] + ([model.stats("host")] if any(split) else [])
@@ -67,14 +67,14 @@ class Plans(unittest.TestCase):
                     self.assertEqual((plan.context, plan.batch, plan.fits), (90, 24, 1))
 
     def test_a_larger_model(self):
-        """Of 10 MB, with weights in blocks, which prompts on a card unpack in slices."""
+        """Of 10 MB, with weights in blocks, which a card unpacks in slices for prompts of more than 64 tokens."""
         for device in DEVICES:
             for kind in (gf.TENSOR_Q4_K, gf.TENSOR_F16):
                 with self.subTest(kind, device=device):
                     write_model(self.path, np.random.default_rng(2), kind, width=768, heads=6, kv_heads=2, hidden=1536,
                                 layers=2, vocabulary=2000)
-                    options = SessionOptions(1000, F16, 96, 0)
-                    plan, stats = self.follow(device, 2000, options, 96, 3)
+                    options = SessionOptions(1000, F16, 72, 0)
+                    plan, stats = self.follow(device, 2000, options, 72, 3)
                     self.check(plan.device, stats)
                     self.assertGreater(plan.device.weights, 4e6)
                     if device == "hip" and kind == gf.TENSOR_Q4_K:
