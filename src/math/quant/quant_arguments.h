@@ -8,7 +8,11 @@ OPERATOR(dequantize, plain, .types = QUANTIZED, .empty = "MK") {
   return rdna_op_dequantize(stream, in("blocks", MAIN_OR(QUANTIZED), 0, SHAPE(M, K)),
                             out("out", ANY(RDNA_F32, FLOATS), ALIGNED, SHAPE(M, K)));
 }
-enum { ROUNDED = QUANTIZED - BIT(RDNA_IQ4_NL) - BIT(RDNA_IQ4_XS) - BIT(RDNA_MXFP4) };
+#define GRIDS                                                                                                       \
+  (BIT(RDNA_IQ2_XXS) | BIT(RDNA_IQ2_XS) | BIT(RDNA_IQ2_S) | BIT(RDNA_IQ3_XXS) | BIT(RDNA_IQ3_S) | BIT(RDNA_IQ1_S) | \
+   BIT(RDNA_IQ1_M))
+#define ROUNDED \
+  (QUANTIZED - BIT(RDNA_IQ4_NL) - BIT(RDNA_IQ4_XS) - BIT(RDNA_MXFP4) - BIT(RDNA_TQ1_0) - BIT(RDNA_TQ2_0) - GRIDS)
 OPERATOR(quantize, plain, .types = ROUNDED, .empty = "MK") {
   return rdna_op_quantize(stream, in("x", ONLY(RDNA_F32), ALIGNED, SHAPE(M, K)),
                           out("blocks", MAIN_OR(ROUNDED), 0, SHAPE(M, K)));
