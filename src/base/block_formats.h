@@ -121,15 +121,15 @@ struct rdna__block_layout {
     .high_bits = 1, .zero = 4, .scales = RDNA__SCALES_Q3_K, .d_at = 108, .scale_top = 32)                           \
   F(X, q5_K, Q5_K, 13, 256, 176, PACKED, TILED, .low_at = 48, .low_bits = 4, .span = 64, .run = 32, .high_at = 16,  \
     .high_bits = 1, .least = true, .scales = RDNA__SCALES_Q4_K, .scale_top = 63)                                    \
-  F(X, iq4_nl, IQ4_NL, 20, 32, 18, NONE, PLAIN, .low_at = 2, .low_bits = 4, .span = 32, .run = 32,                  \
+  F(X, iq4_nl, IQ4_NL, 20, 32, 18, PACKED, PLAIN, .low_at = 2, .low_bits = 4, .span = 32, .run = 32,                \
     .table = RDNA__TABLE_IQ4)                                                                                       \
-  F(X, iq4_xs, IQ4_XS, 23, 256, 136, NONE, PLAIN, .low_at = 8, .low_bits = 4, .span = 32, .run = 32,                \
+  F(X, iq4_xs, IQ4_XS, 23, 256, 136, PACKED, PLAIN, .low_at = 8, .low_bits = 4, .span = 32, .run = 32,              \
     .table = RDNA__TABLE_IQ4, .scales = RDNA__SCALES_IQ4_XS, .scale_top = 32)                                       \
   F(X, mxfp4, MXFP4, 39, 32, 17, NONE, PLAIN, .low_at = 1, .low_bits = 4, .span = 32, .run = 32,                    \
     .table = RDNA__TABLE_E2M1, .scales = RDNA__SCALES_POWER)                                                        \
-  F(X, tq2_0, TQ2_0, 35, 256, 66, NONE, PLAIN, .low_at = 0, .low_bits = 2, .span = 128, .run = 32, .zero = 1,       \
+  F(X, tq2_0, TQ2_0, 35, 256, 66, PACKED, PLAIN, .low_at = 0, .low_bits = 2, .span = 128, .run = 32, .zero = 1,     \
     .d_at = 64, .most = 2)                                                                                          \
-  F(X, tq1_0, TQ1_0, 34, 256, 54, NONE, PLAIN, .low_at = 0, .low_bits = 8, .span = 32, .run = 16,                   \
+  F(X, tq1_0, TQ1_0, 34, 256, 54, PACKED, PLAIN, .low_at = 0, .low_bits = 8, .span = 32, .run = 16,                 \
     .scales = RDNA__SCALES_CODED, .d_at = 52, .most = 1)                                                            \
   F(X, iq2_xxs, IQ2_XXS, 16, 256, 66, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,               \
     .scales = RDNA__SCALES_CODED, .most = 167)                                                                      \

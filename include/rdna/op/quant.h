@@ -21,14 +21,21 @@ RDNA_CHECKED rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tens
  *
  *     Q8_0                            scale = max |x| / 127 of a block of 32; halves round away from zero
  *     Q4_0, Q5_0, Q3_K, Q6_K          scale = value of the largest magnitude / lowest code: -8, -16, -4, -32
+ *     IQ4_NL, IQ4_XS                  the same; the table's lowest entry is -127
  *     Q4_1, Q5_1, Q2_K, Q4_K, Q5_K    scale = (max - min) / largest code; in those of K, 0 belongs to the range
+ *     TQ1_0, TQ2_0                    scale = max |x| of a block: values become -1, 0 or 1 times that
  *
  * of each sub-block, whose scales are rounded to multiples of the block's so that the largest becomes the largest
- * multiple. A value then takes the nearest code for the scales as they are stored. Programs that search for scales with
- * less error exist, and their files are read; this does not search. Infinite values, or too large for a scale in f16,
- * give blocks that are not numbers. Shapes and failures as above; |x| lies at a multiple of 16 bytes.
- * RDNA_UNSUPPORTED: other types of blocks, such as IQ4_NL and MXFP4, whose codes number the values of a table. */
+ * multiple. A value then takes the nearest code for the scales as they are stored. Infinite values, or too large for a
+ * scale in f16, give blocks that are not numbers. Shapes and failures as above; |x| lies at a multiple of 16 bytes.
+ * RDNA_UNSUPPORTED: other types of blocks, MXFP4 and IQ1 to IQ3. */
 RDNA_CHECKED rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *blocks);
+/* The same, but each sub-block's scale, and minimum, are searched: of some near those above the ones with the least sum
+ * of |weights| times squared errors. |weights|, f32, contiguous, at a multiple of 16 bytes, has one number, 0 or more,
+ * for each column of |x|: how much the column counts, such as the mean square of what a matrix's columns are multiplied
+ * by. All 1: the least error. RDNA_UNSUPPORTED, besides: Q8_0, which is near enough. TQ1_0 and TQ2_0 do not search. */
+RDNA_CHECKED rdna_status rdna_op_quantize_weighted(rdna_stream *stream, const rdna_tensor *x,
+                                                   const rdna_tensor *weights, const rdna_tensor *blocks);
 
 /* Weights (n, k) of integers with a scale for each quantization group of 32, 64, 128 or 256 neighbours of a row, as AWQ
  * and GPTQ make: value = scale * (code - zero). |codes|, at a multiple of 16 bytes, is i8 (n, k), or u8 (n, k / 2) with

@@ -89,20 +89,48 @@ static int64_t quantized_by_group(rdna_dtype dtype) {
   }
 }
 
-rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *blocks) {
-  RDNA_TRY(check_pair("quantize", "blocks", blocks, "x", x));
+/* |weights| NULL: all values count the same. */
+static rdna_status quantize(rdna_stream *stream, const char *op_name, const rdna_tensor *x, const rdna_tensor *weights,
+                            const rdna_tensor *blocks) {
+  RDNA_TRY(check_pair(op_name, "blocks", blocks, "x", x));
   int64_t values_per_group = quantized_by_group(blocks->dtype);
 #define NAMED(name, NAME) ", " #name
-  if (x->dtype != RDNA_F32 || values_per_group == 0) {
-    return rdna__fail(RDNA_UNSUPPORTED,
-                      "quantize: x is %s and blocks is %s; offered is f32 to q8_0" RDNA_QUANT_PACKED(NAMED),
-                      rdna_dtype_name(x->dtype), rdna_dtype_name(blocks->dtype));
+  if (x->dtype != RDNA_F32 || values_per_group == 0 || (weights && blocks->dtype == RDNA_Q8_0)) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s and blocks is %s; offered is f32 to%s" RDNA_QUANT_PACKED(NAMED),
+                      op_name, rdna_dtype_name(x->dtype), rdna_dtype_name(blocks->dtype), weights ? "" : " q8_0");
   }
 #undef NAMED
-  RDNA_TRY(check_alignment("quantize", "x", x, 16));
-  struct quantize_args args = {x->data, blocks->data, rdna_tensor_count(x)};
+  RDNA_TRY(check_alignment(op_name, "x", x, 16));
+  struct quantize_args args = {.x = x->data, .blocks = blocks->data, .count = rdna_tensor_count(x)};
+  if (weights) {
+    args.columns = x->rank > 0 ? x->shape[x->rank - 1] : 1;
+    args.weights = weights->data;
+  }
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups("quantize", args.count, values_per_group, &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, args.count, values_per_group, &grid.x));
   if (args.count == 0) return RDNA_OK;
   return RDNA__ROUTE_LAUNCH(stream, &routes[QUANTIZE], 0, grid, &args, rdna_dtype_name(blocks->dtype));
+}
+
+rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *blocks) {
+  return quantize(stream, "quantize", x, NULL, blocks);
+}
+
+rdna_status rdna_op_quantize_weighted(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weights,
+                                      const rdna_tensor *blocks) {
+  static const char op_name[] = "quantize_weighted";
+  char text[RDNA__TENSOR_TEXT];
+  RDNA_TRY(check_pair(op_name, "blocks", blocks, "x", x));
+  RDNA_TRY(rdna__check_tensor(op_name, "weights", weights));
+  int64_t columns = x->rank > 0 ? x->shape[x->rank - 1] : 1;
+  if (weights->dtype != RDNA_F32)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: weights is %s; it must be f32", op_name, rdna__tensor_text(weights, text));
+  if (weights->rank != 1 || weights->shape[0] != columns)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: weights is %s; it must be (%lld), a number for each column of x",
+                      op_name, rdna__tensor_text(weights, text), (long long)columns);
+  RDNA_TRY(rdna__check_contiguous(op_name, "weights", weights));
+  RDNA_TRY(check_alignment(op_name, "weights", weights, 16));
+  rdna_tensor bytes = rdna__blocks_as_bytes(blocks);
+  RDNA_TRY(rdna__check_apart(op_name, "blocks", &bytes, "weights", weights));
+  return quantize(stream, op_name, x, weights, blocks);
 }

@@ -151,9 +151,11 @@ RDNA_CASE_MAKER(rdna__quant_pack_case) {
   int block = rdna_dtype_block_values(format), group = QUANT_PACK_VALUES(quant_run(format));
   int64_t blocks = n == 0 ? 1 : n == 1 ? 0 : rdna__random_range(random, 1, 2 * group / block);
   struct quantize_args args = {.count = blocks * block};
+  bool weighted = n % 2 == 1 && blocks > 0;
+  if (weighted) args.columns = (blocks % 2 == 0 ? 2 : 1) * block;
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = (rdna_grid){(uint32_t)((args.count + group - 1) / group), 1, 1};
-  snprintf(out_case->label, sizeof out_case->label, "blocks %lld", (long long)blocks);
+  snprintf(out_case->label, sizeof out_case->label, "blocks %lld%s", (long long)blocks, weighted ? " weighted" : "");
   float *x = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args.count, offsetof(struct quantize_args, x));
   if (!x) return rdna__case_no_memory(out_case);
   fill_quantized(random, x, args.count, block);
@@ -163,6 +165,14 @@ RDNA_CASE_MAKER(rdna__quant_pack_case) {
   }
   if (!rdna__case_add(out_case, RDNA__OUT, format, args.count, offsetof(struct quantize_args, blocks)))
     return rdna__case_no_memory(out_case);
+  if (weighted) {
+    float *w = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args.columns, offsetof(struct quantize_args, weights));
+    if (!w) return rdna__case_no_memory(out_case);
+    for (int64_t i = 0; i < args.columns; i++) {
+      double unit = rdna__random_unit(random);
+      w[i] = rdna__random_below(random, 8) ? (float)(unit * unit * unit * 10) : 0;
+    }
+  }
   return RDNA_OK;
 }
 

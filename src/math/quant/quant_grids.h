@@ -1,7 +1,7 @@
-/* The grids of the formats IQ1, IQ2 and IQ3: their lists of the groups of 8 or 4 magnitudes that a block may hold, which
- * blocks number. Somebody searched them once for what weights hold most often, so nothing shorter gives them; these are
- * the values of iq1s_grid to iq3s_grid in ggml-common.h of github.com/ggml-org/ggml, with the number of a level for
- * each magnitude (0, 1, 2 or 0 to 7) in an order of our own:
+/* The grids of the formats IQ1, IQ2 and IQ3: their lists of the groups of 8 or 4 magnitudes that a block may hold,
+ * which blocks number. Somebody searched them once for what weights hold most often, so nothing shorter gives them;
+ * these are the values of iq1s_grid to iq3s_grid in ggml-common.h of github.com/ggml-org/ggml, with the number of a
+ * level for each magnitude (0, 1, 2 or 0 to 7) in an order of our own:
  *
  *     8 levels of 2 bits                                4 levels of 3 bits
  *     bits   15 14 | 13 12 | 11 10 | 9 8                bits   14 to 12 | 10 to 8
@@ -9,7 +9,8 @@
  *     bits    7  6 |  5  4 |  3  2 | 1 0                bits    6 to  4 |  2 to 0
  *     value      6 |     4 |     2 |   0                value         2 |       0
  *
- * so that  (e | e << 14) & 0x03030303  has levels 0 to 3 in the bytes of a word, and  (e | e << 12) & 0x07070707  too. */
+ * so that  (e | e << 14) & 0x03030303  has levels 0 to 3 in the bytes of a word, and  (e | e << 12) & 0x07070707  too.
+ */
 #ifndef RDNA_MATH_QUANT_GRIDS_H
 #define RDNA_MATH_QUANT_GRIDS_H
 

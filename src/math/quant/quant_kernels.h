@@ -19,7 +19,9 @@ struct dequantize_args {
 struct quantize_args {
   const float *x; /* (count), at a multiple of 16 bytes */
   void *blocks;
-  int64_t count; /* values, a multiple of the block's */
+  int64_t count;        /* values, a multiple of the block's */
+  const float *weights; /* (columns): what errors count, of quant_pack.h's formats; NULL: all the same, and no search */
+  int64_t columns;      /* a multiple of the block's, by which count is one of them */
 };
 /* quantize_f32_q8_0: d = max |x| / 127 rounded to f16, q = x * (1 / (max |x| / 127)) rounded to nearest, halves away
  * from zero; a block of zeros has d = 0. 8 threads share a block, 4 values each; grid x: ceil(count / 32 /

@@ -3,6 +3,8 @@
  *   quant_wanted            what each sub-block of 16 or 32 values asks for, in f32: a scale for which code 0 is
  *                           the value of the largest magnitude; or, where the format has minimums, a scale and a
  *                           minimum for which the codes range from the smallest value to the largest
+ *   quant_searched          the same where values have weights: of some scales near that the one of the least weighted
+ *                           error, by least squares
  *   quant_scales_of_block   the block's d, and m or dmin, in f16
  *   quant_part_of           each sub-block's scale and minimum as stored: in formats of 32 values d and m, in
  *                           formats of 256 whole multiples of d and dmin
@@ -17,8 +19,19 @@
 #define RDNA_QUANT_PACKED_(F, name, NAME, ggml, values, bytes, quantize, ...) RDNA_BLOCK_IF_##quantize##_(F(name, NAME))
 #define RDNA_QUANT_PACKED(F) RDNA_BLOCK_FORMATS(RDNA_QUANT_PACKED_, F)
 
+/* Codes are whole numbers from 0 to quant_top_code, of which quant_pack_zero stands for 0; in formats with a table what
+ * is counted are its entries, not their numbers. */
+QUANT_CONSTANT bool quant_is_ternary(rdna_dtype format) { return format == RDNA_TQ1_0 || format == RDNA_TQ2_0; }
 #define QUANT_TOP_CODE(f) ((1 << QUANT_BITS(f)) - 1)
-QUANT_CONSTANT int quant_top_code(rdna_dtype format) { QUANT_RETURN(format, QUANT_TOP_CODE); }
+QUANT_CONSTANT int quant_top_code_of_bits(rdna_dtype format) { QUANT_RETURN(format, QUANT_TOP_CODE); }
+QUANT_CONSTANT int quant_top_code(rdna_dtype format) {
+  return quant_is_ternary(format) ? 2 : quant_top_code_of_bits(format);
+}
+QUANT_CONSTANT int quant_pack_zero(rdna_dtype format) {
+  return quant_is_ternary(format) ? 1 : quant_has_table(format) ? 127 : quant_zero(format);
+}
+/* Whether sub-blocks have scales of their own, whole multiples of the block's. */
+QUANT_CONSTANT bool quant_has_parts(rdna_dtype format) { return quant_scale_top(format) > 0; }
 
 /* Returns the one of larger magnitude; of two that differ in sign alone the positive one; of a NaN and another the
  * other. */
@@ -30,10 +43,10 @@ RDNA_SCALAR float quant_farther(float a, float b) {
 /* The scale and minimum that a sub-block asks for. */
 RDNA_SCALAR struct quant_scale quant_wanted(rdna_dtype format, const float *x) {
   struct quant_scale wanted = {0, 0};
-  if (quant_zero(format) > 0) {
+  if (quant_pack_zero(format) > 0) {
     float far = 0;
     for (int i = 0; i < quant_run(format); i++) far = quant_farther(far, x[i]);
-    wanted.scale = far / (float)-quant_zero(format);
+    wanted.scale = quant_is_ternary(format) ? scalar_abs(far) : far / (float)-quant_pack_zero(format);
   } else {
     /* of the minimum m; in formats of 256 values it is dmin times a whole number, so 0 counts as a value */
     bool has_sign = quant_values(format) == 32;
@@ -54,6 +67,92 @@ RDNA_SCALAR int quant_nearest(float v, int low, int high) {
   return v > (float)low ? (v < (float)high ? (int)__builtin_rintf(v) : high) : low;
 }
 
+/* The entry of the format's table that is the nearest to |v|, and its number; of two the lower. */
+RDNA_SCALAR int quant_table_entry(rdna_dtype format, int code) {
+  return (int8_t)(quant_table_word(format, code / 4) >> (code % 4 * 8));
+}
+RDNA_SCALAR int quant_nearest_entry(rdna_dtype format, float v) {
+  int code = 0;
+  for (int i = 1; i < 16; i++) {
+    float middle = 0.5f * (float)(quant_table_entry(format, i - 1) + quant_table_entry(format, i));
+    code = v > middle ? i : code;
+  }
+  return code;
+}
+
+/* What |v|, over the scale, becomes: a whole number, or an entry of the table. Formats without minimums. */
+RDNA_SCALAR float quant_level(rdna_dtype format, float v) {
+  if (quant_has_table(format)) return (float)quant_table_entry(format, quant_nearest_entry(format, v));
+  int zero = quant_pack_zero(format);
+  return (float)quant_nearest(v, -zero, quant_top_code(format) - zero);
+}
+
+/* Where values x of a sub-block have weights w, the scale that makes sum w (x - scale level)^2 the least. For the
+ * levels that a scale nearby gives that is  sum w x level / sum w level^2 , and takes  (sum w x level)^2 / sum w
+ * level^2 off the error. */
+RDNA_SCALAR struct quant_scale quant_searched_level(rdna_dtype format, const float *x, const float *w,
+                                                    struct quant_scale plain) {
+  struct quant_scale best = plain;
+  float most = 0;
+  for (int step = -5; step <= 5; step++) { /* the largest value at 0.7 to 1.3 of the lowest code */
+    float inverse = (1.0f + 0.06f * (float)step) / plain.scale, products = 0, squares = 0;
+    for (int i = 0; i < quant_run(format); i++) {
+      float level = quant_level(format, x[i] * inverse);
+      products += w[i] * x[i] * level;
+      squares += w[i] * level * level;
+    }
+    if (squares > 0 && products * products > most * squares) {
+      most = products * products / squares;
+      best.scale = products / squares;
+    }
+  }
+  return best;
+}
+
+/* The same of a scale and a minimum: sum w (x - scale code + least)^2. */
+RDNA_SCALAR struct quant_scale quant_searched_range(rdna_dtype format, const float *x, const float *w,
+                                                    struct quant_scale plain) {
+  struct quant_scale best = plain;
+  float top = (float)quant_top_code(format), error = __builtin_inff();
+  bool has_sign = !quant_has_parts(format);
+  for (int step = -1; step <= 10; step++) { /* -1: as it is; then the range is a little narrower, or wider */
+    float inverse = (top + (step < 0 ? 0 : 0.15f * (float)step - 0.75f)) / (plain.scale * top);
+    float all = 0, codes = 0, squares = 0, values = 0, products = 0;
+    for (int i = 0; i < quant_run(format); i++) {
+      float code = (float)quant_nearest((x[i] + plain.least) * inverse, 0, quant_top_code(format));
+      all += w[i];
+      codes += w[i] * code;
+      squares += w[i] * code * code;
+      values += w[i] * x[i];
+      products += w[i] * x[i] * code;
+    }
+    struct quant_scale s = plain;
+    float determinant = all * squares - codes * codes;
+    if (step >= 0 && determinant > 0) {
+      s.scale = (all * products - values * codes) / determinant;
+      s.least = (codes * products - squares * values) / determinant;
+    }
+    if (step >= 0 && !has_sign && !(s.least > 0)) s.least = 0, s.scale = squares > 0 ? products / squares : s.scale;
+    float sum = 0;
+    for (int i = 0; i < quant_run(format); i++) {
+      float code = (float)quant_nearest((x[i] + plain.least) * inverse, 0, quant_top_code(format));
+      float off = s.scale * code - s.least - x[i];
+      sum += w[i] * off * off;
+    }
+    if (sum < error && (has_sign || s.scale >= 0)) error = sum, best = s;
+  }
+  return best;
+}
+
+/* |plain|: what quant_wanted gives. Where that is no scale, or no weight counts, it stays. Ternary formats have one
+ * scale for several sub-blocks, which the largest value makes. */
+RDNA_SCALAR struct quant_scale quant_searched(rdna_dtype format, const float *x, const float *w,
+                                              struct quant_scale plain) {
+  if (quant_is_ternary(format) || plain.scale == 0 || !(scalar_abs(plain.scale) < __builtin_inff())) return plain;
+  return quant_pack_zero(format) > 0 ? quant_searched_level(format, x, w, plain)
+                                     : quant_searched_range(format, x, w, plain);
+}
+
 /* The block's own scales: f16 bits of d, and of m or dmin. */
 struct quant_block_scales {
   uint16_t d, m;
@@ -61,12 +160,12 @@ struct quant_block_scales {
 /* |most|: of the scales that sub-blocks ask for the one of the largest magnitude, and the largest of their minimums. */
 RDNA_SCALAR struct quant_block_scales quant_scales_of_block(rdna_dtype format, struct quant_scale most) {
   struct quant_block_scales s;
-  if (quant_values(format) == 32) {
+  if (!quant_has_parts(format)) {
     /* adding 0 makes -0 into 0, whose sign would depend on the order of sub-blocks */
     s.d = f32_to_f16(most.scale + 0.0f);
     s.m = f32_to_f16(-most.least + 0.0f);
   } else {
-    float top = (float)(quant_zero(format) > 0 ? -quant_scale_top(format) : quant_scale_top(format));
+    float top = (float)(quant_pack_zero(format) > 0 ? -quant_scale_top(format) : quant_scale_top(format));
     s.d = f32_to_f16(most.scale / top + 0.0f);
     s.m = f32_to_f16(most.least / top + 0.0f);
   }
@@ -81,15 +180,16 @@ RDNA_SCALAR struct quant_part quant_part_of(rdna_dtype format, struct quant_bloc
                                             struct quant_scale wanted) {
   struct quant_part part = {0, 0, {0, 0}};
   float d = f16_to_f32(block.d), m = f16_to_f32(block.m);
-  if (quant_values(format) == 32) {
+  if (!quant_has_parts(format)) {
     part.scale.scale = d;
     part.scale.least = -m;
     return part;
   }
   int top = quant_scale_top(format);
-  if (quant_zero(format) > 0) {
+  if (quant_pack_zero(format) > 0) {
     int s = quant_nearest(d != 0 ? wanted.scale / d : 0, -top, top - 1);
-    part.s = (uint8_t)(quant_scales(format) == RDNA__SCALES_Q3_K ? s + 32 : s);
+    bool offset = quant_scales(format) == RDNA__SCALES_Q3_K || quant_scales(format) == RDNA__SCALES_IQ4_XS;
+    part.s = (uint8_t)(offset ? s + 32 : s);
     part.scale.scale = d * (float)s;
   } else {
     part.s = (uint8_t)quant_nearest(d != 0 ? wanted.scale / d : 0, 0, top);
@@ -101,9 +201,10 @@ RDNA_SCALAR struct quant_part quant_part_of(rdna_dtype format, struct quant_bloc
 }
 RDNA_SCALAR uint8_t quant_code_of(rdna_dtype format, struct quant_scale scale, float x) {
   float inverse = scale.scale != 0 ? 1.0f / scale.scale : 0;
-  float v = quant_zero(format) > 0 ? x * inverse : (x + scale.least) * inverse;
-  return (uint8_t)(quant_nearest(v, -quant_zero(format), quant_top_code(format) - quant_zero(format)) +
-                   quant_zero(format));
+  int zero = quant_pack_zero(format);
+  if (quant_has_table(format)) return (uint8_t)quant_nearest_entry(format, x * inverse);
+  float v = zero > 0 ? x * inverse : (x + scale.least) * inverse;
+  return (uint8_t)(quant_nearest(v, -zero, quant_top_code(format) - zero) + zero);
 }
 
 /* Packs |bits| bits, from bit |down| on, of each of |count| codes that lie 32 apart into a byte, the first lowest. */
@@ -115,6 +216,12 @@ RDNA_SCALAR uint32_t quant_gather_bits(const uint8_t *codes, int count, int bits
 /* The low nibbles of codes[0] and codes[apart] in a byte, the first in its low half. */
 RDNA_SCALAR uint32_t quant_two_nibbles(const uint8_t *codes, int apart) {
   return (codes[0] & 15u) | (codes[apart] & 15u) << 4;
+}
+/* |count| codes, |apart| apart, as digits of base 3 in a byte, the first the highest; see quant_trits. */
+RDNA_SCALAR uint32_t quant_pack_trits(const uint8_t *codes, int count, int apart) {
+  uint32_t number = 0;
+  for (int n = 0; n < 5; n++) number = number * 3 + (n < count ? codes[n * apart] : 0);
+  return (number * 256 + 242) / 243;
 }
 RDNA_SCALAR uint32_t quant_byte_of(uint16_t v, int i) { return (uint32_t)v >> (8 * i) & 255; }
 
@@ -159,6 +266,26 @@ RDNA_SCALAR uint8_t quant_packed_byte(rdna_dtype format, int i, struct quant_blo
              : i < 192 ? quant_gather_bits(codes + (i - 128) / 32 * 128 + i % 32, 4, 2, 4)
              : i < 208 ? s[i - 192]
                        : quant_byte_of(block.d, i - 208);
+      break;
+    case RDNA_IQ4_XS:
+      if (i < 2) {
+        byte = quant_byte_of(block.d, i);
+      } else if (i < 4) {
+        for (int q = 0; q < 4; q++) byte |= (uint32_t)s[4 * (i - 2) + q] >> 4 << (2 * q);
+      } else if (i < 8) {
+        byte = quant_two_nibbles(s + 2 * (i - 4), 1);
+      } else {
+        byte = quant_two_nibbles(codes + (i - 8) / 16 * 32 + (i - 8) % 16, 16);
+      }
+      break;
+    case RDNA_TQ2_0:
+      byte = i < 64 ? quant_gather_bits(codes + i / 32 * 128 + i % 32, 4, 2, 0) : quant_byte_of(block.d, i - 64);
+      break;
+    case RDNA_TQ1_0:
+      byte = i < 32   ? quant_pack_trits(codes + i, 5, 32)
+             : i < 48 ? quant_pack_trits(codes + 160 + i - 32, 5, 16)
+             : i < 52 ? quant_pack_trits(codes + 240 + i - 48, 4, 4)
+                      : quant_byte_of(block.d, i - 52);
       break;
     default: {
       int fifth = quant_fifth_bits_at(format), nibbles = quant_bytes(format) - 16;

@@ -20,7 +20,18 @@ RDNA_DEVICE void quantize(const struct quantize_args &args) {
     float4 quad = load_f32x4(from + i);
     x[i] = quad.x, x[i + 1] = quad.y, x[i + 2] = quad.z, x[i + 3] = quad.w;
   }
-  quant_scale wanted = quant_wanted(F, x), most = wanted;
+  quant_scale wanted = quant_wanted(F, x);
+  if (args.weights) {
+    float w[values];
+    const float *of = args.weights + (index < all ? index : all - 1) * values % args.columns;
+#pragma unroll
+    for (int i = 0; i < values; i += 4) {
+      float4 quad = load_f32x4(of + i);
+      w[i] = quad.x, w[i + 1] = quad.y, w[i + 2] = quad.z, w[i + 3] = quad.w;
+    }
+    wanted = quant_searched(F, x, w, wanted);
+  }
+  quant_scale most = wanted;
 #pragma unroll
   for (uint32_t mask = 1; mask < (uint32_t)parts; mask *= 2) {
     float scale = wave_shuffle_xor_f32(most.scale, mask), least = wave_shuffle_xor_f32(most.least, mask);

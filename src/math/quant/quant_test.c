@@ -84,13 +84,22 @@ static void quantizes(void **state) {
 
 static const struct packing {
   rdna_dtype format;
-  int part, top, zero;  /* values of a sub-block, the largest code, the code of 0 */
+  int part, top, zero;  /* values of a sub-block, the largest code or entry, the code of 0 */
   double scale_rounded; /* how far a sub-block's scale may be off, in proportion to the block's largest */
-} packings[] = {{RDNA_Q4_0, 32, 15, 8, 0x1p-11},          {RDNA_Q4_1, 32, 15, 0, 0x1p-11},
-                {RDNA_Q5_0, 32, 31, 16, 0x1p-11},         {RDNA_Q5_1, 32, 31, 0, 0x1p-11},
-                {RDNA_Q2_K, 16, 3, 0, 0.5 / 15 + 1e-3},   {RDNA_Q3_K, 16, 7, 4, 0.5 / 32 + 1e-3},
-                {RDNA_Q4_K, 32, 15, 0, 0.5 / 63 + 1e-3},  {RDNA_Q5_K, 32, 31, 0, 0.5 / 63 + 1e-3},
-                {RDNA_Q6_K, 16, 63, 32, 0.5 / 128 + 1e-3}};
+  double gap;           /* half the largest gap between entries, or 0: they are even */
+} packings[] = {{RDNA_Q4_0, 32, 15, 8, 0x1p-11, 0},
+                {RDNA_Q4_1, 32, 15, 0, 0x1p-11, 0},
+                {RDNA_Q5_0, 32, 31, 16, 0x1p-11, 0},
+                {RDNA_Q5_1, 32, 31, 0, 0x1p-11, 0},
+                {RDNA_Q2_K, 16, 3, 0, 0.5 / 15 + 1e-3, 0},
+                {RDNA_Q3_K, 16, 7, 4, 0.5 / 32 + 1e-3, 0},
+                {RDNA_Q4_K, 32, 15, 0, 0.5 / 63 + 1e-3, 0},
+                {RDNA_Q5_K, 32, 31, 0, 0.5 / 63 + 1e-3, 0},
+                {RDNA_Q6_K, 16, 63, 32, 0.5 / 128 + 1e-3, 0},
+                {RDNA_IQ4_NL, 32, 127, 127, 0x1p-11, 14},
+                {RDNA_IQ4_XS, 32, 127, 127, 0.5 / 32 + 1e-3, 14},
+                {RDNA_TQ1_0, 256, 1, 1, 0x1p-11, 0.5},
+                {RDNA_TQ2_0, 256, 1, 1, 0x1p-11, 0.5}};
 #define PACKED(X, name, NAME, ggml, values, bytes, quantize, ...) RDNA_BLOCK_IF_##quantize##_(+1)
 _Static_assert(sizeof packings / sizeof packings[0] == RDNA_BLOCK_FORMATS(PACKED, ),
                "packings lacks a format that is PACKED in base/block_formats.h");
@@ -132,6 +141,7 @@ static void quantizes_to_the_nearest_code(void **state) {
         double scale = wanted_scale(p, &x, i / p->part * p->part, &least), rounding = largest * p->scale_rounded;
         double got = test_quant_value(p->format, q.bytes.host, i, NULL), error = got - operand_get(&x, i);
         double bound = (scale + rounding) * (p->zero ? 1 : 0.5) + rounding * (p->top + p->top) + 1e-6;
+        if (p->gap) bound = scale * p->gap + rounding * p->top + 1e-6;
         if (!p->zero) bound += least * p->scale_rounded;
         if (!(fabs(error) <= bound))
           fail_msg("%s [%lld]: %g came back as %g, more than %g off", rdna_dtype_name(p->format), (long long)i,
@@ -140,12 +150,58 @@ static void quantizes_to_the_nearest_code(void **state) {
         steps += scale * scale;
       }
     }
+    operand_free(&q.bytes);
+    operand_free(&x);
+    if (p->gap) continue;
     /* errors are uniform over a step, so their mean square is step^2 / 12, but for ends and rounded scales */
     if (!(squares < 1.5 * steps / 12))
       fail_msg("%s: mean squared error %g, of even steps %g", rdna_dtype_name(p->format), squares, steps / 12);
     if (!(squares > 0.5 * steps / 12)) fail_msg("%s: it cannot be that near", rdna_dtype_name(p->format));
-    operand_free(&x);
-    operand_free(&q.bytes);
+  }
+}
+
+static double weighted_error(rdna_dtype format, const packed *q, const operand *x, const operand *w, int64_t count) {
+  double sum = 0;
+  int64_t columns = w->tensor.shape[0];
+  for (int64_t i = 0; i < count; i++) {
+    double error = test_quant_value(format, q->bytes.host, i, NULL) - operand_get(x, i);
+    sum += operand_get(w, i % columns) * error * error;
+  }
+  return sum;
+}
+
+/* The search leaves less weighted error than the plain rounding, with weights that differ and with equal ones; where it
+ * lost columns or rows it would leave more. */
+static void searches_for_less_error(void **state) {
+  for (size_t f = 0; f < sizeof packings / sizeof packings[0]; f++) {
+    rdna_dtype format = packings[f].format;
+    int64_t shape[] = {61, 512}, count = shape[0] * shape[1];
+    for (int even = 0; even < 2; even++) {
+      operand x = operand_make(RDNA_F32, 2, shape, NULL, 0), w = operand_make(RDNA_F32, 1, &shape[1], NULL, 0);
+      packed plain = packed_make(format, 2, shape), searched = packed_make(format, 2, shape);
+      operand_fill(&x, 3);
+      for (int64_t i = 0; i < shape[1]; i++) {
+        double unit = rdna__random_unit(&random_state);
+        operand_set(&w, i, even ? 1 : i % 7 ? unit * unit * unit * unit : 0);
+      }
+      operand_upload(&x);
+      operand_upload(&w);
+      operand_upload(&plain.bytes);
+      operand_upload(&searched.bytes);
+      assert_ok(rdna_op_quantize(stream, &x.tensor, &plain.tensor));
+      assert_ok(rdna_op_quantize_weighted(stream, &x.tensor, &w.tensor, &searched.tensor));
+      operand_download(&plain.bytes);
+      operand_download(&searched.bytes);
+      double before = weighted_error(format, &plain, &x, &w, count);
+      double after = weighted_error(format, &searched, &x, &w, count);
+      bool ternary = format == RDNA_TQ1_0 || format == RDNA_TQ2_0;
+      if (!(after <= (ternary ? 1 : even ? 0.98 : 0.9) * before))
+        fail_msg("%s: weighted error %g, %g without a search", rdna_dtype_name(format), after, before);
+      operand_free(&x);
+      operand_free(&w);
+      operand_free(&plain.bytes);
+      operand_free(&searched.bytes);
+    }
   }
 }
 
@@ -194,8 +250,8 @@ static void refuses(void **state) {
   assert_refused(rdna_op_dequantize(stream, &t, &out), RDNA_INVALID_ARGUMENT, "blocks is q4_K", "NULL");
   assert_refused(rdna_op_dequantize(stream, &out, &out), RDNA_UNSUPPORTED, "blocks is f32", "q4_K");
   t = blocks;
-  t.dtype = RDNA_IQ4_XS;
-  assert_refused(rdna_op_quantize(stream, &out, &t), RDNA_UNSUPPORTED, "blocks is iq4_xs", "q8_0");
+  t.dtype = RDNA_IQ3_S;
+  assert_refused(rdna_op_quantize(stream, &out, &t), RDNA_UNSUPPORTED, "blocks is iq3_s", "q8_0");
 }
 
 int main(void) {
@@ -203,6 +259,7 @@ int main(void) {
       cmocka_unit_test(dequantizes),
       cmocka_unit_test(quantizes),
       cmocka_unit_test(quantizes_to_the_nearest_code),
+      cmocka_unit_test(searches_for_less_error),
       cmocka_unit_test(goes_there_and_back),
       cmocka_unit_test(refuses),
   };
