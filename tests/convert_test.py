@@ -183,7 +183,7 @@ class Folders(InFolder):
         self.model()
         self.refused(1, "convert", self.folder / "m", "/nowhere/m.gguf", mentions="/nowhere/m.gguf")
         self.refused(1, *self.convert(), "--type", "q9", mentions="types are f32 f16 bf16 q8_0")
-        self.refused(1, *self.convert(), "--type", "iq4_nl", mentions="iq4_nl")
+        self.refused(1, *self.convert(), "--type", "mxfp4", mentions="mxfp4")
         self.refused(2, "convert", self.folder / "m", mentions="too few")
         (self.folder / "m/config.json").write_text("{")
         self.refused_folder("config.json", "no JSON object")
@@ -276,9 +276,9 @@ class Hostile(InFolder):
 
 
 # The largest error against the largest magnitude of 32 or 256 neighbours: half a step, and what the scales of K lose by
-# being multiples; formats without a minimum have one code less on one side, by which a value may miss a whole step.
+# being multiples, half the gap between a table's entries; formats without a minimum have one code less on one side, by which a value may miss a whole step.
 WORST = {"q8_0": 1 / 254, "q4_0": 1 / 8, "q4_1": 1 / 15, "q5_0": 1 / 16, "q5_1": 1 / 31, "q2_K": 0.47, "q3_K": 0.27,
-         "q4_K": 0.1, "q5_K": 0.065, "q6_K": 0.037}
+         "q4_K": 0.1, "q5_K": 0.065, "q6_K": 0.037, "iq4_nl": 14 / 127, "iq4_xs": 0.13, "tq1_0": 0.5, "tq2_0": 0.5}
 
 
 class Quantize(InFolder):

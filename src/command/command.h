@@ -18,6 +18,7 @@ int command_emulate(int argc, char **argv);
 int command_selftest(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_tune(int argc, char **argv);
+int command_imatrix(int argc, char **argv);
 int command_perplexity(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_quantize(int argc, char **argv);

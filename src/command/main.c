@@ -20,6 +20,7 @@ static const subcommand subcommands[] = {
     {"bench", command_bench, "measure operators and models"},
     {"tune", command_tune, "measure which implementation is the fastest, once for all"},
     {"selftest", command_selftest, "compare every kernel with its twin on the host"},
+    {"imatrix", command_imatrix, "how much each column of a model's matrices counts, for quantize"},
     {"perplexity", command_perplexity, "how well a model foretells a text"},
     {"convert", command_convert, "a Hugging Face folder as a GGUF file"},
     {"quantize", command_quantize, "a model with its weights in another type"},

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "command/command.h"
+#include "command/text.h"
 #include "rdna/llm.h"
 
 enum { ROWS = 64 /* of logits at a time */ };
@@ -86,22 +87,6 @@ static rdna_status measure(rdna_llm *llm, const perplexity_options *o, int32_t *
   return status;
 }
 
-static rdna_status tokens_of(const rdna_gguf *file, const char *path, rdna_tokens *tokens, int32_t *out_bos) {
-  rdna_tokenizer *tokenizer;
-  char *text;
-  size_t size;
-  RDNA_TRY(rdna_tokenizer_open(file, &tokenizer));
-  const rdna_tokenizer_info *info = rdna_tokenizer_get_info(tokenizer);
-  *out_bos = info->add_bos ? info->bos : -1;
-  rdna_status status = read_whole(path, &text, &size);
-  if (status == RDNA_OK) {
-    status = rdna_tokenizer_encode(tokenizer, text, size, 0, tokens);
-    free(text);
-  }
-  rdna_tokenizer_close(tokenizer);
-  return status;
-}
-
 static int report(const surprise *s, const perplexity_options *o) {
   if (!isfinite(s->sum)) {
     rdna__fail(RDNA_BAD_DATA, "the model's logits are not finite; --exact rounds nothing to 16 bits");
@@ -148,7 +133,7 @@ int command_perplexity(int argc, char **argv) {
   int32_t bos = -1;
   surprise found = {0};
   rdna_status status = rdna_model_open(positionals[0], &file);
-  if (status == RDNA_OK) status = tokens_of(file, count > 1 ? positionals[1] : "-", &tokens, &bos);
+  if (status == RDNA_OK) status = tokens_of_text(file, count > 1 ? positionals[1] : "-", &tokens, &bos);
   if (status == RDNA_OK) status = open_chosen_device(&o.device, &device);
   if (status == RDNA_OK) status = rdna_llm_open(device, file, show_loading, NULL, &llm);
   end_progress();

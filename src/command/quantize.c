@@ -7,16 +7,21 @@
 
 static void show_quantizing(void *data, double share) { show_progress("quantizing", share); }
 
-static rdna_status quantize(const char *const *positionals, const device_choice *choice, rdna__weight_counts *counts) {
+static rdna_status quantize(const char *const *positionals, const char *imatrix_path, const device_choice *choice,
+                            rdna__weight_counts *counts) {
   rdna_gguf *file = NULL;
+  rdna__imatrix *imatrix = NULL;
   rdna_device *device = NULL;
   rdna_dtype type;
   rdna_status status = rdna__weight_type_parse(positionals[2], &type);
   if (status == RDNA_OK) status = rdna_model_open(positionals[0], &file);
+  if (status == RDNA_OK && imatrix_path) status = rdna__imatrix_open(imatrix_path, &imatrix);
   if (status == RDNA_OK) status = open_chosen_device(choice, &device);
-  if (status == RDNA_OK) status = rdna__quantize(file, positionals[1], type, device, show_quantizing, NULL, counts);
+  if (status == RDNA_OK)
+    status = rdna__quantize(file, positionals[1], type, imatrix, device, show_quantizing, NULL, counts);
   end_progress();
   rdna_device_release(device);
+  rdna__imatrix_close(imatrix);
   rdna_gguf_close(file);
   return status;
 }
@@ -24,14 +29,18 @@ static rdna_status quantize(const char *const *positionals, const device_choice 
 int command_quantize(int argc, char **argv) {
   device_choice choice = {"host", ""};
   bool json = false;
+  const char *imatrix = NULL;
   const option_row options[] = {
+      {"--imatrix", OPTION_TEXT, &imatrix, "FILE", "search for scales by an importance matrix, llama.cpp's or ours", 0,
+       0},
       {"--json", OPTION_FLAG, &json, NULL, "print the table as JSON", 0, 0},
       DEVICE_OPTIONS(choice),
   };
   const command_line line = {
       "rdna quantize",
       "Writes a model with its weights in another type: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, "
-      "q5_1,\nq2_K, q3_K, q4_K, q5_K or q6_K. The file may be in several parts and of any of these "
+      "q5_1,\nq2_K, q3_K, q4_K, q5_K, q6_K, iq4_nl, iq4_xs, tq1_0 or tq2_0. The file may be in several parts and of "
+      "any of these "
       "types\nand of those that are only read.\n\nVectors, norms and the routers of experts are f32. "
       "output.weight, or token_embd.weight\nwhere the model has no output.weight, is q6_K where the "
       "type has fewer bits. Matrices\nwhose rows are no whole blocks of 256 values take the next type "
@@ -40,11 +49,11 @@ int command_quantize(int argc, char **argv) {
       3,
       3,
       options,
-      3};
+      sizeof options / sizeof *options};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
   rdna__weight_counts counts;
-  if (quantize(positionals, &choice, &counts) != RDNA_OK) return fail_with_status();
+  if (quantize(positionals, imatrix, &choice, &counts) != RDNA_OK) return fail_with_status();
   return print_weight_counts(&counts, true, json);
 }

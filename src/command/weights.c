@@ -34,6 +34,7 @@ int print_weight_counts(const rdna__weight_counts *counts, bool before, bool jso
     if (before) json_object_set_new(report, "before", counts_as_json(counts, false));
     json_object_set_new(report, "after", counts_as_json(counts, true));
     json_object_set_new(report, "other_type_than_asked", json_integer(counts->fallbacks));
+    json_object_set_new(report, "without_importance", json_integer(counts->unimportant));
     return print_json(report);
   }
   int64_t tensors[2] = {0};
@@ -52,5 +53,8 @@ int print_weight_counts(const rdna__weight_counts *counts, bool before, bool jso
   if (counts->fallbacks)
     printf("\n%lld tensors have rows that are no whole blocks of the type that was asked for, and took another.\n",
            (long long)counts->fallbacks);
+  if (counts->unimportant)
+    printf("\n%lld matrices are not in the importance matrix; all their columns counted the same.\n",
+           (long long)counts->unimportant);
   return EXIT_OK;
 }

@@ -1,7 +1,10 @@
 /* A matrix of a model applied to activations. */
 #include "base/status.h"
 #include "model/nn/nn.h"
+#include "model/nn/watch.h"
 #include "rdna/op.h"
+
+_Thread_local const rdna__nn_watch *rdna__nn_watcher;
 
 rdna_tensor rdna__nn_matrix(void *data, int64_t rows, int64_t columns) {
   return rdna_tensor_contiguous(data, RDNA_F32, 2, (int64_t[]){rows, columns});
@@ -32,6 +35,7 @@ rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, 
                             const rdna_tensor *out) {
   const rdna_tensor *bias = m->bias.data ? &m->bias : NULL;
   const rdna_scalar zero = rdna_scalar_real(0);
+  RDNA_TRY(rdna__nn_show(stream, &m->weight, x, NULL));
   if (m->scale == 1) return rdna_op_linear(stream, x, &m->weight, bias, out);
   RDNA_TRY(rdna_op_linear(stream, x, &m->weight, m->scale_after_bias ? bias : NULL, out));
   RDNA_TRY(rdna_op_map(stream, RDNA_MAP_AFFINE, out, rdna_scalar_real((double)m->scale), zero, out));

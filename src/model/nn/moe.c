@@ -2,6 +2,7 @@
  * some models have one more that every token takes. */
 #include "base/status.h"
 #include "model/nn/nn.h"
+#include "model/nn/watch.h"
 #include "rdna/memory.h"
 #include "rdna/op.h"
 
@@ -39,6 +40,7 @@ static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe
   if (moe->gate_up.data) { /* each slot's row is its gate, then its up */
     rdna_tensor both = rdna__nn_heads(pass->experts, tokens, moe->used, 2 * hidden);
     rdna_moe_product product = {RDNA_MOE_PRODUCT_INIT};
+    RDNA_TRY(rdna__nn_show(pass->stream, &moe->gate_up, x, indices));
     RDNA_TRY(rdna_op_moe_linear(pass->stream, &product, x, &moe->gate_up, indices, &both));
     gate = up = both;
     gate.shape[2] = up.shape[2] = hidden;
@@ -46,6 +48,8 @@ static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe
   } else {
     rdna_moe_product of_gate = {RDNA_MOE_PRODUCT_INIT, .bias = moe->gate_bias.data ? &moe->gate_bias : NULL};
     rdna_moe_product of_up = {RDNA_MOE_PRODUCT_INIT, .bias = moe->up_bias.data ? &moe->up_bias : NULL};
+    RDNA_TRY(rdna__nn_show(pass->stream, &moe->gate, x, indices));
+    RDNA_TRY(rdna__nn_show(pass->stream, &moe->up, x, indices));
     RDNA_TRY(rdna_op_moe_linear(pass->stream, &of_gate, x, &moe->gate, indices, &gate));
     RDNA_TRY(rdna_op_moe_linear(pass->stream, &of_up, x, &moe->up, indices, &up));
   }
@@ -78,6 +82,7 @@ static rdna_status multiply(const rdna__nn_pass *pass, const rdna__nn_moe *moe, 
   RDNA_TRY(open_gates(pass, moe, h, indices, &activated));
   rdna_moe_product down = {RDNA_MOE_PRODUCT_INIT, .bias = moe->down_bias.data ? &moe->down_bias : NULL,
                            .shares = shares};
+  RDNA_TRY(rdna__nn_show(pass->stream, &moe->down, &activated, indices));
   return rdna_op_moe_linear(pass->stream, &down, &activated, &moe->down, indices, projected);
 }
 

@@ -37,9 +37,10 @@ uint32_t rdna__weight_file_type(rdna_dtype type) {
   static const struct {
     rdna_dtype dtype;
     uint32_t number;
-  } types[] = {{RDNA_F32, 0},   {RDNA_F16, 1},   {RDNA_Q4_0, 2},  {RDNA_Q4_1, 3},  {RDNA_Q8_0, 7},
-               {RDNA_Q5_0, 8},  {RDNA_Q5_1, 9},  {RDNA_Q2_K, 10}, {RDNA_Q3_K, 11}, {RDNA_Q4_K, 14},
-               {RDNA_Q5_K, 16}, {RDNA_Q6_K, 18}, {RDNA_BF16, 32}};
+  } types[] = {{RDNA_F32, 0},    {RDNA_F16, 1},   {RDNA_Q4_0, 2},    {RDNA_Q4_1, 3},    {RDNA_Q8_0, 7},
+               {RDNA_Q5_0, 8},   {RDNA_Q5_1, 9},  {RDNA_Q2_K, 10},   {RDNA_Q3_K, 11},   {RDNA_Q4_K, 14},
+               {RDNA_Q5_K, 16},  {RDNA_Q6_K, 18}, {RDNA_IQ4_NL, 25}, {RDNA_IQ4_XS, 30}, {RDNA_BF16, 32},
+               {RDNA_TQ1_0, 36}, {RDNA_TQ2_0, 37}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (types[i].dtype == type) return types[i].number;
   return 1024; /* "guessed" */
@@ -64,11 +65,9 @@ static bool has_fewer_bits(rdna_dtype a, rdna_dtype b) {
 
 /* |type|, or the next one whose blocks fit rows of |columns| values. */
 static rdna_dtype fitting(rdna_dtype type, int64_t columns, rdna_dtype before) {
-  static const rdna_dtype smaller_blocks[RDNA_DTYPE_COUNT] = {[RDNA_Q2_K] = RDNA_Q4_0,
-                                                              [RDNA_Q3_K] = RDNA_Q4_0,
-                                                              [RDNA_Q4_K] = RDNA_Q5_0,
-                                                              [RDNA_Q5_K] = RDNA_Q5_1,
-                                                              [RDNA_Q6_K] = RDNA_Q8_0};
+  static const rdna_dtype smaller_blocks[RDNA_DTYPE_COUNT] = {
+      [RDNA_Q2_K] = RDNA_Q4_0, [RDNA_Q3_K] = RDNA_Q4_0,     [RDNA_Q4_K] = RDNA_Q5_0,  [RDNA_Q5_K] = RDNA_Q5_1,
+      [RDNA_Q6_K] = RDNA_Q8_0, [RDNA_IQ4_XS] = RDNA_IQ4_NL, [RDNA_TQ1_0] = RDNA_Q4_0, [RDNA_TQ2_0] = RDNA_Q4_0};
   if (columns % rdna_dtype_block_values(type) == 0) return type;
   if (rdna_dtype_block_values(type) == 256) return fitting(smaller_blocks[type], columns, before);
   return before == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
@@ -115,13 +114,40 @@ typedef struct job {
   rdna_gguf_tensor from;
   rdna_dtype to;
   rdna__transcoder *transcoder;
+  bool searches;      /* for the block's scales */
+  const float *means; /* (matrices, columns) of an importance matrix; NULL: columns count alike */
+  int64_t matrices;
 } job;
+
+/* |means| (columns) over their own mean, so that products of them stay near 1; all 1 where none counts. */
+static void level(const float *means, int64_t columns, float *out) {
+  double sum = 0;
+  for (int64_t i = 0; means && i < columns; i++) sum += (double)means[i];
+  for (int64_t i = 0; i < columns; i++) out[i] = sum > 0 ? (float)((double)means[i] * (double)columns / sum) : 1;
+}
+
+static rdna_status fill_searching(const job *j, rdna_gguf_writer *writer) {
+  rdna_tensor shaped = rdna_tensor_contiguous(NULL, j->from.dtype, j->from.rank, j->from.shape);
+  int64_t columns = j->from.shape[j->from.rank - 1], matrices = j->means ? j->matrices : 1;
+  int64_t count = rdna_tensor_count(&shaped) / matrices;
+  float *importance = malloc((size_t)columns * sizeof *importance);
+  if (!importance) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %lld columns", (long long)columns);
+  rdna_status status = RDNA_OK;
+  for (int64_t i = 0; i < matrices && status == RDNA_OK; i++) {
+    const char *values = (const char *)j->from.data + rdna_dtype_bytes(j->from.dtype, i * count);
+    level(j->means ? j->means + i * columns : NULL, columns, importance);
+    status = rdna__transcode_weighted(j->transcoder, writer, values, j->from.dtype, j->to, count, importance, columns);
+  }
+  free(importance);
+  return status;
+}
 
 static rdna_status fill(void *data, rdna_gguf_writer *writer) {
   const job *j = data;
   rdna_tensor shaped = rdna_tensor_contiguous(NULL, j->from.dtype, j->from.rank, j->from.shape);
-  rdna_status status =
-      rdna__transcode(j->transcoder, writer, j->from.data, j->from.dtype, j->to, rdna_tensor_count(&shaped), 0);
+  rdna_status status = j->searches ? fill_searching(j, writer)
+                                   : rdna__transcode(j->transcoder, writer, j->from.data, j->from.dtype, j->to,
+                                                     rdna_tensor_count(&shaped), 0);
   return rdna__annotate(status, "tensor %s", j->from.name);
 }
 
@@ -138,8 +164,8 @@ static rdna_status put_keys(rdna_gguf_writer *writer, const rdna_gguf *file, rdn
   return rdna_gguf_writer_put(writer, "general.quantization_version", RDNA_GGUF_TYPE_U32, &version);
 }
 
-static rdna_status add_tensor(rdna_gguf_writer *writer, const rdna_gguf *file, size_t index, rdna_dtype type, job *j,
-                              rdna__weight_counts *counts) {
+static rdna_status add_tensor(rdna_gguf_writer *writer, const rdna_gguf *file, size_t index, rdna_dtype type,
+                              const rdna__imatrix *imatrix, job *j, rdna__weight_counts *counts) {
   RDNA_TRY(rdna_gguf_tensor_at(file, index, &j->from));
   bool tied = !rdna_gguf_has_tensor(file, "output.weight");
   rdna__weight_count(counts, false, &j->from);
@@ -152,11 +178,16 @@ static rdna_status add_tensor(rdna_gguf_writer *writer, const rdna_gguf *file, s
   to.dtype = j->to;
   rdna__weight_count(counts, true, &to);
   if (rdna__transcodes_from(j->from.dtype) && j->to != wanted_type(&j->from, type, tied)) counts->fallbacks++;
+  j->searches = imatrix && j->to != j->from.dtype && rdna_dtype_block_values(j->to) > 1 && j->to != RDNA_Q8_0;
+  if (j->searches) {
+    RDNA_TRY(rdna__imatrix_find(imatrix, &j->from, &j->means, &j->matrices));
+    counts->unimportant += !j->means;
+  }
   return rdna_gguf_writer_add_tensor(writer, &to, j->to == j->from.dtype ? NULL : fill, j);
 }
 
-rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, rdna_device *device,
-                           void (*progress)(void *data, double share), void *progress_data,
+rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, const rdna__imatrix *imatrix,
+                           rdna_device *device, void (*progress)(void *data, double share), void *progress_data,
                            rdna__weight_counts *out_counts) {
   size_t count = rdna_gguf_tensor_count(file);
   rdna_gguf_writer *writer = NULL;
@@ -167,9 +198,13 @@ rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype t
       jobs ? rdna_gguf_writer_create(&writer) : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu tensors", count);
   if (status == RDNA_OK) status = rdna__transcoder_create(device, &transcoder);
   if (status == RDNA_OK) status = put_keys(writer, file, type);
+  if (status == RDNA_OK && imatrix) {
+    int32_t entries = (int32_t)rdna__imatrix_count(imatrix);
+    status = rdna_gguf_writer_put(writer, "quantize.imatrix.entries_count", RDNA_GGUF_TYPE_I32, &entries);
+  }
   for (size_t i = 0; i < count && status == RDNA_OK; i++) {
     jobs[i].transcoder = transcoder;
-    status = add_tensor(writer, file, i, type, &jobs[i], out_counts);
+    status = add_tensor(writer, file, i, type, imatrix, &jobs[i], out_counts);
   }
   if (status == RDNA_OK) status = rdna_gguf_writer_write(writer, path, progress, progress_data);
   rdna__transcoder_release(transcoder);

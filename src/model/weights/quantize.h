@@ -2,6 +2,7 @@
 #ifndef RDNA_MODEL_WEIGHTS_QUANTIZE_H
 #define RDNA_MODEL_WEIGHTS_QUANTIZE_H
 
+#include "model/weights/imatrix.h"
 #include "rdna/device.h"
 #include "rdna/model.h"
 
@@ -18,7 +19,8 @@ uint32_t rdna__weight_file_type(rdna_dtype type);
  *   output.weight, and token_embd.weight where   q6_K if |type| has fewer bits: each logit comes from it
  *   the model has no output.weight (|tied|)
  *   other matrices                               |type|
- *   not whole blocks of 256 in a row             q2_K, q3_K: q4_0; q4_K: q5_0; q5_K: q5_1; q6_K: q8_0
+ *   not whole blocks of 256 in a row             q2_K, q3_K, tq1_0, tq2_0: q4_0; q4_K: q5_0; q5_K: q5_1;
+ *                                                q6_K: q8_0; iq4_xs: iq4_nl
  *   not whole blocks of 32                       bf16 if it was bf16 before, else f16
  *   integers and others that are no weights      as they were
  */
@@ -31,16 +33,19 @@ typedef struct rdna__weight_counts {
     int64_t tensors;
     uint64_t bytes;
   } before[RDNA__WEIGHT_TYPES], after[RDNA__WEIGHT_TYPES];
-  int64_t fallbacks; /* tensors whose rows are no whole blocks of the type that was asked for */
+  int64_t fallbacks;   /* tensors whose rows are no whole blocks of the type that was asked for */
+  int64_t unimportant; /* matrices that the importance matrix lacks, and that could have used it */
 } rdna__weight_counts;
 
 void rdna__weight_count(rdna__weight_counts *counts, bool after, const rdna_gguf_tensor *tensor);
 /* Counts the tensors of |file| as those after; |type|, or RDNA_DTYPE_COUNT, is what was asked for. */
 rdna_status rdna__weight_count_file(const rdna_gguf *file, rdna_dtype type, rdna__weight_counts *counts);
 
-/* Writes |file| to |path| with its weights in |type|, computed on |device|. |progress| as in rdna_gguf_writer_write. */
-rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, rdna_device *device,
-                           void (*progress)(void *data, double share), void *progress_data,
+/* Writes |file| to |path| with its weights in |type|, computed on |device|. With |imatrix|, which may be NULL, scales
+ * of blocks are searched (rdna_op_quantize_weighted), for matrices that it lacks with all columns alike. |progress| as
+ * in rdna_gguf_writer_write. */
+rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, const rdna__imatrix *imatrix,
+                           rdna_device *device, void (*progress)(void *data, double share), void *progress_data,
                            rdna__weight_counts *out_counts);
 
 #endif

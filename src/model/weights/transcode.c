@@ -15,9 +15,10 @@ enum { SLICE = 1 << 22 }; /* values: 16 MiB of f32; a whole number of every type
 struct rdna__transcoder {
   rdna_device *device;
   rdna_stream *stream;
-  void *in, *wide, *out; /* device memory for a slice of any type */
-  float *norm;           /* device memory for one */
-  void *host;            /* what comes back */
+  void *in, *wide, *out;  /* device memory for a slice of any type */
+  float *norm;            /* device memory for one */
+  rdna_tensor importance; /* of columns; data NULL: there is none */
+  void *host;             /* what comes back */
 };
 
 rdna_status rdna__transcoder_create(rdna_device *device, rdna__transcoder **out_transcoder) {
@@ -74,16 +75,25 @@ static rdna_status check_range(rdna__transcoder *t, const rdna_tensor *values) {
                     rdna_dtype_name(values->dtype));
 }
 
+/* f32 to blocks. */
+static rdna_status quantize(rdna__transcoder *t, const rdna_tensor *in, const rdna_tensor *out) {
+  if (!t->importance.data) return rdna_op_quantize(t->stream, in, out);
+  int64_t columns = t->importance.shape[0], shape[2] = {in->shape[0] / columns, columns};
+  rdna_tensor rows = rdna_tensor_contiguous(in->data, in->dtype, 2, shape);
+  rdna_tensor blocks = rdna_tensor_contiguous(out->data, out->dtype, 2, shape);
+  return rdna_op_quantize_weighted(t->stream, &rows, &t->importance, &blocks);
+}
+
 /* |in| as |out|, both in device memory. */
 static rdna_status convert(rdna__transcoder *t, const rdna_tensor *in, const rdna_tensor *out) {
   rdna_tensor wide = rdna_tensor_contiguous(t->wide, RDNA_F32, 1, in->shape);
   if (!is_block(out->dtype)) {
     RDNA_TRY(is_block(in->dtype) ? rdna_op_dequantize(t->stream, in, out) : rdna_op_cast(t->stream, in, out));
   } else if (in->dtype == RDNA_F32) {
-    RDNA_TRY(rdna_op_quantize(t->stream, in, out));
+    RDNA_TRY(quantize(t, in, out));
   } else {
     RDNA_TRY(is_block(in->dtype) ? rdna_op_dequantize(t->stream, in, &wide) : rdna_op_cast(t->stream, in, &wide));
-    RDNA_TRY(rdna_op_quantize(t->stream, &wide, out));
+    RDNA_TRY(quantize(t, &wide, out));
   }
   return check_range(t, out);
 }
@@ -95,8 +105,9 @@ rdna_status rdna__transcode(rdna__transcoder *t, rdna_gguf_writer *writer, const
     return rdna__fail(RDNA_UNSUPPORTED, "values of type %s cannot be converted; f32, f16, bf16 and blocks can",
                       rdna_dtype_name(from));
   const char *at = values;
+  int64_t columns = t->importance.data ? t->importance.shape[0] : 1, most = SLICE / columns * columns;
   for (int64_t done = 0, n; done < count; done += n) {
-    n = count - done < SLICE ? count - done : SLICE;
+    n = count - done < most ? count - done : most;
     size_t in_bytes = rdna_dtype_bytes(from, n), out_bytes = rdna_dtype_bytes(to, n);
     rdna_tensor in = rdna_tensor_contiguous(t->in, from, 1, &n), out = rdna_tensor_contiguous(t->out, to, 1, &n);
     RDNA_TRY(rdna_copy_to_device(t->stream, t->in, at, in_bytes));
@@ -109,4 +120,20 @@ rdna_status rdna__transcode(rdna__transcoder *t, rdna_gguf_writer *writer, const
     at += in_bytes;
   }
   return RDNA_OK;
+}
+
+rdna_status rdna__transcode_weighted(rdna__transcoder *t, rdna_gguf_writer *writer, const void *values, rdna_dtype from,
+                                     rdna_dtype to, int64_t count, const float *importance, int64_t columns) {
+  if (columns > SLICE)
+    return rdna__fail(RDNA_UNSUPPORTED, "rows of %lld values; importance is for rows of at most %d", (long long)columns,
+                      (int)SLICE);
+  void *data;
+  size_t bytes = (size_t)columns * sizeof *importance;
+  RDNA_TRY(rdna_memory_alloc(t->device, bytes, NULL, &data));
+  rdna_status status = rdna_copy_to_device(t->stream, data, importance, bytes);
+  t->importance = rdna_tensor_contiguous(data, RDNA_F32, 1, &columns);
+  if (status == RDNA_OK) status = rdna__transcode(t, writer, values, from, to, count, 0);
+  t->importance.data = NULL;
+  rdna_status freed = rdna_memory_free(t->device, data);
+  return status == RDNA_OK ? freed : status;
 }

@@ -18,6 +18,12 @@ void rdna__transcoder_release(rdna__transcoder *transcoder); /* NULL is fine */
 rdna_status rdna__transcode(rdna__transcoder *transcoder, rdna_gguf_writer *writer, const void *values, rdna_dtype from,
                             rdna_dtype to, int64_t count, double add);
 
+/* The same of rows of |columns| values to blocks of which rdna_op_quantize_weighted makes some, with |importance|, one
+ * number, 0 or more, for each column. */
+rdna_status rdna__transcode_weighted(rdna__transcoder *transcoder, rdna_gguf_writer *writer, const void *values,
+                                     rdna_dtype from, rdna_dtype to, int64_t count, const float *importance,
+                                     int64_t columns);
+
 /* Whether rdna__transcode can read it: f32, f16, bf16, blocks. */
 bool rdna__transcodes_from(rdna_dtype dtype);
 
