@@ -31,9 +31,10 @@ typedef struct rdna_attention {
  */
 #define RDNA_ATTENTION_INIT .size = sizeof(rdna_attention)
 
-/* Bytes of workspace that rdna_op_attention needs for these sizes; may be 0. Depends only on the arguments. */
+/* Bytes of workspace that rdna_op_attention needs for these sizes, |dv| being that of values; may be 0. Depends only on
+ * the arguments. */
 RDNA_API size_t rdna_op_attention_workspace(const rdna_device *device, const rdna_attention *options, int64_t tokens,
-                                            int64_t heads, int64_t kv_heads, int64_t d);
+                                            int64_t heads, int64_t kv_heads, int64_t dv);
 
 /* Token t stands at |position|(t) of a sequence whose position 0 is row |cache_base|(t) of the caches, and sees the
  * positions up to its own (the last |window| of them). Query head h reads key and value head h / (heads / kv_heads).
@@ -44,12 +45,14 @@ RDNA_API size_t rdna_op_attention_workspace(const rdna_device *device, const rdn
  *     slot of the caches   … | base, position 0 | base + 1, position 1 | … | base + position(t): token t's own row | …
  *                                  |<-------- what token t sees: its last |window| positions, its own too ------->|
  *
- * |q| and |out| are (tokens, heads, d) f32; |k_cache| and |v_cache| (slots, kv_heads, d), both f32 or both f16,
- * or with max_queries up to 8 both bf16, or both q8_0, of whose blocks slots and heads have whole numbers;
- * |cache_base| and |position| (tokens) i32. d is a multiple of 4, at most 256; heads is a multiple of kv_heads. The
- * strides of tokens and slots may be any multiple of 4 values, the rest is dense. Data is aligned to 16 bytes. |out|
- * may be |q|, or overlaps nothing. |workspace| is device memory of |workspace_size| bytes, aligned to 16, that is in
- * use until the work in the stream is done.
+ * |q| is (tokens, heads, d) f32, |out| (tokens, heads, dv) f32; |k_cache| (slots, kv_heads, d) and |v_cache| (slots,
+ * kv_heads, dv) are both f32 or both f16, or with max_queries up to 8 both bf16, or both q8_0 where d is dv and at most
+ * 256, of whose blocks slots and heads have whole numbers; |cache_base| and |position| (tokens) i32. d and dv are
+ * multiples of 4, d at most 576 and dv 512; heads is a multiple of kv_heads. The strides of tokens and slots may be any
+ * multiple of 4 values, the rest is dense. Data is aligned to 16 bytes. |v_cache| may lie in |k_cache|: where each row
+ * has one key, whose last dv values are the row's value (latent attention), a row is read once. |out| may be |q| where
+ * dv is d, or overlaps nothing. |workspace| is device memory of |workspace_size| bytes, aligned to 16, that is in use
+ * until the work in the stream is done.
  *
  * With |sinks|, as gpt-oss has them, each head has one score more, which takes its share and has no value:
  *
@@ -59,7 +62,7 @@ RDNA_API size_t rdna_op_attention_workspace(const rdna_device *device, const rdn
  * rows are not all in the cache reads nothing and gives NaN.
  *
  * RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, a workspace that is too small.
- * RDNA_UNSUPPORTED: another type or d, gaps, more than 65,535 key heads or 2^31-1 rows of queries. */
+ * RDNA_UNSUPPORTED: another type, d or dv, gaps, more than 32,767 heads or 2^31-1 rows of queries. */
 RDNA_CHECKED rdna_status rdna_op_attention(rdna_stream *stream, const rdna_attention *options, const rdna_tensor *q,
                                            const rdna_tensor *k_cache, const rdna_tensor *v_cache,
                                            const rdna_tensor *cache_base, const rdna_tensor *position, void *workspace,
@@ -71,7 +74,8 @@ RDNA_CHECKED rdna_status rdna_op_attention(rdna_stream *stream, const rdna_atten
  *     block_table of a sequence   | 7 | 2 | 5 | …        positions 0 … rows - 1 are in block 7, the next in block 2
  *
  * |block_table| is i32 (sequences, most blocks of one), contiguous, |sequence| i32 (tokens). A token whose sequence, or
- * a block that it sees, does not exist gives NaN. RDNA_UNSUPPORTED too: max_queries above 8. */
+ * a block that it sees, does not exist gives NaN. RDNA_UNSUPPORTED too: max_queries above 8, and d above 512 where
+ * values lie elsewhere than in the keys. */
 RDNA_CHECKED rdna_status rdna_op_attention_paged(rdna_stream *stream, const rdna_attention *options,
                                                  const rdna_tensor *q, const rdna_tensor *k_cache,
                                                  const rdna_tensor *v_cache, const rdna_tensor *block_table,

@@ -23,7 +23,12 @@ PREFILL(attention_prefill_f32_d256, float, 256)
 #define DECODE(name, type, heads, at_once, groups)                                         \
   RDNA_KERNEL_RESIDENT(ATTENTION_THREADS, groups) name(struct attention_args a) {          \
     RDNA_SHARED static __attribute__((aligned(16))) float lds[decode_room<heads>::floats]; \
-    decode<type, heads, at_once>(a, lds);                                                  \
+    decode<type, decode_slice<type>, heads, at_once>(a, lds);                              \
+  }
+#define WIDE(name, type, latent, at_once)                                                                 \
+  RDNA_KERNEL(ATTENTION_THREADS) name(struct attention_args a) {                                          \
+    RDNA_SHARED static __attribute__((aligned(16))) float lds[decode_room<4, ATTENTION_WIDE_DV>::floats]; \
+    decode<type, decode_wide_slice<type, latent>, 4, at_once>(a, lds);                                    \
   }
 DECODE(attention_decode_f16_h1, f16, 1, DECODE_AT_ONCE(4, 3), 2)
 DECODE(attention_decode_f16_h4, f16, 4, DECODE_AT_ONCE(4, 2), 2)
@@ -37,11 +42,17 @@ DECODE(attention_decode_q8_0_h8, q8_0_cache, 8, 2, 1)
 DECODE(attention_decode_f32_h1, f32, 1, DECODE_AT_ONCE(4, 2), 2)
 DECODE(attention_decode_f32_h4, f32, 4, DECODE_AT_ONCE(2, 1), 2)
 DECODE(attention_decode_f32_h8, f32, 8, 1, 1)
+WIDE(attention_decode_f16_wide, f16, false, 1)
+WIDE(attention_decode_bf16_wide, bf16, false, 1)
+WIDE(attention_decode_f32_wide, f32, false, 1)
+WIDE(attention_decode_f16_latent, f16, true, 1)
+WIDE(attention_decode_bf16_latent, bf16, true, 1)
+WIDE(attention_decode_f32_latent, f32, true, 1)
 
 /* Joins the splits of one head of one token, a group's work. Each wave computes the share of every split, lane by lane,
  * then adds up every COMBINE_WAVES-th split's sums; the first of those are in flight meanwhile. */
 enum { COMBINE_SPLITS = 256, COMBINE_WAVES = ATTENTION_THREADS / WAVE_SIZE, COMBINE_AT_ONCE = 4 };
-enum { COMBINE_COLUMNS = ATTENTION_MAX_D / (4 * WAVE_SIZE), COMBINE_OWN = COMBINE_SPLITS / WAVE_SIZE };
+enum { COMBINE_COLUMNS = ATTENTION_WIDE_DV / (4 * WAVE_SIZE), COMBINE_OWN = COMBINE_SPLITS / WAVE_SIZE };
 struct combine_batch {
   float4 v[COMBINE_AT_ONCE][COMBINE_COLUMNS];
 };
@@ -59,9 +70,9 @@ RDNA_DEVICE combine_batch combine_fetch(const float *partial, int32_t first, int
   return batch;
 }
 RDNA_KERNEL(ATTENTION_THREADS) attention_combine(struct attention_combine_args a) {
-  RDNA_SHARED static __attribute__((aligned(16))) float sums[COMBINE_WAVES][ATTENTION_MAX_D];
+  RDNA_SHARED static __attribute__((aligned(16))) float sums[COMBINE_WAVES][ATTENTION_WIDE_DV];
   int32_t head = (int32_t)group_id_x(), token = (int32_t)group_id_y(), lane = (int32_t)lane_id();
-  int32_t wave = (int32_t)wave_id(), i = (int32_t)thread_id();
+  int32_t wave = (int32_t)wave_id();
   if (head >= a.heads || token >= a.tokens) return;
   int64_t row = (int64_t)token * a.heads + head;
   const float *stats = a.stats + row * a.splits * 2, *partial = a.partial + row * a.splits * a.d;
@@ -100,9 +111,11 @@ RDNA_KERNEL(ATTENTION_THREADS) attention_combine(struct attention_combine_args a
 #pragma unroll
   for (int c = 0; c < COMBINE_COLUMNS; c++) store_f32x4(&sums[wave][(c * WAVE_SIZE + lane) * 4], total[c]);
   group_barrier();
-  if (i >= a.d) return;
-  float result = 0;
+#pragma unroll 1
+  for (int32_t i = (int32_t)thread_id(); i < a.d; i += ATTENTION_THREADS) {
+    float result = 0;
 #pragma unroll
-  for (int w = 0; w < COMBINE_WAVES; w++) result += sums[w][i];
-  a.out[token * a.out_stride + (int64_t)head * a.d + i] = sum != 0 ? result / sum : 0;
+    for (int w = 0; w < COMBINE_WAVES; w++) result += sums[w][i];
+    a.out[token * a.out_stride + (int64_t)head * a.d + i] = sum != 0 ? result / sum : 0;
+  }
 }

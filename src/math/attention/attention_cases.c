@@ -69,11 +69,11 @@ static void layout_free(struct layout *layout) {
   free(layout->used);
 }
 
-static bool add_cache(rdna__random *random, rdna__kernel_case *out_case, rdna_dtype dtype,
-                      const struct attention_args *args, const struct layout *layout, int64_t stride, size_t offset) {
-  int64_t row = (int64_t)args->kv_heads * args->d;
+static void *add_cache(rdna__random *random, rdna__kernel_case *out_case, rdna_dtype dtype,
+                       const struct attention_args *args, const struct layout *layout, int64_t stride, int64_t row,
+                       size_t offset) {
   void *cache = rdna__case_add(out_case, RDNA__IN, dtype, args->slots * stride, (uint32_t)offset);
-  if (!cache) return false;
+  if (!cache) return NULL;
   if (dtype == RDNA_Q8_0) { /* a NaN is one of the scale */
     for (int64_t i = 0; i < args->slots * stride; i += 32) {
       bool readable = layout->used[i / stride] && i % stride < row;
@@ -82,22 +82,26 @@ static bool add_cache(rdna__random *random, rdna__kernel_case *out_case, rdna_dt
       memcpy(block, &scale, sizeof scale);
       for (int k = 0; k < 32; k++) block[2 + k] = (uint8_t)rdna__random_below(random, 256);
     }
-    return true;
+    return cache;
   }
   for (int64_t i = 0; i < args->slots * stride; i++) {
     bool readable = layout->used[i / stride] && i % stride < row;
     case_set(dtype, cache, i, readable ? (float)rdna__random_normal(random) : NAN);
   }
-  return true;
+  return cache;
 }
 
+/* |latent|: values are the last of the keys' numbers, here written twice. */
 static bool add_inputs(rdna__random *random, rdna__kernel_case *out_case, rdna_dtype dtype,
-                       const struct attention_args *args, const struct layout *layout) {
+                       const struct attention_args *args, const struct layout *layout, bool latent) {
   int64_t q_count = args->tokens * args->q_stride;
   float *q = rdna__case_add(out_case, RDNA__IN, RDNA_F32, q_count, offsetof(struct attention_args, q));
-  if (!q || !add_cache(random, out_case, dtype, args, layout, args->k_stride, offsetof(struct attention_args, k)) ||
-      !add_cache(random, out_case, dtype, args, layout, args->v_stride, offsetof(struct attention_args, v)))
-    return false;
+  int64_t k_row = (int64_t)args->kv_heads * args->d, v_row = (int64_t)args->kv_heads * args->dv;
+  void *k = add_cache(random, out_case, dtype, args, layout, args->k_stride, k_row, offsetof(struct attention_args, k));
+  void *v = add_cache(random, out_case, dtype, args, layout, args->v_stride, v_row, offsetof(struct attention_args, v));
+  if (!q || !k || !v) return false;
+  for (int64_t i = 0, first = k_row - v_row; latent && i < args->slots * args->v_stride; i++)
+    if (i % args->v_stride < v_row) case_set(dtype, v, i, case_get(dtype, k, i + first));
   for (int64_t i = 0; i < q_count; i++) q[i] = (float)rdna__random_normal(random);
   int32_t *base =
       rdna__case_add(out_case, RDNA__IN, RDNA_I32, args->tokens, offsetof(struct attention_args, cache_base));
@@ -115,27 +119,31 @@ static bool add_inputs(rdna__random *random, rdna__kernel_case *out_case, rdna_d
 }
 
 static bool add_output(rdna__kernel_case *out_case, const struct attention_args *args, double error) {
-  int64_t count = args->tokens * args->out_stride, row = (int64_t)args->heads * args->d;
+  int64_t count = args->tokens * args->out_stride, row = (int64_t)args->heads * args->dv;
   if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, count, offsetof(struct attention_args, out))) return false;
   rdna__case_tolerance(out_case, error, 0);
   if (args->out_stride == row) return true;
   return rdna__case_guard_rows(out_case, args->tokens, row, args->out_stride) == RDNA_OK;
 }
 
-/* |unit|: of which heads and strides are multiples. */
-static void make_args(rdna__random *random, int n, int32_t heads_per_kv, int32_t most_d, int32_t unit,
+/* |unit|: of which heads and strides of caches are multiples. |wide|: heads of any sizes that kernels of wide heads
+ * take.
+ */
+static void make_args(rdna__random *random, int n, int32_t heads_per_kv, int32_t most_d, int32_t unit, bool wide,
                       struct attention_args *args) {
-  static const int32_t sizes[] = {64, 4, 128, 80, 96, 84, 20, 256, 160, 132, 252};
+  static const int32_t sizes[] = {64, 4, 128, 80, 96, 84, 20, 256, 160, 132, 252}, wide_sizes[] = {512, 260, 36, 392};
   args->kv_heads = n == 0 ? 1 : (int32_t)rdna__random_range(random, 1, 3);
   args->heads = args->kv_heads * heads_per_kv;
   do {
     args->d = sizes[n == 0 ? 0 : rdna__random_below(random, sizeof sizes / sizeof sizes[0])];
   } while (args->d > most_d || args->d % unit != 0);
+  args->dv = args->d;
+  if (wide) args->d = wide_sizes[rdna__random_below(random, 4)], args->dv = wide_sizes[rdna__random_below(random, 4)];
   int64_t pad = n % 4 == 1 ? 4 : n % 4 == 3 ? 8 : 0, cache_pad = unit > 4 ? pad / 4 * unit : pad;
   args->q_stride = (int64_t)args->heads * args->d + pad;
-  args->out_stride = (int64_t)args->heads * args->d + 2 * pad;
+  args->out_stride = (int64_t)args->heads * args->dv + 2 * pad;
   args->k_stride = (int64_t)args->kv_heads * args->d + cache_pad;
-  args->v_stride = (int64_t)args->kv_heads * args->d + 2 * cache_pad;
+  args->v_stride = (int64_t)args->kv_heads * args->dv + 2 * cache_pad;
   args->scale = (float)(1 / sqrt(args->d));
   args->softcap = n % 5 == 4 ? 2.5f : 0;
   args->window = n % 3 == 1 ? (int32_t)rdna__random_range(random, 1, 70) : 0;
@@ -148,17 +156,21 @@ RDNA_CASE_MAKER(rdna__attention_prefill_case) {
   int32_t heads_per_kv = groups[rdna__random_below(random, 4)];
   struct attention_args args = {0};
   struct layout layout;
-  make_args(random, n, heads_per_kv, strstr(kernel->name, "d128") ? 128 : 256, 4, &args);
+  bool large = strstr(kernel->name, "d256") != NULL;
+  make_args(random, n, heads_per_kv, large ? 256 : 128, 4, large && n % 2, &args);
+  if (args.dv == 512) args.d = 576; /* the widest keys, which only prefills take with values of their own */
+  args.q_stride = (int64_t)args.heads * args.d, args.k_stride = (int64_t)args.kv_heads * args.d + 8 * (n % 2);
   args.tokens = n == 0 ? 5 : n == 1 ? 0 : (int32_t)rdna__random_range(random, 1, 200 / heads_per_kv);
   int32_t run = rdna__random_below(random, 2) ? args.tokens + 1 : 12;
   rdna_status status = make_layout(random, n, args.tokens, run, run > 12 ? 150 : 20, &layout);
   args.slots = layout.slots;
   memcpy(out_case->args, &args, sizeof args);
   uint32_t tiles = ((uint32_t)(args.tokens * heads_per_kv) + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS;
-  out_case->grid = (rdna_grid){tiles > 0 ? tiles : 1, (uint32_t)args.kv_heads, 1};
-  snprintf(out_case->label, sizeof out_case->label, "tokens %d heads %d/%d d %d window %d cap %g slots %lld",
-           args.tokens, args.heads, args.kv_heads, args.d, args.window, (double)args.softcap, (long long)args.slots);
-  if (status == RDNA_OK && (!add_inputs(random, out_case, dtype, &args, &layout) ||
+  out_case->grid = (rdna_grid){tiles > 0 ? tiles : 1, (uint32_t)(args.kv_heads * ATTENTION_PARTS(args.dv)), 1};
+  snprintf(out_case->label, sizeof out_case->label, "tokens %d heads %d/%d d %d/%d window %d cap %g slots %lld",
+           args.tokens, args.heads, args.kv_heads, args.d, args.dv, args.window, (double)args.softcap,
+           (long long)args.slots);
+  if (status == RDNA_OK && (!add_inputs(random, out_case, dtype, &args, &layout, false) ||
                             !add_output(out_case, &args, output_error(args.d, (double)layout.longest))))
     status = rdna__case_no_memory(out_case);
   layout_free(&layout);
@@ -202,13 +214,20 @@ static rdna_status make_paged(rdna__random *random, struct attention_args *args,
 
 RDNA_CASE_MAKER(rdna__attention_decode_case) {
   rdna_dtype dtype = strstr(kernel->name, "_q8_0") ? RDNA_Q8_0 : case_name_float(kernel->name);
-  int32_t per_group = kernel->name[strlen(kernel->name) - 1] - '0';
+  bool latent = strstr(kernel->name, "_latent") != NULL, wide = latent || strstr(kernel->name, "_wide") != NULL;
+  int32_t per_group = wide ? 4 : kernel->name[strlen(kernel->name) - 1] - '0';
   /* fewer query heads than a work-group takes, as many, and more than one work-group's */
   static const int32_t groups[][3] = {{1, 1, 2}, {4, 3, 6}, {8, 5, 11}};
   int32_t heads_per_kv = groups[per_group == 1 ? 0 : per_group == 4 ? 1 : 2][rdna__random_below(random, 3)];
   struct attention_args args = {0};
   struct layout layout;
-  make_args(random, n, heads_per_kv, 256, dtype == RDNA_Q8_0 ? 32 : 4, &args);
+  make_args(random, n, heads_per_kv, 256, dtype == RDNA_Q8_0 ? 32 : 4, wide, &args);
+  if (latent) { /* values are the last of the one key's */
+    args.kv_heads = 1, args.heads = heads_per_kv;
+    args.d = args.dv + 4 * (int32_t)rdna__random_range(random, 0, ATTENTION_LATENT_FIRST / 4);
+    args.q_stride = (int64_t)args.heads * args.d, args.out_stride = (int64_t)args.heads * args.dv;
+    args.k_stride = args.v_stride = args.d + 4 * (n % 3);
+  }
   args.tokens = n == 1 ? 0 : (int32_t)rdna__random_range(random, 1, 8);
   args.splits = n % 2 ? 1 : (int32_t)rdna__random_range(random, 2, 5);
   args.split_positions = n % 3 == 1 ? (int32_t)rdna__random_range(random, 1, 80) : 0;
@@ -220,9 +239,9 @@ RDNA_CASE_MAKER(rdna__attention_decode_case) {
   uint32_t blocks = (uint32_t)((heads_per_kv + per_group - 1) / per_group);
   out_case->grid = (rdna_grid){(uint32_t)args.splits, blocks * (uint32_t)args.kv_heads, (uint32_t)args.tokens};
   snprintf(out_case->label, sizeof out_case->label,
-           "tokens %d heads %d/%d d %d window %d cap %g splits %d slots %lld in blocks of %d", args.tokens, args.heads,
-           args.kv_heads, args.d, args.window, (double)args.softcap, args.splits, (long long)args.slots,
-           args.block_rows);
+           "tokens %d heads %d/%d d %d/%d window %d cap %g splits %d slots %lld in blocks of %d", args.tokens,
+           args.heads, args.kv_heads, args.d, args.dv, args.window, (double)args.softcap, args.splits,
+           (long long)args.slots, args.block_rows);
   double error = output_error(args.d, (double)layout.longest);
   if (status == RDNA_OK && table) {
     int64_t count = args.sequences * args.table_stride;
@@ -231,7 +250,7 @@ RDNA_CASE_MAKER(rdna__attention_decode_case) {
     if (!given) status = rdna__case_no_memory(out_case);
   }
   free(table);
-  if (status == RDNA_OK && !add_inputs(random, out_case, dtype, &args, &layout))
+  if (status == RDNA_OK && !add_inputs(random, out_case, dtype, &args, &layout, latent))
     status = rdna__case_no_memory(out_case);
   if (status == RDNA_OK && args.splits == 1 && !add_output(out_case, &args, error))
     status = rdna__case_no_memory(out_case);
@@ -240,7 +259,7 @@ RDNA_CASE_MAKER(rdna__attention_decode_case) {
     int64_t cells = (int64_t)args.tokens * args.heads * args.splits;
     double weights = (double)layout.longest / args.splits + 1;
     if (weights < args.split_positions) weights = args.split_positions;
-    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, cells * args.d, offsetof(struct attention_args, partial)))
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, cells * args.dv, offsetof(struct attention_args, partial)))
       status = rdna__case_no_memory(out_case);
     else
       rdna__case_tolerance(out_case, error * weights, 0);
@@ -258,7 +277,7 @@ RDNA_CASE_MAKER(rdna__attention_combine_case) {
   struct attention_combine_args args = {.tokens = n == 1 ? 0 : (int32_t)rdna__random_range(random, 1, 5)};
   args.heads = (int32_t)rdna__random_range(random, 1, 6);
   args.splits = n == 0 ? 2 : (int32_t)rdna__random_range(random, 1, 70);
-  args.d = 4 * (int32_t)rdna__random_range(random, 1, 64);
+  args.d = 4 * (int32_t)rdna__random_range(random, 1, n % 2 ? 128 : 64);
   args.out_stride = (int64_t)args.heads * args.d;
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = (rdna_grid){(uint32_t)args.heads, (uint32_t)args.tokens, 1};

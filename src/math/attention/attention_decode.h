@@ -5,17 +5,24 @@
  * |at_once| each:
  *
  *     at_once 2, 4 teams    position  0 1 2 3 4 5 6 7 | 8 9 ...
- *                           team      0 0 1 1 2 2 3 3 | 0 0 ...   */
+ *                           team      0 0 1 1 2 2 3 3 | 0 0 ...
+ *
+ * In a wider row, of up to 512 values, a lane of 32 has 8 values and 8 more 256 further on. In a latent row, whose
+ * values lie behind its first (at most 64) values, it has 2 of those first ones too, and what it read as a key is the
+ * value:
+ *
+ *     latent    | 2 a lane | 8 a lane          | 8 a lane          |
+ *               |          |<------ what is a value, too --------->| */
 #ifndef RDNA_MATH_ATTENTION_ATTENTION_DECODE_H
 #define RDNA_MATH_ATTENTION_ATTENTION_DECODE_H
 
 #include "math/attention/attention_reach.h"
 #include "math/quant/quant_blocks.h"
 
-/* Of each head: the running maximum of its scores, the sum of exp(s - m), and 8 of the sums of exp(s - m) v. */
-template <int heads>
+/* Of each head: the running maximum of its scores, the sum of exp(s - m), and a lane's of the sums of exp(s - m) v. */
+template <int heads, int values = 8>
 struct decode_state {
-  float m[heads], l[heads], o[heads][8];
+  float m[heads], l[heads], o[heads][values];
 };
 
 /* Shares the scores of several heads and positions out to the lanes of a team while it adds them up, so that each
@@ -153,16 +160,85 @@ struct decode_cache {
   }
 };
 
+/* What a lane has of one position, as it lies in memory: |lane| is its number in the team. */
+template <typename type>
+struct decode_slice {
+  static constexpr int KEYS = 8, VALUES = 8, CHUNKS = 1, MAX_D = ATTENTION_MAX_D;
+  decode_raw k, v;
+  RDNA_DEVICE int32_t dv(const attention_args &a) { return a.d; }
+  RDNA_DEVICE uint32_t team(const attention_args &a) { return a.d <= 64 ? 8 : a.d <= 128 ? 16 : 32; }
+  RDNA_MEMBER void clear() { k = v = decode_raw{{0, 0, 0, 0}, {0, 0, 0, 0}}; }
+  RDNA_MEMBER void load(const attention_args &a, const char *k_row, const char *v_row, int lane, bool wide) {
+    k = decode_load<type>(k_row, lane * 8, a.d, wide);
+    v = decode_load<type>(v_row, lane * 8, a.d, wide);
+  }
+  RDNA_MEMBER void keys(float out[8]) const { decode_unpack<type>(k, out); }
+  RDNA_MEMBER void values(float out[8]) const { decode_unpack<type>(v, out); }
+  RDNA_DEVICE void query(const attention_args &a, const float *row, int lane, float out[8]) {
+    load_8(row, lane * 8, a.d, false, out);
+  }
+};
+template <typename type, bool latent>
+struct decode_wide_slice {
+  static constexpr int CHUNKS = 2, VALUES = 16, KEYS = VALUES + (latent ? 2 : 0), MAX_D = ATTENTION_WIDE_DV;
+  static constexpr int CHUNK = 256; /* values of a team's chunk */
+  decode_raw k[CHUNKS], v[latent ? 1 : CHUNKS];
+  uint2 first;
+  RDNA_DEVICE int32_t dv(const attention_args &a) { return a.dv; }
+  RDNA_DEVICE uint32_t team(const attention_args &a) { return 32; }
+  RDNA_MEMBER void clear() {
+    first = uint2{0, 0};
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) k[c] = v[latent ? 0 : c] = decode_raw{{0, 0, 0, 0}, {0, 0, 0, 0}};
+  }
+  RDNA_MEMBER void load(const attention_args &a, const char *k_row, const char *v_row, int lane, bool wide) {
+    if constexpr (latent) {
+      if (2 * lane < a.d - a.dv) {
+        const char *at = k_row + 2 * lane * type::BYTES;
+        first = type::BYTES == 4 ? load_as<uint2>(at) : uint2{load_as<uint32_t>(at), 0};
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) {
+      k[c] = decode_load<type>(latent ? v_row : k_row, c * CHUNK + lane * 8, latent ? a.dv : a.d, wide);
+      if constexpr (!latent) v[c] = decode_load<type>(v_row, c * CHUNK + lane * 8, a.dv, wide);
+    }
+  }
+  RDNA_MEMBER void keys(float out[KEYS]) const {
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) decode_unpack<type>(k[c], out + 8 * c);
+    if constexpr (latent) {
+      float few[8];
+      type::unpack(uint4{first.x, first.y, 0, 0}, few);
+      out[VALUES] = few[0], out[VALUES + 1] = few[1];
+    }
+  }
+  RDNA_MEMBER void values(float out[VALUES]) const {
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++) decode_unpack<type>(latent ? k[c] : v[latent ? 0 : c], out + 8 * c);
+  }
+  RDNA_DEVICE void query(const attention_args &a, const float *row, int lane, float out[KEYS]) {
+    int before = latent ? a.d - a.dv : 0;
+#pragma unroll
+    for (int c = 0; c < CHUNKS; c++)
+      load_8(row + before, c * CHUNK + lane * 8, latent ? a.dv : a.d, false, out + 8 * c);
+    if constexpr (latent) {
+      float2 few = 2 * lane < before ? load_as<float2>(row + 2 * lane) : float2{0, 0};
+      out[VALUES] = few.x, out[VALUES + 1] = few.y;
+    }
+  }
+};
+
 /* Keys and values of a team's positions first .. first + at_once - 1, in flight. Those from |end| on are not there;
  * those whose block is not in the cache do not exist. */
-template <int at_once>
+template <typename slice, int at_once>
 struct decode_batch {
-  decode_raw k[at_once], v[at_once];
+  slice row[at_once];
   bool there[at_once], exists[at_once];
 };
-template <typename type, int at_once>
+template <typename type, typename slice, int at_once>
 RDNA_DEVICE void decode_fetch(const attention_args &a, const decode_cache<type> &cache, int32_t first, int32_t end,
-                              int dim, bool wide, decode_batch<at_once> &batch) {
+                              int lane, bool wide, decode_batch<slice, at_once> &batch) {
   int64_t row[at_once];
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
@@ -172,24 +248,23 @@ RDNA_DEVICE void decode_fetch(const attention_args &a, const decode_cache<type> 
   }
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
-    batch.k[u] = batch.v[u] = decode_raw{{0, 0, 0, 0}, {0, 0, 0, 0}};
-    if (batch.exists[u]) {
-      batch.k[u] = decode_load<type>(cache.k + row[u] * cache_bytes<type>(a.k_stride), dim, a.d, wide);
-      batch.v[u] = decode_load<type>(cache.v + row[u] * cache_bytes<type>(a.v_stride), dim, a.d, wide);
-    }
+    batch.row[u].clear();
+    if (batch.exists[u])
+      batch.row[u].load(a, cache.k + row[u] * cache_bytes<type>(a.k_stride),
+                        cache.v + row[u] * cache_bytes<type>(a.v_stride), lane, wide);
   }
 }
 
 /* Adds a batch, for one head. Positions that are not there count for nothing, though all lanes take part in the
  * shuffles; those that do not exist make NaN. */
-template <typename type, int at_once>
-RDNA_DEVICE void decode_row(const attention_args &a, const decode_batch<at_once> &batch, uint32_t team,
+template <typename slice, int at_once>
+RDNA_DEVICE void decode_row(const attention_args &a, const decode_batch<slice, at_once> &batch, uint32_t team,
                             const float q[8], decode_state<1> &state) {
   float s[at_once], m = state.m[0];
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
     float k[8], sum = 0;
-    decode_unpack<type>(batch.k[u], k);
+    batch.row[u].keys(k);
 #pragma unroll
     for (int i = 0; i < 8; i++) sum = fma_f32(q[i], k[i], sum);
     sum += wave_shuffle_xor_f32(sum, 1);
@@ -209,27 +284,28 @@ RDNA_DEVICE void decode_row(const attention_args &a, const decode_batch<at_once>
   for (int u = 0; u < at_once; u++) {
     float v[8], p = fast_exp(s[u] - m);
     state.l[0] += p;
-    decode_unpack<type>(batch.v[u], v);
+    batch.row[u].values(v);
 #pragma unroll
     for (int i = 0; i < 8; i++) state.o[0][i] = fma_f32(p, v[i], state.o[0][i]);
   }
 }
 
 /* The same for several heads. */
-template <typename type, int heads, int at_once>
-RDNA_DEVICE void decode_rows(const attention_args &a, const decode_batch<at_once> &batch, uint32_t team,
-                             const float q[heads][8], decode_shares<heads, at_once> &own, decode_state<heads> &state) {
+template <typename slice, int heads, int at_once>
+RDNA_DEVICE void decode_rows(const attention_args &a, const decode_batch<slice, at_once> &batch, uint32_t team,
+                             const float q[heads][slice::KEYS], decode_shares<heads, at_once> &own,
+                             decode_state<heads, slice::VALUES> &state) {
   typedef decode_shares<heads, at_once> shares;
   float part[shares::scores], mine[shares::rounds];
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
-    float k[8];
-    decode_unpack<type>(batch.k[u], k);
+    float k[slice::KEYS];
+    batch.row[u].keys(k);
 #pragma unroll
     for (int h = 0; h < heads; h++) {
       float sum = 0;
 #pragma unroll
-      for (int i = 0; i < 8; i++) sum = fma_f32(q[h][i], k[i], sum);
+      for (int i = 0; i < slice::KEYS; i++) sum = fma_f32(q[h][i], k[i], sum);
       part[u * heads + h] = sum;
     }
   }
@@ -259,7 +335,7 @@ RDNA_DEVICE void decode_rows(const attention_args &a, const decode_batch<at_once
     for (int h = 0; h < heads; h++) {
       float of_head = shares::from(rescale, (uint32_t)h);
 #pragma unroll
-      for (int i = 0; i < 8; i++) state.o[h][i] *= of_head;
+      for (int i = 0; i < slice::VALUES; i++) state.o[h][i] *= of_head;
     }
   }
 #pragma unroll
@@ -269,38 +345,35 @@ RDNA_DEVICE void decode_rows(const attention_args &a, const decode_batch<at_once
   }
 #pragma unroll
   for (int u = 0; u < at_once; u++) {
-    float v[8];
-    decode_unpack<type>(batch.v[u], v);
+    float v[slice::VALUES];
+    batch.row[u].values(v);
 #pragma unroll
     for (int h = 0; h < heads; h++) {
       int number = u * heads + h;
       float p = shares::from(mine[number / shares::n], (uint32_t)(number % shares::n));
 #pragma unroll
-      for (int i = 0; i < 8; i++) state.o[h][i] = fma_f32(p, v[i], state.o[h][i]);
+      for (int i = 0; i < slice::VALUES; i++) state.o[h][i] = fma_f32(p, v[i], state.o[h][i]);
     }
   }
 }
 
 /* Joins the waves' states in LDS, as many heads at a time as have room there; a thread computes a value of the result.
  */
-template <int heads>
+template <int heads, int max_d = ATTENTION_MAX_D>
 struct decode_room {
   static constexpr int waves = ATTENTION_THREADS / WAVE_SIZE;
-  static constexpr int sums = waves * ATTENTION_MAX_D *
-                              (heads > 4   ? 4
-                               : heads > 1 ? 2
-                                           : 1),
-                       floats = sums + 2 * waves * heads;
+  static constexpr int sums = waves * max_d * (heads > 4 ? 4 : heads > 1 ? 2 : 1), floats = sums + 2 * waves * heads;
 };
-template <int heads>
+template <typename slice, int heads>
 RDNA_DEVICE void decode_finish(const attention_args &args, int32_t token, int32_t head, int32_t split, bool outside,
-                               int dim, const decode_state<heads> &state, float *lds) {
+                               int lane, const decode_state<heads, slice::VALUES> &state, float *lds) {
   const attention_args &a = arguments_again_wide(args);
-  constexpr int waves = decode_room<heads>::waves;
-  /* (waves, at_once, d), then (waves, heads) twice */
-  float *o = lds, *m = lds + decode_room<heads>::sums, *l = m + waves * heads;
+  typedef decode_room<heads, slice::MAX_D> room;
+  constexpr int waves = room::waves;
+  /* (waves, at_once, dv), then (waves, heads) twice */
+  float *o = lds, *m = lds + room::sums, *l = m + waves * heads;
   int32_t last_head = (head / (a.heads / a.kv_heads) + 1) * (a.heads / a.kv_heads);
-  int count = head + heads < last_head ? heads : last_head - head, at_once = decode_room<heads>::sums / (waves * a.d);
+  int count = head + heads < last_head ? heads : last_head - head, at_once = room::sums / (waves * slice::dv(a));
   if (lane_id() == 0) {
 #pragma unroll
     for (int h = 0; h < heads; h++) {
@@ -310,22 +383,26 @@ RDNA_DEVICE void decode_finish(const attention_args &args, int32_t token, int32_
   }
 #pragma unroll 1
   for (int first = 0; first < count; first += at_once) {
-    int values = (count - first < at_once ? count - first : at_once) * a.d;
+    int values = (count - first < at_once ? count - first : at_once) * slice::dv(a);
     if (first > 0) group_barrier();
-    if ((int)lane_id() * 8 == dim && dim < a.d) {
+    if ((int)lane_id() == lane) {
 #pragma unroll
       for (int h = 0; h < heads; h++) {
         if (h < first || h >= first + at_once) continue;
-        float *to = o + (wave_id() * at_once + h - first) * a.d + dim;
-        store_f32x4(to, float4{state.o[h][0], state.o[h][1], state.o[h][2], state.o[h][3]});
-        if (dim + 4 < a.d) store_f32x4(to + 4, float4{state.o[h][4], state.o[h][5], state.o[h][6], state.o[h][7]});
+#pragma unroll
+        for (int i = 0; i < slice::VALUES; i += 4) {
+          int at = i / 8 * 256 + lane * 8 + i % 8;
+          float *to = o + (wave_id() * at_once + h - first) * slice::dv(a) + at;
+          if (at < slice::dv(a))
+            store_f32x4(to, float4{state.o[h][i], state.o[h][i + 1], state.o[h][i + 2], state.o[h][i + 3]});
+        }
       }
     }
     group_barrier();
 #pragma unroll 1
     for (int i = (int)thread_id(); i < values; i += ATTENTION_THREADS) {
       const attention_args &a = arguments_again_wide(args);
-      int h = i / a.d, of_head = i - h * a.d;
+      int h = i / slice::dv(a), of_head = i - h * slice::dv(a);
       float sink = a.sinks && split == 0 ? global(a.sinks)[head + first + h] : -infinity_f32();
       float top = max_f32(sink, ATTENTION_LOWEST), value = 0;
 #pragma unroll
@@ -335,15 +412,15 @@ RDNA_DEVICE void decode_finish(const attention_args &args, int32_t token, int32_
       for (int w = 0; w < waves; w++) {
         float share = fast_exp(m[w * heads + first + h] - top);
         sum = fma_f32(l[w * heads + first + h], share, sum);
-        value = fma_f32(o[(w * at_once + h) * a.d + of_head], share, value);
+        value = fma_f32(o[(w * at_once + h) * slice::dv(a) + of_head], share, value);
       }
       if (outside) top = sum = value = __builtin_nanf("");
       int64_t of_token = (int64_t)(head + first + h);
       if (a.splits == 1) {
-        a.out[token * a.out_stride + of_token * a.d + of_head] = sum != 0 ? value / sum : 0;
+        a.out[token * a.out_stride + of_token * slice::dv(a) + of_head] = sum != 0 ? value / sum : 0;
       } else {
         int64_t cell = ((int64_t)token * a.heads + of_token) * a.splits + split;
-        a.partial[cell * a.d + of_head] = value;
+        a.partial[cell * slice::dv(a) + of_head] = value;
         if (of_head == 0) {
           a.stats[2 * cell] = top;
           a.stats[2 * cell + 1] = sum;
@@ -353,31 +430,30 @@ RDNA_DEVICE void decode_finish(const attention_args &args, int32_t token, int32_
   }
 }
 
-template <typename type, int heads, int at_once>
+template <typename type, typename slice, int heads, int at_once>
 RDNA_DEVICE void decode(const attention_args &a, float *lds) {
   int32_t heads_per_kv = a.heads / a.kv_heads, blocks = (heads_per_kv + heads - 1) / heads;
   int32_t split = (int32_t)group_id_x(), token = (int32_t)group_id_z();
   int32_t kv_head = (int32_t)group_id_y() / blocks, block = (int32_t)group_id_y() % blocks;
   if (split >= a.splits || token >= a.tokens || kv_head >= a.kv_heads) return;
   int32_t head = kv_head * heads_per_kv + block * heads;
-  uint32_t team = a.d <= 64 ? 8 : a.d <= 128 ? 16 : 32, teams = ATTENTION_THREADS / team;
-  int dim = (int)(thread_id() & (team - 1)) * 8;
-  bool wide = rows_are_wide<type::BYTES>(a);
+  uint32_t team = slice::team(a), teams = ATTENTION_THREADS / team;
+  int lane = (int)(thread_id() & (team - 1));
+  bool wide = rows_are_wide<type::BYTES>(a, slice::dv(a));
 
-  float q[heads][8];
-  decode_state<heads> state;
+  float q[heads][slice::KEYS];
+  decode_state<heads, slice::VALUES> state;
 #pragma unroll
   for (int h = 0; h < heads; h++) {
     bool used = block * heads + h < heads_per_kv;
     const float *row = a.q + token * a.q_stride + (int64_t)(used ? head + h : head) * a.d;
-    load_8(row, dim, a.d, false, q[h]);
+    slice::query(a, row, lane, q[h]);
     state.m[h] = ATTENTION_LOWEST;
     state.l[h] = 0;
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-      q[h][i] *= a.scale;
-      state.o[h][i] = 0;
-    }
+    for (int i = 0; i < slice::KEYS; i++) q[h][i] *= a.scale;
+#pragma unroll
+    for (int i = 0; i < slice::VALUES; i++) state.o[h][i] = 0;
   }
 
   reach r = token_reach(a, token);
@@ -386,24 +462,25 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
   int64_t per_split = even > a.split_positions ? even : a.split_positions;
   int64_t begin = split * per_split, end = begin + per_split < seen ? begin + per_split : seen;
   int64_t first_row = a.block_table ? 0 : r.base;
-  decode_cache<type> cache = {(const char *)a.k + cache_bytes<type>(first_row * a.k_stride + (int64_t)kv_head * a.d),
-                              (const char *)a.v + cache_bytes<type>(first_row * a.v_stride + (int64_t)kv_head * a.d),
-                              a.block_table ? a.block_table + r.base * a.table_stride : nullptr,
-                              a.block_table ? (int32_t)(a.slots / a.block_rows) : 0};
+  decode_cache<type> cache = {
+      (const char *)a.k + cache_bytes<type>(first_row * a.k_stride + (int64_t)kv_head * a.d),
+      (const char *)a.v + cache_bytes<type>(first_row * a.v_stride + (int64_t)kv_head * slice::dv(a)),
+      a.block_table ? a.block_table + r.base * a.table_stride : nullptr,
+      a.block_table ? (int32_t)(a.slots / a.block_rows) : 0};
   /* the next batch is in flight while one is added */
   int32_t mine = r.low + (int32_t)(thread_id() / team) * at_once, last = r.low + (int32_t)end;
-  decode_batch<at_once> batch, next;
+  decode_batch<slice, at_once> batch, next;
   decode_shares<heads == 1 ? 8 : heads, heads == 1 ? 1 : at_once> own = {ATTENTION_LOWEST, 0};
-  decode_fetch<type>(a, cache, mine + (int32_t)begin, last, dim, wide, next);
+  decode_fetch<type>(a, cache, mine + (int32_t)begin, last, lane, wide, next);
   for (int64_t row = begin; row < end; row += teams * at_once) {
     const attention_args &now = arguments_again_wide(a);
     int64_t following = row + teams * at_once;
     batch = next;
-    decode_fetch<type>(now, cache, following < end ? mine + (int32_t)following : last, last, dim, wide, next);
+    decode_fetch<type>(now, cache, following < end ? mine + (int32_t)following : last, last, lane, wide, next);
     if constexpr (heads == 1)
-      decode_row<type, at_once>(now, batch, team, q[0], state);
+      decode_row<slice, at_once>(now, batch, team, q[0], state);
     else
-      decode_rows<type, heads, at_once>(now, batch, team, q, own, state);
+      decode_rows<slice, heads, at_once>(now, batch, team, q, own, state);
   }
   if constexpr (heads == 1) {
     if (team <= 8) decode_merge_lanes(state, 8);
@@ -420,10 +497,10 @@ RDNA_DEVICE void decode(const attention_args &a, float *lds) {
       state.m[h] = shares::from(own.m, (uint32_t)h);
       state.l[h] = shares::from(own.l, (uint32_t)h);
 #pragma unroll
-      for (int i = 0; i < 8; i++) state.o[h][i] = over_teams(state.o[h][i], team);
+      for (int i = 0; i < slice::VALUES; i++) state.o[h][i] = over_teams(state.o[h][i], team);
     }
   }
-  decode_finish<heads>(a, token, head, split, r.outside, dim, state, lds);
+  decode_finish<slice, heads>(a, token, head, split, r.outside, lane, state, lds);
 }
 
 #endif

@@ -9,28 +9,28 @@
 #include "math/common/host/simd.h"
 
 enum type { F32, F16, BF16, Q8_0 };
-enum { ROWS = 64, TILE = 32, FEW = 8, MAX_D = ATTENTION_MAX_D };
+enum { ROWS = 64, TILE = 32, FEW = 8, MAX_D = ATTENTION_WIDE_D, MAX_DV = ATTENTION_WIDE_DV };
 
 /* Query rows of one key head, each with the positions it may see in the sequence at hand. */
 struct block {
   const struct attention_args *a;
   enum type type;
-  int n, padded_n, padded_d; /* rows, and rows and d rounded up to 2 SIMD_WIDTH */
+  int n, padded_n, padded_d, padded_dv; /* rows, and rows, d and dv rounded up to 2 SIMD_WIDTH */
   int32_t low[ROWS], high[ROWS];
   _Alignas(64) float m[ROWS], l[ROWS];
-  _Alignas(64) float q[MAX_D * ROWS]; /* scaled: (d, padded_n), or (n, padded_d) when n <= FEW */
-  _Alignas(64) float o[ROWS * MAX_D]; /* (rows, padded_d) */
-  _Alignas(64) float k[TILE * MAX_D]; /* (positions, padded_d) */
-  _Alignas(64) float v[TILE * MAX_D];
-  _Alignas(64) float s[TILE * ROWS]; /* (positions, padded_n) */
+  _Alignas(64) float q[MAX_D * ROWS];  /* scaled: (d, padded_n), or (n, padded_d) when n <= FEW */
+  _Alignas(64) float o[ROWS * MAX_DV]; /* (rows, padded_dv) */
+  _Alignas(64) float k[TILE * MAX_D];  /* (positions, padded_d) */
+  _Alignas(64) float v[TILE * MAX_DV]; /* (positions, padded_dv) */
+  _Alignas(64) float s[TILE * ROWS];   /* (positions, padded_n) */
 };
 
 static int round_up(int n, int unit) { return (n + unit - 1) / unit * unit; }
 
 /* |row| -1 is one that does not exist: NaN. */
-static void row_to_f32(const struct block *b, const void *cache, int64_t row, int64_t stride, int64_t offset,
-                       float *out) {
-  int d = b->a->d, i = 0;
+static void row_to_f32(const struct block *b, const void *cache, int64_t row, int64_t stride, int64_t offset, int d,
+                       int padded, float *out) {
+  int i = 0;
   if (row < 0) {
     for (; i < d; i++) out[i] = __builtin_nanf("");
   } else if (b->type == F32) {
@@ -49,7 +49,7 @@ static void row_to_f32(const struct block *b, const void *cache, int64_t row, in
       simd_store(out + i, b->type == F16 ? simd_load_f16(in + i) : simd_load_bf16(in + i));
     for (; i < d; i++) out[i] = b->type == F16 ? f16_to_f32(in[i]) : bf16_to_f32(in[i]);
   }
-  for (i = d; i < b->padded_d; i++) out[i] = 0;
+  for (i = d; i < padded; i++) out[i] = 0;
 }
 
 /* The cache row of a position of the sequence that |base| is the first row or the number of. */
@@ -83,8 +83,8 @@ static void add_tile(struct block *b, int64_t base, int64_t first, int count, in
   int n = b->padded_n;
   for (int j = 0; j < count; j++) {
     int64_t row = row_of(a, base, first + j);
-    row_to_f32(b, a->k, row, a->k_stride, (int64_t)kv_head * a->d, b->k + j * b->padded_d);
-    row_to_f32(b, a->v, row, a->v_stride, (int64_t)kv_head * a->d, b->v + j * b->padded_d);
+    row_to_f32(b, a->k, row, a->k_stride, (int64_t)kv_head * a->d, a->d, b->padded_d, b->k + j * b->padded_d);
+    row_to_f32(b, a->v, row, a->v_stride, (int64_t)kv_head * a->dv, a->dv, b->padded_dv, b->v + j * b->padded_dv);
   }
   if (b->n <= FEW) {
     few_scores(b, count);
@@ -118,9 +118,9 @@ static void add_tile(struct block *b, int64_t base, int64_t first, int count, in
   }
   for (int r = 0; r < b->n; r++) {
     if (rescale[r] == 1) continue;
-    for (int i = 0; i < b->padded_d; i++) b->o[r * b->padded_d + i] *= rescale[r];
+    for (int i = 0; i < b->padded_dv; i++) b->o[r * b->padded_dv + i] *= rescale[r];
   }
-  multiply(b->n, b->padded_d, count, b->s, 1, n, b->v, b->padded_d, b->o, b->padded_d, true);
+  multiply(b->n, b->padded_dv, count, b->s, 1, n, b->v, b->padded_dv, b->o, b->padded_dv, true);
 }
 
 /* Takes |n| query rows; row r is q_rows[r]. No row may see anything yet. */
@@ -130,8 +130,9 @@ static void block_init(struct block *b, const struct attention_args *a, enum typ
   b->n = n;
   b->padded_n = round_up(n, 2 * SIMD_WIDTH);
   b->padded_d = round_up(a->d, 2 * SIMD_WIDTH);
+  b->padded_dv = round_up(a->dv, 2 * SIMD_WIDTH);
   memset(b->q, 0, (size_t)(n <= FEW ? n * b->padded_d : a->d * b->padded_n) * sizeof(float));
-  memset(b->o, 0, (size_t)(n * b->padded_d) * sizeof(float));
+  memset(b->o, 0, (size_t)(n * b->padded_dv) * sizeof(float));
   for (int r = 0; r < ROWS; r++) {
     b->low[r] = 0;
     b->high[r] = -1;
@@ -174,7 +175,7 @@ static void add_sink(struct block *b, int r, int32_t head) {
   float top = max_f32(b->m[r], a->sinks[head]), rescale = scalar_exp(b->m[r] - top);
   b->m[r] = top;
   b->l[r] = b->l[r] * rescale + scalar_exp(a->sinks[head] - top);
-  for (int i = 0; i < a->d; i++) b->o[r * b->padded_d + i] *= rescale;
+  for (int i = 0; i < a->dv; i++) b->o[r * b->padded_dv + i] *= rescale;
 }
 
 /* --- prefill: an item is a block of rows (tokens x heads of one key head) --- */
@@ -185,8 +186,8 @@ static void write_rows(struct block *b, const int32_t *token, const int32_t *hea
     add_sink(b, r, head[r]);
     float inverse = b->l[r] != 0 ? 1 / b->l[r] : 0;
     if (token_reach(a, token[r]).outside) inverse = __builtin_nanf("");
-    float *out = a->out + token[r] * a->out_stride + (int64_t)head[r] * a->d;
-    for (int i = 0; i < a->d; i++) out[i] = b->o[r * b->padded_d + i] * inverse;
+    float *out = a->out + token[r] * a->out_stride + (int64_t)head[r] * a->dv;
+    for (int i = 0; i < a->dv; i++) out[i] = b->o[r * b->padded_dv + i] * inverse;
   }
 }
 
@@ -241,14 +242,14 @@ static void write_split(struct block *b, int32_t token, int32_t head, int32_t sp
   const struct attention_args *a = b->a;
   for (int r = 0; r < b->n; r++) {
     if (split == 0) add_sink(b, r, head + r);
-    const float *o = b->o + r * b->padded_d;
+    const float *o = b->o + r * b->padded_dv;
     float poison = outside ? __builtin_nanf("") : 0;
     if (a->splits == 1) {
-      float *out = a->out + token * a->out_stride + (int64_t)(head + r) * a->d;
-      for (int i = 0; i < a->d; i++) out[i] = (b->l[r] != 0 ? o[i] / b->l[r] : 0) + poison;
+      float *out = a->out + token * a->out_stride + (int64_t)(head + r) * a->dv;
+      for (int i = 0; i < a->dv; i++) out[i] = (b->l[r] != 0 ? o[i] / b->l[r] : 0) + poison;
     } else {
       int64_t cell = ((int64_t)token * a->heads + head + r) * a->splits + split;
-      for (int i = 0; i < a->d; i++) a->partial[cell * a->d + i] = o[i] + poison;
+      for (int i = 0; i < a->dv; i++) a->partial[cell * a->dv + i] = o[i] + poison;
       a->stats[2 * cell] = b->m[r] + poison;
       a->stats[2 * cell + 1] = b->l[r] + poison;
     }
@@ -309,6 +310,12 @@ TWIN(attention_decode_q8_0_h8, decode, Q8_0)
 TWIN(attention_decode_f32_h1, decode, F32)
 TWIN(attention_decode_f32_h4, decode, F32)
 TWIN(attention_decode_f32_h8, decode, F32)
+TWIN(attention_decode_f16_wide, decode, F16)
+TWIN(attention_decode_bf16_wide, decode, BF16)
+TWIN(attention_decode_f32_wide, decode, F32)
+TWIN(attention_decode_f16_latent, decode, F16)
+TWIN(attention_decode_bf16_latent, decode, BF16)
+TWIN(attention_decode_f32_latent, decode, F32)
 
 static void combine_rows(void *context, int64_t begin, int64_t end) {
   const struct attention_combine_args *a = context;

@@ -13,6 +13,8 @@
  *     LDS    | Q slice 64 x 32 | K slice 64 x 32 |
  *            | P 64 x 64               | V slice 32 x 64 |
  *
+ * Where values have more than 256 numbers, which is what registers hold, groups of the same scores make 256 each.
+ *
  * Rows of Q, K and P in LDS are 4 floats longer, to spread them over the banks. */
 #ifndef RDNA_MATH_ATTENTION_ATTENTION_PREFILL_H
 #define RDNA_MATH_ATTENTION_ATTENTION_PREFILL_H
@@ -108,7 +110,7 @@ RDNA_DEVICE void tile_softmax(const attention_args &a, tile_rows &rows, int32_t 
 
 /* Adds the probabilities times the tile's values to o. */
 template <typename type, int max_d>
-RDNA_DEVICE void tile_values(const attention_args &a, const type *v, int32_t count, bool wide, float *lds,
+RDNA_DEVICE void tile_values(const attention_args &a, const type *v, int32_t dv, int32_t count, bool wide, float *lds,
                              const float p[4][4], float o[4][max_d / 64][4]) {
   int tid = (int)thread_id(), tx = tid & 15, ty = tid >> 4;
   float *p_tile = lds, *v_slice = lds + P_VALUES;
@@ -119,11 +121,11 @@ RDNA_DEVICE void tile_values(const attention_args &a, const type *v, int32_t cou
     for (int j = 0; j < 4; j++) p_tile[(4 * ty + i) * P_PITCH + tx + 16 * j] = p[i][j];
 #pragma unroll
   for (int c = 0; c < max_d / 64; c++) {
-    if (c * 64 >= a.d) break;
+    if (c * 64 >= dv) break;
     for (int start = 0; start < TILE && start < count; start += SLICE) {
       int row = tid >> 3, part = (tid & 7) * 8;
       float values[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-      if (start + row < count) load_8(v + (start + row) * a.v_stride, c * 64 + part, a.d, wide, values);
+      if (start + row < count) load_8(v + (start + row) * a.v_stride, c * 64 + part, dv, wide, values);
       group_barrier(); /* the slice before has been read; the first time: P is written */
       float *to = v_slice + row * 64 + part;
       store_f32x4(to, float4{values[0], values[1], values[2], values[3]});
@@ -151,7 +153,7 @@ RDNA_DEVICE void tile_values(const attention_args &a, const type *v, int32_t cou
  * all in the cache. */
 template <int max_d>
 RDNA_DEVICE void write_rows(const attention_args &args, const tile_rows &rows, const int32_t token[4],
-                            const int32_t head[4], const float o[4][max_d / 64][4]) {
+                            const int32_t head[4], int32_t first_value, const float o[4][max_d / 64][4]) {
   const attention_args &a = arguments_again_wide(args);
   int tx = (int)thread_id() & 15;
 #pragma unroll
@@ -161,10 +163,10 @@ RDNA_DEVICE void write_rows(const attention_args &args, const tile_rows &rows, c
     float share = fast_exp(rows.m[i] - top), sum = fma_f32(rows.l[i], share, fast_exp(sink - top));
     float inverse = sum != 0 ? share / sum : 0;
     if (token_reach(a, token[i]).outside) inverse = __builtin_nanf("");
-    float *out = a.out + token[i] * a.out_stride + (int64_t)head[i] * a.d;
+    float *out = a.out + token[i] * a.out_stride + (int64_t)head[i] * a.dv + first_value;
 #pragma unroll
     for (int c = 0; c < max_d / 64; c++) {
-      if (c * 64 + tx * 4 >= a.d) continue;
+      if (first_value + c * 64 + tx * 4 >= a.dv) continue;
       float4 value = {o[i][c][0], o[i][c][1], o[i][c][2], o[i][c][3]};
       store_f32x4(out + c * 64 + tx * 4, value * inverse);
     }
@@ -177,9 +179,10 @@ RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
   int32_t heads_per_kv = a.heads / a.kv_heads, row_count = a.tokens * heads_per_kv;
   int32_t tiles = (row_count + TILE - 1) / TILE;
   int32_t tile = tiles - 1 - (int32_t)group_id_x(); /* late tokens see the most: they start first */
-  int32_t kv_head = (int32_t)group_id_y();
+  int32_t parts = ATTENTION_PARTS(a.dv), kv_head = (int32_t)group_id_y() / parts;
+  int32_t first_value = (int32_t)group_id_y() % parts * ATTENTION_MAX_D;
   if (tile < 0 || kv_head >= a.kv_heads) return;
-  bool wide = rows_are_wide<sizeof(type)>(a);
+  bool wide = rows_are_wide<sizeof(type)>(a, a.dv);
 
   tile_rows rows;
   int32_t token[4], head[4];
@@ -228,7 +231,7 @@ RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
     }
     for (int32_t first = all.low; first <= all.high; first += TILE) {
       const type *k = (const type *)now.k + (all.base + first) * now.k_stride + (int64_t)kv_head * now.d;
-      const type *v = (const type *)now.v + (all.base + first) * now.v_stride + (int64_t)kv_head * now.d;
+      const type *v = (const type *)now.v + (all.base + first) * now.v_stride + (int64_t)kv_head * now.dv + first_value;
       int32_t count = all.high - first + 1;
       float s[4][4], rescale[4];
       tile_scores<type>(now, rows, k, count, wide, lds, s);
@@ -239,10 +242,10 @@ RDNA_DEVICE void prefill(const attention_args &a, float *lds) {
         for (int c = 0; c < max_d / 64; c++)
 #pragma unroll
           for (int g = 0; g < 4; g++) o[i][c][g] *= rescale[i];
-      tile_values<type, max_d>(now, v, count, wide, lds, s, o);
+      tile_values<type, max_d>(now, v, now.dv - first_value, count, wide, lds, s, o);
     }
   }
-  write_rows<max_d>(a, rows, token, head, o);
+  write_rows<max_d>(a, rows, token, head, first_value, o);
 }
 
 #endif

@@ -57,8 +57,8 @@ RDNA_DEVICE void load_8(const half *row, int dim, int d, bool wide, float out[8]
 }
 
 template <int bytes>
-RDNA_DEVICE bool rows_are_wide(const attention_args &a) {
-  return bytes == 2 && ((a.d | a.k_stride | a.v_stride) & 7) == 0 && (((uintptr_t)a.k | (uintptr_t)a.v) & 15) == 0;
+RDNA_DEVICE bool rows_are_wide(const attention_args &a, int32_t dv) {
+  return bytes == 2 && ((a.d | dv | a.k_stride | a.v_stride) & 7) == 0 && (((uintptr_t)a.k | (uintptr_t)a.v) & 15) == 0;
 }
 
 RDNA_DEVICE float capped(float s, float softcap) { return softcap != 0 ? softcap * scalar_tanh(s / softcap) : s; }

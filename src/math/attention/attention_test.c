@@ -19,10 +19,14 @@ struct setting {
   struct sequence sequences[6];
   bool spoiled; /* the first token is padding, the last reaches past the cache */
   bool sinks;
+  int32_t dv;  /* of values; 0: d */
+  bool latent; /* they are the last of the keys' numbers */
 };
 
+static int32_t dv_of(const struct setting *s) { return s->dv ? s->dv : s->d; }
+
 struct data {
-  int64_t tokens, slots, q_stride, k_stride, v_stride, longest;
+  int64_t tokens, slots, q_stride, out_stride, k_stride, v_stride, longest;
   int32_t most_tokens;
   int32_t *base, *position;
   float *q, *out, *sinks;
@@ -75,9 +79,10 @@ static void make_data(const struct setting *s, struct data *data) {
   }
   data->q_stride = (int64_t)s->heads * s->d + s->pad;
   data->k_stride = (int64_t)s->kv_heads * s->d + s->pad;
-  data->v_stride = data->k_stride + s->pad;
+  data->out_stride = (int64_t)s->heads * dv_of(s) + s->pad;
+  data->v_stride = s->latent ? data->k_stride : (int64_t)s->kv_heads * dv_of(s) + 2 * s->pad;
   data->q = malloc((size_t)(data->tokens * data->q_stride) * sizeof(float));
-  data->out = malloc((size_t)(data->tokens * data->q_stride) * sizeof(float));
+  data->out = malloc((size_t)(data->tokens * data->out_stride) * sizeof(float));
   data->k = malloc(rdna_dtype_bytes(s->dtype, data->slots * data->k_stride));
   data->v = malloc(rdna_dtype_bytes(s->dtype, data->slots * data->v_stride));
   data->sinks = malloc((size_t)s->heads * sizeof(float));
@@ -85,6 +90,8 @@ static void make_data(const struct setting *s, struct data *data) {
   case_fill(&random, RDNA_F32, data->q, data->tokens * data->q_stride, 1);
   fill_cache(&random, s->dtype, data->k, data->slots * data->k_stride, 3 * data->k_stride);
   fill_cache(&random, s->dtype, data->v, data->slots * data->v_stride, 3 * data->v_stride);
+  for (int64_t i = 0; s->latent && i + s->d - dv_of(s) < data->slots * data->k_stride; i++)
+    case_set(s->dtype, data->v, i, case_get(s->dtype, data->k, i + s->d - dv_of(s)));
 }
 
 static void free_data(struct data *data) {
@@ -110,14 +117,14 @@ static void reference(const struct setting *s, const struct data *data, int64_t 
   }
   if (s->sinks) top = fmax(top, (double)data->sinks[head]);
   if (s->sinks && top > -INFINITY) sum = exp((double)data->sinks[head] - top);
-  for (int32_t i = 0; i < s->d; i++) want[i] = 0;
+  for (int32_t i = 0; i < dv_of(s); i++) want[i] = 0;
   for (int32_t p = low; p <= high; p++) {
-    int64_t row = (data->base[token] + p) * data->v_stride + (int64_t)kv_head * s->d;
+    int64_t row = (data->base[token] + p) * data->v_stride + (int64_t)kv_head * dv_of(s);
     double weight = exp(score[p] - top);
     sum += weight;
-    for (int32_t i = 0; i < s->d; i++) want[i] += weight * cache_get(s->dtype, data->v, row + i);
+    for (int32_t i = 0; i < dv_of(s); i++) want[i] += weight * cache_get(s->dtype, data->v, row + i);
   }
-  for (int32_t i = 0; i < s->d; i++) want[i] = sum > 0 ? want[i] / sum : 0;
+  for (int32_t i = 0; i < dv_of(s); i++) want[i] = sum > 0 ? want[i] / sum : 0;
   free(score);
 }
 
@@ -129,20 +136,20 @@ static double bound_of(const struct setting *s, int64_t longest) {
 }
 
 static void compare(const struct setting *s, const struct data *data) {
-  double want[256], bound = bound_of(s, data->longest);
+  double want[512], bound = bound_of(s, data->longest);
   for (int64_t t = 0; t < data->tokens; t++) {
     bool outside = data->base[t] + data->position[t] >= data->slots;
     for (int32_t h = 0; h < s->heads; h++) {
       if (!outside) reference(s, data, t, h, want);
-      for (int32_t i = 0; i < s->d; i++) {
-        double got = (double)data->out[t * data->q_stride + (int64_t)h * s->d + i];
+      for (int32_t i = 0; i < dv_of(s); i++) {
+        double got = (double)data->out[t * data->out_stride + (int64_t)h * dv_of(s) + i];
         if (outside ? isnan(got) : fabs(got - want[i]) <= bound) continue;
         fail_msg("%d/%d heads of %d, window %d: token %d head %d [%d]: got %g, want %g (bound %g)", s->heads,
                  s->kv_heads, s->d, s->window, (int)t, h, i, got, outside ? NAN : want[i], bound);
       }
     }
-    for (int64_t i = (int64_t)s->heads * s->d; i < data->q_stride; i++) {
-      assert_true(isnan(data->out[t * data->q_stride + i]));
+    for (int64_t i = (int64_t)s->heads * dv_of(s); i < data->out_stride; i++) {
+      assert_true(isnan(data->out[t * data->out_stride + i]));
     }
   }
 }
@@ -160,15 +167,15 @@ static void check_bits(const struct setting *s, const struct data *data, rdna_at
     one.shape[0] = at.shape[0] = from.shape[0] = out.shape[0] = 1;
     one.data = (float *)q->data + t * data->q_stride;
     at.data = (int32_t *)at.data + t, from.data = (int32_t *)from.data + t;
-    size_t bytes = (size_t)(s->heads * s->d) * sizeof(float);
+    size_t bytes = (size_t)(s->heads * dv_of(s)) * sizeof(float);
     out.data = test_poisoned(bytes);
     options.max_queries = 1, options.max_length = data->position[t] + 1;
-    size_t workspace_size = rdna_op_attention_workspace(device, &options, 1, s->heads, s->kv_heads, s->d);
+    size_t workspace_size = rdna_op_attention_workspace(device, &options, 1, s->heads, s->kv_heads, dv_of(s));
     void *workspace = test_poisoned(workspace_size);
     float *got = malloc(bytes);
     assert_ok(rdna_op_attention(stream, &options, &one, k, v, &from, &at, workspace, workspace_size, &out));
     test_download(got, out.data, bytes);
-    assert_memory_equal(got, data->out + t * data->q_stride, bytes);
+    assert_memory_equal(got, data->out + t * data->out_stride, bytes);
     free(got);
     test_release(out.data), test_release(workspace);
   }
@@ -186,25 +193,27 @@ static void check_with(const struct setting *s, int64_t max_length, int32_t max_
                             .max_length = max_length ? max_length : data.longest,
                             .split = split};
   size_t q_bytes = (size_t)(data.tokens * data.q_stride) * sizeof(float);
-  size_t workspace_size = rdna_op_attention_workspace(device, &options, data.tokens, s->heads, s->kv_heads, s->d);
+  size_t workspace_size = rdna_op_attention_workspace(device, &options, data.tokens, s->heads, s->kv_heads, dv_of(s));
+  size_t out_bytes = (size_t)(data.tokens * data.out_stride) * sizeof(float);
   void *memory[] = {test_upload(data.q, q_bytes),
                     test_upload(data.k, rdna_dtype_bytes(s->dtype, data.slots * data.k_stride)),
                     test_upload(data.v, rdna_dtype_bytes(s->dtype, data.slots * data.v_stride)),
                     test_upload(data.base, (size_t)data.tokens * 4),
                     test_upload(data.position, (size_t)data.tokens * 4),
                     test_poisoned(workspace_size),
-                    test_poisoned(q_bytes),
+                    test_poisoned(out_bytes),
                     test_upload(data.sinks, (size_t)s->heads * sizeof(float))};
   rdna_tensor sinks = rdna_tensor_contiguous(memory[7], RDNA_F32, 1, (int64_t[]){s->heads});
   if (s->sinks) options.sinks = &sinks;
   rdna_tensor q = vectors(memory[0], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
   rdna_tensor k = vectors(memory[1], s->dtype, data.slots, s->kv_heads, s->d, data.k_stride);
-  rdna_tensor v = vectors(memory[2], s->dtype, data.slots, s->kv_heads, s->d, data.v_stride);
+  rdna_tensor v = vectors(memory[2], s->dtype, data.slots, s->kv_heads, dv_of(s), data.v_stride);
+  if (s->latent) v.data = (char *)k.data + rdna_dtype_bytes(s->dtype, s->d - dv_of(s));
   rdna_tensor base = rdna_tensor_contiguous(memory[3], RDNA_I32, 1, &data.tokens);
   rdna_tensor position = rdna_tensor_contiguous(memory[4], RDNA_I32, 1, &data.tokens);
-  rdna_tensor out = vectors(memory[6], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
+  rdna_tensor out = vectors(memory[6], RDNA_F32, data.tokens, s->heads, dv_of(s), data.out_stride);
   assert_ok(rdna_op_attention(stream, &options, &q, &k, &v, &base, &position, memory[5], workspace_size, &out));
-  test_download(data.out, memory[6], q_bytes);
+  test_download(data.out, memory[6], out_bytes);
   compare(s, &data);
   if (split && !s->spoiled) check_bits(s, &data, options, &q, &k, &v, &base, &position, &out);
   for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) test_release(memory[i]);
@@ -238,7 +247,8 @@ static void check_paged(const struct setting *s) {
   rdna_attention options = {RDNA_ATTENTION_INIT, .scale = (float)(1 / sqrt(s->d)), .softcap = s->softcap,
                             .window = s->window, .max_queries = data.most_tokens,  .max_length = data.longest};
   size_t q_bytes = (size_t)(data.tokens * data.q_stride) * sizeof(float);
-  size_t workspace_size = rdna_op_attention_workspace(device, &options, data.tokens, s->heads, s->kv_heads, s->d);
+  size_t workspace_size = rdna_op_attention_workspace(device, &options, data.tokens, s->heads, s->kv_heads, dv_of(s));
+  size_t out_bytes = (size_t)(data.tokens * data.out_stride) * sizeof(float);
   void *memory[] = {test_upload(data.q, q_bytes),
                     test_upload(k, (size_t)(blocks * BLOCK) * k_row),
                     test_upload(v, (size_t)(blocks * BLOCK) * v_row),
@@ -246,22 +256,26 @@ static void check_paged(const struct setting *s) {
                     test_upload(data.position, (size_t)data.tokens * 4),
                     test_upload(table, (size_t)(most * s->sequence_count) * 4),
                     test_poisoned(workspace_size),
-                    test_poisoned(q_bytes),
+                    test_poisoned(out_bytes),
                     test_upload(data.sinks, (size_t)s->heads * sizeof(float))};
   rdna_tensor sinks = rdna_tensor_contiguous(memory[8], RDNA_F32, 1, (int64_t[]){s->heads});
   if (s->sinks) options.sinks = &sinks;
   rdna_tensor q = vectors(memory[0], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
   rdna_tensor k_cache = {
       memory[1], s->dtype, 4, {blocks, BLOCK, s->kv_heads, s->d}, {BLOCK * data.k_stride, data.k_stride, s->d, 1}};
-  rdna_tensor v_cache = {
-      memory[2], s->dtype, 4, {blocks, BLOCK, s->kv_heads, s->d}, {BLOCK * data.v_stride, data.v_stride, s->d, 1}};
+  rdna_tensor v_cache = {memory[2],
+                         s->dtype,
+                         4,
+                         {blocks, BLOCK, s->kv_heads, dv_of(s)},
+                         {BLOCK * data.v_stride, data.v_stride, dv_of(s), 1}};
+  if (s->latent) v_cache.data = (char *)k_cache.data + rdna_dtype_bytes(s->dtype, s->d - dv_of(s));
   rdna_tensor sequences = rdna_tensor_contiguous(memory[3], RDNA_I32, 1, &data.tokens);
   rdna_tensor position = rdna_tensor_contiguous(memory[4], RDNA_I32, 1, &data.tokens);
   rdna_tensor block_table = rdna_tensor_contiguous(memory[5], RDNA_I32, 2, (int64_t[]){s->sequence_count, most});
-  rdna_tensor out = vectors(memory[7], RDNA_F32, data.tokens, s->heads, s->d, data.q_stride);
+  rdna_tensor out = vectors(memory[7], RDNA_F32, data.tokens, s->heads, dv_of(s), data.out_stride);
   assert_ok(rdna_op_attention_paged(stream, &options, &q, &k_cache, &v_cache, &block_table, &sequences, &position,
                                     memory[6], workspace_size, &out));
-  test_download(data.out, memory[7], q_bytes);
+  test_download(data.out, memory[7], out_bytes);
   compare(s, &data);
   for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) test_release(memory[i]);
   free(k), free(v), free(table), free(sequence);
@@ -282,6 +296,9 @@ static void prompts(void **state) {
       {RDNA_F32, 4, 1, 160, .sequence_count = 3, .sequences = {{7, 13}, {100, 30}, {0, 9}}, .spoiled = true},
       {RDNA_F16, 8, 1, 64, .sequence_count = 1, .sequences = {{30, 50}}, .window = 16, .sinks = true},
       {RDNA_F32, 6, 3, 20, .sequence_count = 2, .sequences = {{0, 11}, {5, 17}}, .spoiled = true, .sinks = true},
+      {RDNA_F16, 4, 1, 512, .sequence_count = 2, .sequences = {{30, 20}, {0, 9}}, .window = 24, .sinks = true},
+      {RDNA_F32, 3, 1, 576, .dv = 512, .latent = true, .sequence_count = 1, .sequences = {{9, 30}}, .spoiled = true},
+      {RDNA_F16, 4, 2, 576, .dv = 260, .sequence_count = 1, .sequences = {{3, 12}}, .softcap = 3, .pad = 4},
   };
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) check_with(&settings[i], 0, 9, 0);
 }
@@ -373,6 +390,13 @@ static void decoding(void **state) {
       {RDNA_Q8_0, 8, 1, 96, .sequence_count = 2, .sequences = {{400, 2}, {3, 1}}, .pad = 32, .sinks = true},
       {RDNA_Q8_0, 2, 1, 256, .sequence_count = 2, .sequences = {{40, 2}, {299, 1}}, .spoiled = true, .softcap = 3},
       {RDNA_F32, 2, 2, 80, .sequence_count = 2, .sequences = {{40, 2}, {3, 2}}, .spoiled = true, .sinks = true},
+      {RDNA_F16, 8, 2, 512, .sequence_count = 2, .sequences = {{300, 1}, {9, 3}}, .window = 200, .sinks = true},
+      {RDNA_BF16, 5, 1, 260, .dv = 300, .sequence_count = 2, .sequences = {{70, 1}, {2, 2}}, .softcap = 3, .pad = 4},
+      {RDNA_F16, 16, 1, 576, .dv = 512, .latent = true, .sequence_count = 2, .sequences = {{300, 1}, {0, 2}}},
+      {RDNA_F32, 3, 1, 24, .dv = 16, .latent = true, .sequence_count = 2, .sequences = {{99, 2}, {5, 1}}, .pad = 8},
+      {RDNA_F32, 2, 1, 320, .dv = 256, .latent = true, .sequence_count = 2, .sequences = {{40, 2}, {3, 2}},
+       .spoiled = true},
+      {RDNA_BF16, 2, 1, 64, .dv = 64, .latent = true, .sequence_count = 1, .sequences = {{130, 2}}, .sinks = true},
   };
   for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
     check_with(&settings[i], 0, 0, 0);
@@ -429,7 +453,7 @@ static void refused(void **state) {
   bad = k, bad.shape[1] = 3;
   assert_refused(TRY(&q, &bad, &bad, &ids, NULL, 0, &out), RDNA_INVALID_ARGUMENT, "q has 4 heads and k_cache 3");
   assert_refused(TRY(&q, &bad, &k, &ids, NULL, 0, &out), RDNA_INVALID_ARGUMENT,
-                 "v_cache is f16 (10, 2, 16) and k_cache is f16 (10, 3, 16)");
+                 "v_cache is f16 (10, 2, 16); size 1 must be 3", "");
   bad = k, bad.dtype = RDNA_F64;
   assert_refused(TRY(&q, &bad, &bad, &ids, NULL, 0, &out), RDNA_UNSUPPORTED, "k_cache is f64");
   bad = k, bad.dtype = RDNA_BF16;
@@ -444,15 +468,17 @@ static void refused(void **state) {
   assert_refused(TRY(&q, &bad, &bad, &ids, NULL, 0, &out), RDNA_UNSUPPORTED, "stride 34");
   bad = k, bad.data = (char *)memory + 8;
   assert_refused(TRY(&q, &bad, &k, &ids, NULL, 0, &out), RDNA_UNSUPPORTED, "aligned to 16");
-  bad = vectors(memory, RDNA_F32, 2, 4, 260, 1040);
-  rdna_tensor wide = vectors(memory, RDNA_F16, 10, 2, 260, 520);
-  assert_refused(TRY(&bad, &wide, &wide, &ids, NULL, 0, &bad), RDNA_UNSUPPORTED, "heads of 260 values");
+  bad = vectors(memory, RDNA_F32, 2, 4, 580, 2320);
+  rdna_tensor wide = vectors(memory, RDNA_F16, 10, 2, 580, 1160);
+  assert_refused(TRY(&bad, &wide, &k, &ids, NULL, 0, &out), RDNA_UNSUPPORTED, "heads of 580 values");
+  bad.shape[2] = bad.stride[1] = wide.shape[2] = wide.stride[1] = 516, bad.stride[0] = 2064, wide.stride[0] = 1032;
+  assert_refused(TRY(&q, &k, &wide, &ids, NULL, 0, &bad), RDNA_UNSUPPORTED, "v_cache of 516");
   bad = ids, bad.shape[0] = 3;
   assert_refused(TRY(&q, &k, &k, &bad, NULL, 0, &out), RDNA_INVALID_ARGUMENT, "cache_base is i32 (3); size 0 must be 2",
                  "");
   bad = out, bad.shape[0] = 1;
-  assert_refused(TRY(&q, &k, &k, &ids, NULL, 0, &bad), RDNA_INVALID_ARGUMENT,
-                 "out is f32 (1, 4, 16) and q is f32 (2, 4, 16)");
+  assert_refused(TRY(&q, &k, &k, &ids, NULL, 0, &bad), RDNA_INVALID_ARGUMENT, "out is f32 (1, 4, 16); size 0 must be 2",
+                 "");
   size_t needed = rdna_op_attention_workspace(device, &options, 2, 4, 2, 16);
   if (needed > 0) { /* a device with few compute units has no use for one */
     assert_refused(TRY(&q, &k, &k, &ids, memory, needed - 1, &out), RDNA_INVALID_ARGUMENT, "workspace is");
