@@ -26,12 +26,6 @@ static void *cut(cutter *c, size_t bytes) {
   return piece;
 }
 
-/* Of keys, those of a window further too, and of heads. */
-static int64_t key_numbers(const rdna_llm_cache *s) {
-  int64_t keys = 2 * s->pass.context, heads = rdna__nn_buffers_of(&s->llm->decoder).heads;
-  return keys > heads ? keys : heads;
-}
-
 static void cut_activations(rdna_llm_cache *s, const rdna__nn_buffers *values, cutter *c) {
   rdna__nn_pass *pass = &s->pass;
   size_t row = (size_t)s->batch * sizeof(float);
@@ -50,14 +44,6 @@ static void cut_activations(rdna_llm_cache *s, const rdna__nn_buffers *values, c
   pass->injected = cut(c, (size_t)values->injected * row);
   pass->latent = cut(c, (size_t)values->latent * row);
   pass->head_numbers = cut(c, (size_t)values->heads * row);
-  if (values->group) {
-    pass->score_tokens = rdna__nn_score_tokens(values->group, pass->context, s->batch);
-    size_t tokens = (size_t)pass->score_tokens;
-    pass->scores = cut(c, tokens * (size_t)(values->group * pass->context) * sizeof(float));
-    pass->group_rows = cut(c, tokens * (size_t)values->group_row * sizeof(float));
-    pass->hidden = cut(c, tokens * (size_t)pass->context);
-    pass->key_numbers = cut(c, (size_t)key_numbers(s) * sizeof(int32_t));
-  }
   if (s->half != RDNA_F32) pass->rotated = cut(c, (size_t)values->attended * row / 2);
   if (pass->kv_dtype == RDNA_Q8_0) {
     int64_t fresh = s->batch * (values->cache_row + values->v_row);
@@ -87,8 +73,10 @@ static void cut_all(rdna_llm_cache *s, cutter *c) {
   pass->states = cut(c, (size_t)decoder->state_count * pass->state_layer_bytes);
 }
 
-static bool asks_as_much(const rdna__nn_attention *a, const rdna__nn_attention *b) {
-  return a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->window == b->window;
+static bool asks_as_much(const rdna__nn_layer *layer, const rdna__nn_layer *other) {
+  const rdna__nn_attention *a = &layer->attention, *b = &other->attention;
+  return a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->window == b->window &&
+         layer->latent.rank == other->latent.rank && layer->latent.heads == other->latent.heads;
 }
 
 /* The most that a step of 1 to |batch| tokens asks for: few tokens may ask for more than many, and those of many
@@ -100,20 +88,22 @@ static size_t workspace_bytes(const rdna_llm_cache *s) {
   size_t most = 0;
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_attention *a = &decoder->layers[i].attention;
-    if (i > 0 && asks_as_much(a, &decoder->layers[i - 1].attention)) continue;
+    if (i > 0 && asks_as_much(&decoder->layers[i], &decoder->layers[i - 1])) continue;
     for (int tokens = 1; tokens <= s->batch; tokens++) {
       int queries = tokens <= few && tokens > RDNA__LLM_FEW ? RDNA__LLM_FEW : tokens;
       rdna_attention attention = rdna__nn_attention_options(&s->pass, a, queries, s->pass.context);
+      const rdna__nn_latent *l = &decoder->layers[i].latent;
       size_t bytes =
-          rdna_op_attention_workspace(s->llm->weights.device, &attention, tokens, a->heads, a->kv_heads, a->head_dim);
+          rdna_op_attention_workspace(s->llm->weights.device, &attention, tokens, l->rank ? l->heads : a->heads,
+                                      l->rank ? 1 : a->kv_heads, l->rank ? l->rank : a->head_dim);
       if (bytes > most) most = bytes;
     }
   }
   return most;
 }
 
-/* Numbers that attention by products reads. Rows of caches that are not written yet must not be NaN there, and pages
- * are copied whole. */
+/* Pages are copied whole, and rows that are not written yet must not be NaN there; latent attention reads the numbers
+ * of heads. */
 static rdna_status fill_constants(rdna_llm_cache *s) {
   rdna__nn_buffers values = rdna__nn_buffers_of(&s->llm->decoder);
   const rdna__nn_pass *pass = &s->pass;
@@ -122,19 +112,18 @@ static rdna_status fill_constants(rdna_llm_cache *s) {
   rdna_tensor rows = rdna_tensor_contiguous(pass->fresh_rows, RDNA_I32, 1, &batch);
   RDNA_TRY(rdna_fill_bytes(pass->stream, pass->zeros.data, 0, (size_t)batch * sizeof(int32_t)));
   if (pass->fresh_rows) RDNA_TRY(rdna_op_arange(pass->stream, zero, one, &rows));
-  if (!values.group && pass->pages == 1) return RDNA_OK;
-  size_t caches = (size_t)s->llm->decoder.cache_count;
-  RDNA_TRY(rdna_fill_bytes(pass->stream, pass->k_cache, 0, caches * pass->cache_layer_bytes));
-  RDNA_TRY(rdna_fill_bytes(pass->stream, pass->v_cache, 0, caches * pass->v_layer_bytes));
-  if (!values.group) return RDNA_OK;
-  int64_t keys = key_numbers(s), shape[] = {s->batch, values.heads};
-  rdna_tensor numbers = rdna_tensor_contiguous(pass->key_numbers, RDNA_I32, 1, &keys);
-  RDNA_TRY(rdna_op_arange(pass->stream, zero, one, &numbers));
-  rdna_tensor of_heads = rdna_tensor_contiguous(pass->head_numbers, RDNA_I32, 2, shape), row = numbers;
-  row.rank = 2;
-  row.shape[0] = 1, row.shape[1] = values.heads;
-  row.stride[0] = values.heads, row.stride[1] = 1;
-  return values.heads ? rdna_op_copy(pass->stream, &row, &of_heads) : RDNA_OK;
+  if (pass->pages > 1) {
+    size_t caches = (size_t)s->llm->decoder.cache_count;
+    RDNA_TRY(rdna_fill_bytes(pass->stream, pass->k_cache, 0, caches * pass->cache_layer_bytes));
+    RDNA_TRY(rdna_fill_bytes(pass->stream, pass->v_cache, 0, caches * pass->v_layer_bytes));
+  }
+  if (values.heads == 0) return RDNA_OK;
+  rdna_tensor first = rdna_tensor_contiguous(pass->head_numbers, RDNA_I32, 1, (int64_t[]){values.heads});
+  RDNA_TRY(rdna_op_arange(pass->stream, zero, one, &first));
+  rdna_tensor row = rdna__nn_matrix(first.data, 1, values.heads), rest = row;
+  row.dtype = rest.dtype = RDNA_I32;
+  rest.data = (int32_t *)row.data + values.heads, rest.shape[0] = s->batch - 1;
+  return s->batch > 1 ? rdna_op_copy(pass->stream, &row, &rest) : RDNA_OK;
 }
 
 size_t rdna__llm_cache_kept_bytes(const rdna_llm_cache *s) {

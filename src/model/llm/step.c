@@ -320,11 +320,11 @@ static void record(rdna_llm_cache *c, const step *of, const places *p, rdna__llm
 /* Decoding is hundreds of short kernels a token, and queueing them takes the host longer than the device to run them:
  * they are recorded once and replayed. The first step of a shape is run as it is, which loads its kernels.
  *
- * What the host does in between, as experts, cannot be recorded. Attention by products has the rows of a sequence in
- * its kernels' arguments, so it is recorded only where a cache is one page. */
+ * What the host does in between, as experts, cannot be recorded. Where rows of blocks are converted before attention,
+ * their pages are in kernels' arguments, so that is recorded only where a cache is one page. */
 static rdna_status decode(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
   const rdna__llm_shape shape = {of->length, of->stride, of->places, paged};
-  bool moves = rdna__nn_buffers_of(&c->llm->decoder).group > 0 && c->pass.pages > 1;
+  bool moves = c->pass.kv_dtype == RDNA_Q8_0 && rdna__nn_buffers_of(&c->llm->decoder).wide && c->pass.pages > 1;
   if (moves || c->pass.host) return queue_pass(c, of, p, paged);
   rdna__llm_recording *r = find_recording(c, &shape);
   bool first = r->used == 0;

@@ -65,11 +65,9 @@ static rdna_status apply_gate(const rdna__nn_pass *pass, const rdna_tensor *gate
   return rdna_op_mul_sigmoid(pass->stream, place, gate, attended);
 }
 
-bool rdna__nn_is_by_products(const rdna__nn_attention *a) { return a->head_dim > 256; }
-
 /* Whether the pass's attention is one over whole sequences, which matrix units do in the caches' 16 bits. */
-static bool is_on_matrix_units(const rdna__nn_pass *pass, const rdna__nn_attention *a) {
-  return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32 && !rdna__nn_is_by_products(a);
+static bool is_on_matrix_units(const rdna__nn_pass *pass) {
+  return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32;
 }
 
 /* Of all tokens of a pass (count, heads, head_dim), f32, and the caches of a layer. */
@@ -99,6 +97,22 @@ static rdna__nn_span in_window(const rdna__nn_pass *pass, const rdna__nn_attenti
   return part;
 }
 
+/* The span's rows of both caches, of |dtype|. Values that lie in the keys, at their end, are brought together with
+ * them.
+ */
+static rdna_status rows_of_both(const rdna__nn_pass *pass, const rdna__nn_span *span, const rdna_tensor *k_cache,
+                                const rdna_tensor *v_cache, rdna_dtype dtype, rdna__scratch *scratch, rdna_tensor *k,
+                                rdna_tensor *v) {
+  RDNA_TRY(rdna__nn_rows_of(pass, span, k_cache, dtype, scratch, k));
+  int64_t row = (int64_t)rdna_dtype_bytes(k_cache->dtype, k_cache->stride[0]);
+  int64_t inside = (const char *)v_cache->data - (const char *)k_cache->data;
+  if (inside < 0 || inside >= row) return rdna__nn_rows_of(pass, span, v_cache, dtype, scratch, v);
+  *v = *k;
+  v->data = (char *)k->data + rdna_dtype_bytes(dtype, k->shape[2] - v_cache->shape[2]);
+  v->shape[2] = v_cache->shape[2];
+  return RDNA_OK;
+}
+
 /* |seen| and |rotated| are the span's rows, of rdna__nn_sequence_type. */
 static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
                                       const rdna_tensor *rotated, const rdna_tensor *k_cache,
@@ -114,8 +128,7 @@ static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_
                        .left = a->window > 0 ? a->window - 1 : 0,
                        .diagonal = RDNA_DIAGONAL_BOTTOM_RIGHT,
                        .sinks = a->sinks.data ? &a->sinks : NULL};
-  rdna_status status = rdna__nn_rows_of(pass, &part, k_cache, seen->dtype, &scratch, &k_rows);
-  if (status == RDNA_OK) status = rdna__nn_rows_of(pass, &part, v_cache, seen->dtype, &scratch, &v_rows);
+  rdna_status status = rows_of_both(pass, &part, k_cache, v_cache, seen->dtype, &scratch, &k_rows, &v_rows);
   if (status == RDNA_OK) {
     rdna_tensor q = as_sequence(rotated, span->count), out = as_sequence(seen, span->count);
     rdna_tensor k = as_sequence(&k_rows, part.length), v = as_sequence(&v_rows, part.length);
@@ -168,9 +181,40 @@ static rdna_tensor as_pages(const rdna__nn_pass *pass, const rdna_tensor *cache)
   return pages;
 }
 
-/* The tokens of which each sequence has few, in f32 and in one call. */
+/* The tokens of one sequence in f32. The kernels for many tokens read caches of f32 and f16, so others are converted;
+ * rows that were copied begin at row 0, which is what cache_base says of sequences in pages. */
+static rdna_status attend_span(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
+                               const attended_tensors *all, const rdna_tensor *out_all) {
+  rdna_attention attention = rdna__nn_attention_options(pass, a, span->count, span->length);
+  rdna_tensor q = rdna__nn_rows(&all->q, span->first, span->count), k = all->k_cache, v = all->v_cache;
+  rdna_tensor out = rdna__nn_rows(out_all, span->first, span->count);
+  rdna_tensor base = rdna__nn_rows(&pass->cache_base, span->first, span->count);
+  rdna_tensor positions = rdna__nn_rows(&pass->positions, span->first, span->count);
+  rdna__scratch scratch = {.stream = pass->stream, .holder = "rows of a sequence"};
+  rdna_dtype dtype = pass->kv_dtype == RDNA_F16 ? RDNA_F16 : RDNA_F32;
+  rdna_status status = RDNA_OK;
+  if (span->base < 0 || dtype != pass->kv_dtype) {
+    status = rows_of_both(pass, span, &all->k_cache, &all->v_cache, dtype, &scratch, &k, &v);
+    if (span->base > 0) base = rdna__nn_rows(&pass->zeros, 0, span->count);
+  }
+  if (status == RDNA_OK)
+    status = rdna_op_attention(pass->stream, &attention, &q, &k, &v, &base, &positions, pass->workspace,
+                               pass->workspace_bytes, &out);
+  return rdna__scratch_release(&scratch, status);
+}
+
+/* Whether no kernel reads these heads from a cache of blocks. */
+static bool is_converted(const attended_tensors *all) {
+  int64_t d = all->k_cache.shape[2];
+  return all->k_cache.dtype == RDNA_Q8_0 && (d > 256 || d != all->v_cache.shape[2]);
+}
+
+/* The tokens of which each sequence has few, in f32, and in one call if their rows need no conversion. */
 static rdna_status attend_few(const rdna__nn_pass *pass, const rdna__nn_attention *a, const attended_tensors *all,
                               const rdna_tensor *out_all) {
+  for (int i = 0; i < pass->few_spans && is_converted(all); i++)
+    RDNA_TRY(attend_span(pass, a, &pass->spans[i], all, out_all));
+  if (is_converted(all)) return RDNA_OK;
   rdna_attention attention = rdna__nn_attention_options(pass, a, pass->few_most, pass->few_length);
   rdna_tensor q = rdna__nn_rows(&all->q, 0, pass->few), out = rdna__nn_rows(out_all, 0, pass->few);
   rdna_tensor positions = rdna__nn_rows(&pass->positions, 0, pass->few);
@@ -185,41 +229,33 @@ static rdna_status attend_few(const rdna__nn_pass *pass, const rdna__nn_attentio
                                  pass->workspace, pass->workspace_bytes, &out);
 }
 
-/* Many tokens of one sequence in f32. The kernels for many tokens read caches of f32 and f16, so others are converted;
- * rows that were copied begin at row 0, which is what cache_base says of sequences in pages. */
-static rdna_status attend_span(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
-                               const attended_tensors *all, const rdna_tensor *out_all) {
-  rdna_attention attention = rdna__nn_attention_options(pass, a, span->count, span->length);
-  rdna_tensor q = rdna__nn_rows(&all->q, span->first, span->count), k = all->k_cache, v = all->v_cache;
-  rdna_tensor out = rdna__nn_rows(out_all, span->first, span->count);
-  rdna_tensor base = rdna__nn_rows(&pass->cache_base, span->first, span->count);
-  rdna_tensor positions = rdna__nn_rows(&pass->positions, span->first, span->count);
-  rdna__scratch scratch = {.stream = pass->stream, .holder = "rows of a sequence"};
-  rdna_dtype dtype = pass->kv_dtype == RDNA_F16 ? RDNA_F16 : RDNA_F32;
-  rdna_status status = RDNA_OK;
-  if (span->base < 0 || dtype != pass->kv_dtype) {
-    status = rdna__nn_rows_of(pass, span, &all->k_cache, dtype, &scratch, &k);
-    if (status == RDNA_OK) status = rdna__nn_rows_of(pass, span, &all->v_cache, dtype, &scratch, &v);
-    if (span->base > 0) base = rdna__nn_rows(&pass->zeros, 0, span->count);
-  }
-  if (status == RDNA_OK)
-    status = rdna_op_attention(pass->stream, &attention, &q, &k, &v, &base, &positions, pass->workspace,
-                               pass->workspace_bytes, &out);
-  return rdna__scratch_release(&scratch, status);
-}
-
 /* Everything in f32; the result is in |out|, of f32 too. */
-static rdna_status attend_in_f32(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon,
-                                 const attended_tensors *all, const rdna_tensor *out) {
-  const rdna_tensor in_place = {0};
-  RDNA_TRY(rotate(pass, a, epsilon, 0, pass->count, all, &in_place));
-  if (rdna__nn_is_by_products(a)) {
-    rdna__nn_products products = {&all->q, &all->k_cache, out, &all->v_cache, 0, a->scale, a->window};
-    return rdna__nn_attend_by_products(pass, &products);
-  }
+static rdna_status attend_in_f32(const rdna__nn_pass *pass, const rdna__nn_attention *a, const attended_tensors *all,
+                                 const rdna_tensor *out) {
   if (pass->few > 0) RDNA_TRY(attend_few(pass, a, all, out));
   for (int i = pass->few_spans; i < pass->span_count; i++) RDNA_TRY(attend_span(pass, a, &pass->spans[i], all, out));
   return RDNA_OK;
+}
+
+/* The tokens that are not few, on matrix units; |rotated| and |seen| are of all tokens, of
+ * rdna__nn_sequence_type. */
+static rdna_status attend_spans(const rdna__nn_pass *pass, const rdna__nn_attention *a, const attended_tensors *all,
+                                const rdna_tensor *rotated, const rdna_tensor *seen) {
+  for (int i = pass->few_spans; i < pass->span_count; i++) {
+    const rdna__nn_span *span = &pass->spans[i];
+    rdna_tensor q = rdna__nn_rows(rotated, span->first, span->count);
+    rdna_tensor out = rdna__nn_rows(seen, span->first, span->count);
+    RDNA_TRY(attend_as_sequence(pass, a, span, &q, &all->k_cache, &all->v_cache, &out));
+  }
+  return RDNA_OK;
+}
+
+/* to = from, of |count| tokens from |first| on, where their types or places differ. */
+static rdna_status cast_rows(const rdna__nn_pass *pass, const rdna_tensor *from, int first, int count,
+                             const rdna_tensor *to) {
+  if (count == 0 || (from->data == to->data && from->dtype == to->dtype)) return RDNA_OK;
+  rdna_tensor x = rdna__nn_rows(from, first, count), y = rdna__nn_rows(to, first, count);
+  return rdna_op_cast(pass->stream, &x, &y);
 }
 
 /* The few in f32, in the place of q, the others on matrix units; |attended| is of the pass's type. */
@@ -232,20 +268,23 @@ static rdna_status attend_in_halves(const rdna__nn_pass *pass, const rdna__nn_at
   int few = pass->few, rest = pass->count - few;
   RDNA_TRY(rotate(pass, a, epsilon, 0, few, all, &in_place));
   RDNA_TRY(rotate(pass, a, epsilon, few, rest, all, &rotated));
-  for (int i = pass->few_spans; i < pass->span_count; i++) {
-    const rdna__nn_span *span = &pass->spans[i];
-    rdna_tensor q = rdna__nn_rows(&rotated, span->first, span->count);
-    rdna_tensor out = rdna__nn_rows(&seen, span->first, span->count);
-    RDNA_TRY(attend_as_sequence(pass, a, span, &q, &all->k_cache, &all->v_cache, &out));
-  }
-  if (rest > 0 && pass->type != dtype) {
-    rdna_tensor from = rdna__nn_rows(&seen, few, rest), to = rdna__nn_rows(attended, few, rest);
-    RDNA_TRY(rdna_op_cast(pass->stream, &from, &to));
-  }
-  if (few == 0) return RDNA_OK;
-  rdna_tensor from = rdna__nn_rows(&all->q, 0, few), to = rdna__nn_rows(attended, 0, few);
-  RDNA_TRY(attend_few(pass, a, all, &all->q));
-  return rdna_op_cast(pass->stream, &from, &to);
+  RDNA_TRY(attend_spans(pass, a, all, &rotated, &seen));
+  RDNA_TRY(cast_rows(pass, &seen, few, rest, attended));
+  if (few > 0) RDNA_TRY(attend_few(pass, a, all, &all->q));
+  return cast_rows(pass, &all->q, 0, few, attended);
+}
+
+rdna_status rdna__nn_attend_over(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna_tensor *q,
+                                 const rdna_tensor *k_cache, const rdna_tensor *v_cache, const rdna_tensor *out) {
+  attended_tensors all = {.q = *q, .k_cache = *k_cache, .v_cache = *v_cache};
+  if (!is_on_matrix_units(pass)) return attend_in_f32(pass, a, &all, out);
+  rdna_tensor rotated = rdna_tensor_contiguous(pass->rotated, rdna__nn_sequence_type(pass), 3, q->shape);
+  rdna_tensor seen = rdna_tensor_contiguous(pass->attended, rotated.dtype, 3, out->shape);
+  int few = pass->few, rest = pass->count - few;
+  RDNA_TRY(cast_rows(pass, q, few, rest, &rotated));
+  RDNA_TRY(attend_spans(pass, a, &all, &rotated, &seen));
+  RDNA_TRY(cast_rows(pass, &seen, few, rest, out));
+  return few > 0 ? attend_few(pass, a, &all, out) : RDNA_OK;
 }
 
 rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
@@ -263,11 +302,13 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   all.k_cache = cache_of(pass, a, pass->k_cache, layer->cache);
   all.v_cache = cache_of(pass, a, pass->v_cache, layer->cache);
   rdna_tensor attended = rdna_tensor_contiguous(pass->attended, pass->type, 3, all.q.shape);
-  if (is_on_matrix_units(pass, a)) {
+  if (is_on_matrix_units(pass)) {
     RDNA_TRY(attend_in_halves(pass, a, decoder->norm_epsilon, &all, &attended));
   } else {
     rdna_tensor out = pass->type == RDNA_F32 ? attended : all.q;
-    RDNA_TRY(attend_in_f32(pass, a, decoder->norm_epsilon, &all, &out));
+    const rdna_tensor in_place = {0};
+    RDNA_TRY(rotate(pass, a, decoder->norm_epsilon, 0, pass->count, &all, &in_place));
+    RDNA_TRY(attend_in_f32(pass, a, &all, &out));
     if (pass->type != RDNA_F32) RDNA_TRY(rdna_op_cast(pass->stream, &out, &attended));
   }
   if (a->gated) RDNA_TRY(apply_gate(pass, &gate, &all.q, &attended));

@@ -24,7 +24,7 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
       queries = 0, keys = latent->rank + latent->rotated;
       most.latent = larger(most.latent, rdna__nn_latent_values(latent));
       most.heads = larger(most.heads, latent->heads);
-      most.group = larger(most.group, latent->heads);
+      most.attended = larger(most.attended, latent->heads * keys);
     }
     const rdna__nn_moe *moe = &layer->moe;
     bool has_ffn = !moe->experts || moe->norm.data;
@@ -36,11 +36,7 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
     if (moe->experts || layer->parallel) most.shared = decoder->width;
     if (!r->width) most.cache_row = larger(most.cache_row, keys);
     if (!latent->rank && !r->width) most.v_row = larger(most.v_row, keys);
-    if (rdna__nn_is_by_products(a) && !r->width && !layer->latent.rank) {
-      int64_t group = a->heads / a->kv_heads;
-      most.group = larger(most.group, group);
-      if (a->kv_heads > 1) most.group_row = larger(most.group_row, 2 * group * a->head_dim);
-    }
+    if (latent->rank || (a->head_dim > 256 && !r->width)) most.wide = true;
   }
   return most;
 }

@@ -63,7 +63,9 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   rdna_tensor k_cache =
       rdna_tensor_contiguous((char *)pass->k_cache + pass->cache_layer_bytes * (size_t)decoder->layers[index].cache,
                              pass->kv_dtype, 3, cache_shape);
-  rdna_tensor none = k_cache, k = rdna__nn_heads(key, count, 1, row), no_values = k;
+  rdna_tensor c_cache = k_cache, none = k_cache, k = rdna__nn_heads(key, count, 1, row), no_values = k;
+  c_cache.data = (char *)c_cache.data + rdna_dtype_bytes(pass->kv_dtype, l->rotated);
+  c_cache.shape[2] = l->rank;
   none.shape[2] = no_values.shape[2] = 0; /* values are in the keys */
   rdna_rope rope = {RDNA_ROPE_INIT, l->rotation->layout, &pass->positions, &l->rotation->inv_freq,
                     l->rotation->magnitude};
@@ -72,8 +74,8 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   float *seen = (float *)q.data + count * l->heads * row;
   rdna_tensor attended = rdna__nn_heads(seen, count, l->heads, l->rank);
   rdna_tensor values = rdna__nn_heads(seen + count * l->heads * l->rank, count, l->heads, l->value_dim);
-  rdna__nn_products products = {&q, &k_cache, &attended, NULL, l->rotated, l->scale, 0};
-  RDNA_TRY(rdna__nn_attend_by_products(pass, &products));
+  const rdna__nn_attention of_rows = {.heads = l->heads, .kv_heads = 1, .scale = l->scale};
+  RDNA_TRY(rdna__nn_attend_over(pass, &of_rows, &q, &k_cache, &c_cache, &attended));
   rdna_tensor heads = rdna_tensor_contiguous(pass->head_numbers, RDNA_I32, 2, (int64_t[]){count, l->heads});
   rdna_moe_product product = {RDNA_MOE_PRODUCT_INIT};
   RDNA_TRY(rdna_op_moe_linear(pass->stream, &product, &attended, &l->v_b, &heads, &values));

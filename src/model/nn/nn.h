@@ -210,10 +210,6 @@ typedef struct rdna__nn_pass {
   void *shared;                                         /* (count, width) */
   void *injected;                                       /* (2, count, layers injected) */
   void *latent;                                         /* what rdna__nn_latent_values counts */
-  void *scores, *group_rows;                            /* of attention by products: see rdna__nn_buffers */
-  int64_t score_tokens;                                 /* whose scores are in memory at once */
-  void *hidden;                                         /* bool: keys that tokens do not see */
-  void *key_numbers;                                    /* i32: 0, 1, 2, … */
   void *head_numbers;                                   /* (batch, heads), i32: 0 to heads - 1 in each row */
   void *recurrent;                                      /* what rdna__nn_recurrent_values counts */
   void *conv_states, *states; /* (recurrent layers, …_layer_bytes): of each (state_slots, …), see rdna_op_gated_delta */
@@ -240,18 +236,16 @@ typedef struct rdna__nn_pass {
 } rdna__nn_pass;
 
 /* The most values that a layer needs of each buffer: for each token of a pass, gate_up 7 more; of caches for each
- * position, of states for each slot, and of group_row for each token whose scores are in memory. */
+ * position, of states for each slot. */
 typedef struct rdna__nn_buffers {
   int64_t width, qkv, attended, gate_up;
   int64_t router, used, experts, shared; /* 0 where no layer has experts */
   int64_t injected;
   int64_t recurrent, conv_state, state; /* of recurrent layers: the buffer, and what a slot of a state holds */
   int64_t latent, heads;                /* of latent attention; heads that it has */
-  /* of attention by products: heads that share a key head, and the values of their queries and results; 0 where no
-   * layer has it */
-  int64_t group, group_row;
-  int64_t cache_row; /* of one layer's keys */
-  int64_t v_row;     /* of values beside them; 0 where all layers have them in their keys */
+  int64_t cache_row;                    /* of one layer's keys */
+  int64_t v_row;                        /* of values beside them; 0 where all layers have them in their keys */
+  bool wide; /* a layer has heads above 256 values, or latent ones: of blocks, they are converted before attention */
 } rdna__nn_buffers;
 rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder);
 
@@ -295,20 +289,11 @@ rdna_status rdna__nn_rotate_and_keep(const rdna__nn_pass *pass, const rdna_rope 
                                      const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *k_cache,
                                      const rdna_tensor *v_cache);
 
-/* Attention of any head sizes: of a pass's tokens q (count, heads, d) and out (count, heads, dv), f32, over the caches
- * (rows, kv_heads, d) and (rows, kv_heads, dv), whose rows hold numbers up to each span's length. */
-typedef struct rdna__nn_products {
-  const rdna_tensor *q, *k_cache, *out;
-  const rdna_tensor *v_cache; /* NULL: a row's values lie in its keys, from |values_at| on */
-  int64_t values_at;
-  float scale;
-  int window;
-} rdna__nn_products;
-rdna_status rdna__nn_attend_by_products(const rdna__nn_pass *pass, const rdna__nn_products *of);
-/* Whether the attention kernels lack this one's heads. */
-bool rdna__nn_is_by_products(const rdna__nn_attention *a);
-/* How many tokens' scores are in memory at once, for |group| heads that share a key head. */
-int64_t rdna__nn_score_tokens(int64_t group, int64_t context, int64_t batch);
+/* out (count, heads, dv) = the attention of a pass's tokens q (count, heads, d) over the caches (rows, kv_heads, d) and
+ * (rows, kv_heads, dv), which may lie in the keys; f32, and on matrix units where the pass is of 16 bits. |a| has
+ * heads, kv_heads, scale and limits. */
+rdna_status rdna__nn_attend_over(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna_tensor *q,
+                                 const rdna_tensor *k_cache, const rdna_tensor *v_cache, const rdna_tensor *out);
 
 /* out = norm(x), of x (count, width); |out| may be of a pass's type, and |place| is as large in f32. */
 rdna_status rdna__nn_normalize(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *x,
