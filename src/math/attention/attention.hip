@@ -30,10 +30,12 @@ PREFILL(attention_prefill_f32_d256, float, 256)
     RDNA_SHARED static __attribute__((aligned(16))) float lds[decode_room<4, ATTENTION_WIDE_DV>::floats]; \
     decode<type, decode_wide_slice<type, latent>, 4, at_once>(a, lds);                                    \
   }
-DECODE(attention_decode_f16_h1, f16, 1, DECODE_AT_ONCE(4, 3), 2)
+/* Which of the rows in flight are there takes masks, two scalar registers each where waves have 64 lanes. */
+#define DECODE_H1 DECODE_AT_ONCE((WAVE_SIZE == 64 ? 3 : 4), 3)
+DECODE(attention_decode_f16_h1, f16, 1, DECODE_H1, 2)
 DECODE(attention_decode_f16_h4, f16, 4, DECODE_AT_ONCE(4, 2), 2)
 DECODE(attention_decode_f16_h8, f16, 8, 2, 1)
-DECODE(attention_decode_bf16_h1, bf16, 1, DECODE_AT_ONCE(4, 3), 2)
+DECODE(attention_decode_bf16_h1, bf16, 1, DECODE_H1, 2)
 DECODE(attention_decode_bf16_h4, bf16, 4, DECODE_AT_ONCE(4, 2), 2)
 DECODE(attention_decode_bf16_h8, bf16, 8, 2, 1)
 DECODE(attention_decode_q8_0_h1, q8_0_cache, 1, DECODE_AT_ONCE(4, 3), 2)

@@ -41,11 +41,11 @@ struct attention_args {
   int64_t table_stride;
   const float *sinks; /* (heads) or NULL */
   int32_t block_rows, sequences;
-  int32_t tokens, heads, kv_heads;
-  int32_t d, dv; /* multiples of 4; prefills take wide ones too, the decoding kernels of h1 to h8 have d = dv <= 256 */
+  int32_t tokens, heads, kv_heads, d; /* d and dv: multiples of 4 */
   int32_t splits, window;
   float scale, softcap;
   int32_t split_positions; /* of a split at least; 0: what a token sees is cut evenly */
+  int32_t dv;              /* prefills take wide ones too, the decoding kernels of h1 to h8 have dv = d <= 256 */
 };
 
 struct attention_combine_args {
