@@ -38,7 +38,7 @@
  *           values 160 + l + 16 n; 4 bytes with the last 16 values in four digits each; d. Digits a, b, c, d, e, the
  *           first the highest, are the byte ceil(256 / 243 (81 a + 27 b + 9 c + 3 d + e)).  value = d (q - 1)
  *
- *   256 values whose magnitudes are entries g of a grid (math/quant/quant_grids.h), 8 values each or in IQ3 4. Runs of
+ *   Blocks of 256 whose magnitudes are entries g of a grid (math/quant/quant_grids.h), 8 values each or in IQ3 4. Runs of
  *   32 values follow each other; |signs| are a bit a value, 1 for minus, in 7 bits for 8 values whose number of minus
  *   signs is even. s is 4 bits.
  *   iq2_xxs 66 bytes: d; for each run 4 bytes of indices, and a word of four times 7 signs and s above them.
