@@ -182,14 +182,22 @@ RDNA_DEVICE void quant_mma(const struct gemm_args &args) {
   rows.init(args, row0);
   mma_acc sum[tiles_m][tiles_n] = {};
   int index = (int)wave_id() * MMA_PARTS; /* of part 0's chunk */
+  /* The sums of large tiles leave no registers for the next step's blocks: where chunks are of 64 values, and where
+   * there is no matrix unit. */
+#ifdef RDNA_MMA_BY_LANES_
+  constexpr bool ahead = tiles_m < 4;
+#else
+  constexpr bool ahead = tiles_m < 4 || chunk::values < 64;
+#endif
   /* a lane past the end has the last chunk again, times zeros */
-  if (index < chunks) weights.fetch(index + part < chunks ? index + part : chunks - 1);
+  if (ahead && index < chunks) weights.fetch(index + part < chunks ? index + part : chunks - 1);
 #pragma unroll 1
   for (; index < chunks; index += WAVES * MMA_PARTS) {
     int mine = index + part < chunks ? index + part : chunks - 1, following = index + WAVES * MMA_PARTS;
     int first = chunk::first_value((uint32_t)mine);
+    if (!ahead) weights.fetch(mine);
     weights.settle(first);
-    if (following < chunks) weights.fetch(following + part < chunks ? following + part : chunks - 1);
+    if (ahead && following < chunks) weights.fetch(following + part < chunks ? following + part : chunks - 1);
     quant_mma_step<format, tiles_m, tiles_n>(weights, rows, args.a,
                                              mine / chunk::in_block * format::block_values + first,
                                              chunk::span == 128 ? first % 32 : first % 128, index + part < chunks, sum);
