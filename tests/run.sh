@@ -18,7 +18,7 @@ echo "== address and undefined-behaviour sanitizers"
 configure_and_build asan
 ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
   ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" \
-  --exclude-regex 'isa_llvm|isa_corpus|isa_kernels|memory_traffic|emulator.kernels|emulated_test|sessions_test|rocrand|emulator.opcodes|emulator.launch|emulator.gfx1030|emulator.gfx1100.(attention|channel_norm|conv|deterministic|sdpa|gemm|linear|movement|pointwise|reduce|sort)_test'
+  --exclude-regex 'isa_llvm|isa_corpus|isa_kernels|memory_traffic|emulator.kernels|emulated_test|sessions_test|plan_test|split_test|rocrand|emulator.opcodes|emulator.launch|emulator.gfx1030|emulator.gfx1100.(attention|channel_norm|conv|deterministic|sdpa|gemm|linear|movement|pointwise|reduce|sort)_test'
 
 echo "== thread sanitizer: where threads are"
 threads=(base allocator conformance host_queue profile faults kernel tuner) # these suites
