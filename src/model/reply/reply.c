@@ -56,7 +56,7 @@ void rdna__reply_call(rdna__reply *r, rdna_text name, rdna_text arguments) {
 
 void rdna__reply_drop(rdna__reply *r, size_t size) {
   r->waiting.size -= size;
-  memmove(r->waiting.data, r->waiting.data + size, r->waiting.size);
+  if (r->waiting.size) memmove(r->waiting.data, r->waiting.data + size, r->waiting.size);
 }
 
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
