@@ -277,10 +277,10 @@ class Hostile(InFolder):
 
 # The largest error against the largest magnitude of 32 or 256 neighbours: half a step, and what the scales of K lose by
 # being multiples, half the gap between a table's entries. Formats without a minimum have one code less on one side, by
-# which a value may miss a whole step. A search for the least squares may cut iq4_xs's largest value off by more: by how
-# much has no simple bound, and 0.16 is a fifth above what is seen.
+# which a value may miss a whole step. In iq4_xs a value as large as the largest, of the other sign, meets entry 113 where
+# it wants 127, at a scale of 31 steps where it wants 32: -32 is one of the block's whole numbers and 32 is not.
 WORST = {"q8_0": 1 / 254, "q4_0": 1 / 8, "q4_1": 1 / 15, "q5_0": 1 / 16, "q5_1": 1 / 31, "q2_K": 0.47, "q3_K": 0.27,
-         "q4_K": 0.1, "q5_K": 0.065, "q6_K": 0.037, "iq4_nl": 14 / 127, "iq4_xs": 0.16, "tq1_0": 0.5, "tq2_0": 0.5}
+         "q4_K": 0.1, "q5_K": 0.065, "q6_K": 0.037, "iq4_nl": 14 / 127, "iq4_xs": 1 - 113 / 127 * 31 / 32, "tq1_0": 0.5, "tq2_0": 0.5}
 
 
 class Quantize(InFolder):

@@ -1,8 +1,8 @@
 /* Host code: products of block-quantized weights with few rows of f32 on processors that multiply bytes (AVX-512 VNNI).
  *
- * Codes are bytes. Activations become integers X of 22 bits, 64 at a time with a power of two f in common, x = X / f,
- * and each X three signed digits of 8 bits. So each instruction multiplies 64 codes by a digit, sums are exact, and x
- * is rounded to within 2^-22 of the largest of 64, as f32 itself would be by the sums:
+ * Codes are bytes. Activations become integers X of 22 bits, four neighbours with a power of two f in common, x = X /
+ * f, and each X three signed digits of 8 bits. So each instruction multiplies 64 codes by a digit, sums are exact, and
+ * x is rounded to within 2^-22 of the largest of the four that a lane adds up:
  *
  *     64 values of x    digit 2 (high)    64 bytes    sum = dot(codes, digit 2)
  *                       digit 1           64 bytes    sum = sum 2^8 + dot(codes, digit 1)
@@ -19,13 +19,13 @@
 #if defined(__AVX512VNNI__)
 #define QUANT_PLANES 1
 
-enum { PLANE_VALUES = 64, PLANE_LANES = 16, MOST_PLANES = 2048 }; /* of all rows: 640 KiB of a thread's stack */
+enum { PLANE_VALUES = 64, PLANE_LANES = 16, MOST_PLANES = 2048 }; /* of all rows: 768 KiB of a thread's stack */
 
 typedef struct planes {
   _Alignas(64) int8_t digit[3][PLANE_VALUES];
   int32_t from[PLANE_LANES]; /* what a lane's sum begins with: -zero times its X */
   float sum[PLANE_LANES];    /* its x */
-  float unit;                /* 1 / f */
+  float unit[PLANE_LANES];   /* its 1 / f */
 } planes;
 
 /* Formats whose codes plane_codes reads. */
@@ -37,21 +37,20 @@ QUANT_CONSTANT int plane_zero(rdna_dtype format) {
 
 /* The digits of |count| values, 32 or 64; the others' are 0. False where one is infinite or no number. */
 static bool make_planes(const float *x, int count, int zero, planes *out) {
-  __m512 v[4], top = _mm512_setzero_ps();
-  for (int i = 0; i < 4; i++) {
-    v[i] = 16 * i < count ? _mm512_loadu_ps(x + 16 * i) : _mm512_setzero_ps();
-    top = _mm512_max_ps(top, _mm512_abs_ps(v[i]));
-  }
-  for (int i = 0; i < 4; i++)
-    if (_mm512_fpclass_ps_mask(v[i], 0x99)) return false; /* infinities and NaNs */
   enum { LEAST_EXPONENT = 21, X_BITS = 21 };
-  uint32_t exponent = scalar_bits(_mm512_reduce_max_ps(top)) >> 23;
-  if (exponent < LEAST_EXPONENT) exponent = LEAST_EXPONENT;
-  const __m512 f = _mm512_set1_ps(scalar_from_bits((253 + X_BITS - exponent) << 23));
-  out->unit = scalar_from_bits((exponent + 1 - X_BITS) << 23);
   const __m512i half = _mm512_set1_epi32(128), ones = _mm512_set1_epi8(1);
   for (int i = 0; i < 4; i++) {
-    __m512i low = _mm512_cvtps_epi32(_mm512_mul_ps(v[i], f));
+    __m512 v = 16 * i < count ? _mm512_loadu_ps(x + 16 * i) : _mm512_setzero_ps();
+    if (_mm512_fpclass_ps_mask(v, 0x99)) return false; /* infinities and NaNs */
+    __m512 top = _mm512_abs_ps(v);                     /* then of each four the largest */
+    top = _mm512_max_ps(top, _mm512_permute_ps(top, 0xb1));
+    top = _mm512_max_ps(top, _mm512_permute_ps(top, 0x4e));
+    __m512i exponent = _mm512_srli_epi32(_mm512_castps_si512(top), 23);
+    exponent = _mm512_max_epi32(exponent, _mm512_set1_epi32(LEAST_EXPONENT));
+    __m512i f = _mm512_slli_epi32(_mm512_sub_epi32(_mm512_set1_epi32(253 + X_BITS), exponent), 23);
+    __m512i unit = _mm512_slli_epi32(_mm512_sub_epi32(exponent, _mm512_set1_epi32(X_BITS - 1)), 23);
+    _mm512_mask_compressstoreu_ps(out->unit + 4 * i, 0x1111, _mm512_castsi512_ps(unit));
+    __m512i low = _mm512_cvtps_epi32(_mm512_mul_ps(v, _mm512_castsi512_ps(f)));
     __m512i middle = _mm512_srai_epi32(_mm512_add_epi32(low, half), 8);
     __m512i high = _mm512_srai_epi32(_mm512_add_epi32(middle, half), 8);
     _mm_store_si128((__m128i *)(void *)(out->digit[0] + 16 * i), _mm512_cvtepi32_epi8(low));
@@ -62,7 +61,7 @@ static bool make_planes(const float *x, int count, int zero, planes *out) {
   for (int d = 2; d >= 0; d--)
     sum = _mm512_dpbusd_epi32(_mm512_slli_epi32(sum, 8), ones, _mm512_load_si512(out->digit[d]));
   _mm512_store_si512(out->from, _mm512_mullo_epi32(sum, _mm512_set1_epi32(-zero)));
-  _mm512_store_ps(out->sum, _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(out->unit)));
+  _mm512_store_ps(out->sum, _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_load_ps(out->unit)));
   return true;
 }
 
@@ -203,7 +202,7 @@ SIMD_INLINE __m512 add_planes(rdna_dtype format, __m512 sum, __m512i codes, cons
   high = _mm512_dpbusd_epi32(none, codes, _mm512_load_si512(x->digit[2]));
   high = _mm512_dpbusd_epi32(_mm512_slli_epi32(high, 8), codes, _mm512_load_si512(x->digit[1]));
   __m512 products = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
-  return _mm512_fmadd_ps(products, _mm512_mul_ps(scale, _mm512_set1_ps(x->unit)), sum);
+  return _mm512_fmadd_ps(products, _mm512_mul_ps(scale, _mm512_load_ps(x->unit)), sum);
 }
 
 /* What rows of A became before the product, each |row| planes from the next. */
