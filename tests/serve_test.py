@@ -57,6 +57,15 @@ class Serve(unittest.TestCase):
         self.assertEqual(chunks[-2].choices[0].finish_reason, "length")
         self.assertEqual((chunks[-1].choices, chunks[-1].usage.completion_tokens), ([], 24))
 
+    def test_types_of_the_cache(self):
+        for kv in ("bf16", "q8_0"):
+            with self.subTest(kv):
+                server = serving.Server(DEMO_MODEL, "--name", "chat", "--kv", kv)
+                self.addCleanup(server.stop)
+                with openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0) as client:
+                    got = client.completions.create(model="chat", prompt=PROMPTS[0], max_tokens=20, temperature=0)
+                self.assertEqual(got.choices[0].text, serving.greedy(DEMO_MODEL, PROMPTS[0], 20, "--kv", kv)["text"])
+
     def test_chat(self):
         messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": [{"type": "text", "text": "Who "}, {"type": "text", "text": "is he?"}]}]
         want = serving.greedy(self.model, "Who is he?", 8, "--chat", "--system", "Be brief.", "--kv", "f32")

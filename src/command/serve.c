@@ -98,7 +98,7 @@ int command_serve(int argc, char **argv) {
       {"--context", OPTION_INTEGER, &o.context, "N", "most tokens of a text (the model's, at most 4096)", 1, 1e8},
       {"--cache", OPTION_INTEGER, &o.cache, "N", "tokens that all texts have room for (slots times context)", 1, 1e10},
       {"--batch", OPTION_INTEGER, &o.batch, "N", "most tokens in a step (512)", 1, 65536},
-      {"--kv", OPTION_CHOICE, &o.kv, "f16|f32", "type of the cache (f16)", 0, 0},
+      {"--kv", OPTION_CHOICE, &o.kv, KV_CHOICES, "type of the cache (f16)", 0, 0},
       {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing to 16 bits in a prompt's products on a GPU", 0, 0},
       {"--key", OPTION_TEXT, &o.key, "KEY", "what requests must show: Authorization: Bearer KEY", 0, 0},
       {"--keys", OPTION_TEXT, &o.keys_file, "FILE", "the same, any of its lines", 0, 0},
@@ -140,7 +140,7 @@ int command_serve(int argc, char **argv) {
                                          .batch = (int)(o.batch < o.slots ? o.slots : o.batch),
                                          .queue = (int)o.queue,
                                          .exact = o.exact,
-                                         .kv_dtype = strcmp(o.kv, "f32") == 0 ? RDNA_F32 : RDNA_F16}};
+                                         .kv_dtype = kv_type(o.kv)}};
   rdna_status status = read_keys(&o, &text, keys, &served.key_count);
   if (status == RDNA_OK) status = serve(&o, positionals[0], &served);
   free(text);
