@@ -93,7 +93,11 @@ static json_t *answer(const json_t *question) {
                           differs ? differs : json_null());
   if (tools) {
     bool parallel = json_is_true(json_object_get(question, "parallel"));
-    rdna_status status = rdna__reply_tool_grammar(&format, NULL, tools, strlen(tools), parallel, &grammar);
+    const rdna__reply_rules rules = {.tools = tools,
+                                     .tools_size = strlen(tools),
+                                     .parallel = parallel,
+                                     .schema = json_string_value(json_object_get(question, "schema"))};
+    rdna_status status = rdna__reply_grammar(&format, NULL, &rules, &grammar);
     json_object_set_new(out, status == RDNA_OK ? "grammar" : "error",
                         json_string(status == RDNA_OK ? grammar : rdna_last_error()));
   }

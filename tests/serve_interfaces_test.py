@@ -74,7 +74,8 @@ class Interfaces(unittest.TestCase):
                 ({"messages": message, "max_tokens": 1, "model": "other"}, 404, "not_found_error", "other"), ({"messages": [], "max_tokens": 1}, 400, "invalid_request_error", "at least one"),
                 ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}], "max_tokens": 1}, 400, "invalid_request_error", "image"),
                 ({"messages": [{"role": "tool", "content": "x"}], "max_tokens": 1}, 400, "invalid_request_error", "user or assistant"), ({"messages": message, "max_tokens": 1, "system": 5}, 400, "invalid_request_error", "system"),
-                ({"messages": message, "max_tokens": 1, "tools": [{"name": "x"}]}, 400, "invalid_request_error", "tools"), ({"messages": message, "max_tokens": 1, "zzz": 1}, 400, "invalid_request_error", "zzz"),
+                ({"messages": message, "max_tokens": 1, "tools": [{"name": "x"}]}, 400, "invalid_request_error", "tool 0"),
+                ({"messages": message, "max_tokens": 1, "tools": [{"name": "x", "input_schema": {}}]}, 400, "invalid_request_error", "no form for calls"), ({"messages": message, "max_tokens": 1, "zzz": 1}, 400, "invalid_request_error", "zzz"),
                 ({"messages": [{"role": "user", "content": "word " * 600}], "max_tokens": 1}, 400, "invalid_request_error", "context")):
             got, _, text = self.server.ask("POST", "/v1/messages", body)
             error = json.loads(text)
@@ -109,7 +110,7 @@ class Interfaces(unittest.TestCase):
         shown = self.ollama.show("chat")
         self.assertEqual((shown.modelinfo["general.architecture"], shown.template), ("llama", serving.TEMPLATE))
         self.assertIn("version", json.loads(self.server.ask("GET", "/api/version")[2]))
-        for call, status, mentions in ((lambda: self.ollama.chat("other", []), 404, "other"), (lambda: self.ollama.generate("chat", "x", format="json"), 400, "format"),
+        for call, status, mentions in ((lambda: self.ollama.chat("other", []), 404, "other"), (lambda: self.ollama.generate("chat", "x", format={"type": "fish"}), 400, "type is to be"),
                                        (lambda: self.ollama.chat("chat", [{"role": "user", "content": "x"}], options={"mirostat": 2}), 400, "mirostat"), (lambda: self.ollama.show("other"), 404, "other")):
             with self.assertRaises(ollama.ResponseError) as caught:
                 call()

@@ -16,13 +16,17 @@ TEMPLATE = """{{ bos_token }}{% for m in messages %}
 {{- m.role | capitalize + ': ' + m.content | trim + '\\n' }}{% endfor %}{% if add_generation_prompt %}And he said,{% endif %}"""
 
 
-def write_model(folder):
-    """The demo model with a chat template."""
+def write_model(folder, template=TEMPLATE, tags=()):
+    """The demo model with a chat template, and |tags| in place of its last tokens."""
     import gguf_file as gf
     path = pathlib.Path(folder) / "chat.gguf"
     file = gf.Reader(DEMO_MODEL)
+    user_defined = 4
+    for i, tag in enumerate(tags, 1):
+        file.keys["tokenizer.ggml.tokens"][-i] = tag
+        file.keys["tokenizer.ggml.token_type"][-i] = user_defined
     keys = [(key, *gf.typed(value)) for key, value in file.keys.items() if key != "general.file_type"]
-    gf.write(path, keys + [("tokenizer.chat_template", gf.TEXT, TEMPLATE)],
+    gf.write(path, keys + [("tokenizer.chat_template", gf.TEXT, template)],
              [(name, gf.TENSOR_F32, array) for name, array in file.tensors.items()])
     return path
 

@@ -3,19 +3,36 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "server/chat.h"
 #include "server/http.h"
-#include "server/request.h"
+#include "server/parts.h"
 #include "server/routes.h"
 
 static const field_row fields[] = {
-    {"model", FIELD_READ},         {"messages", FIELD_READ},           {"max_tokens", FIELD_READ},
-    {"system", FIELD_READ},        {"temperature", FIELD_READ},        {"top_p", FIELD_READ},
-    {"top_k", FIELD_READ},         {"stop_sequences", FIELD_READ},     {"stream", FIELD_READ},
-    {"thinking", FIELD_READ},      {"tools", FIELD_REFUSED},           {"tool_choice", FIELD_IGNORED},
-    {"metadata", FIELD_IGNORED},   {"service_tier", FIELD_IGNORED},    {"context_management", FIELD_IGNORED},
-    {"output_config", FIELD_READ}, {"cache_control", FIELD_IGNORED},   {"mcp_servers", FIELD_REFUSED},
-    {"container", FIELD_REFUSED},  {"inference_geo", FIELD_IGNORED},   {"diagnostics", FIELD_IGNORED},
-    {"speed", FIELD_IGNORED},      {"user_profile_id", FIELD_IGNORED}, {"workspace_id", FIELD_IGNORED},
+    {"model", FIELD_READ},
+    {"messages", FIELD_READ},
+    {"max_tokens", FIELD_READ},
+    {"system", FIELD_READ},
+    {"temperature", FIELD_READ},
+    {"top_p", FIELD_READ},
+    {"top_k", FIELD_READ},
+    {"stop_sequences", FIELD_READ},
+    {"stream", FIELD_READ},
+    {"thinking", FIELD_READ},
+    {"tools", FIELD_READ},
+    {"tool_choice", FIELD_READ},
+    {"metadata", FIELD_IGNORED},
+    {"service_tier", FIELD_IGNORED},
+    {"context_management", FIELD_IGNORED},
+    {"output_config", FIELD_READ},
+    {"cache_control", FIELD_IGNORED},
+    {"mcp_servers", FIELD_REFUSED},
+    {"container", FIELD_REFUSED},
+    {"inference_geo", FIELD_IGNORED},
+    {"diagnostics", FIELD_IGNORED},
+    {"speed", FIELD_IGNORED},
+    {"user_profile_id", FIELD_IGNORED},
+    {"workspace_id", FIELD_IGNORED},
     {"prefill", FIELD_REFUSED},
 };
 
@@ -129,15 +146,62 @@ static json_t *read_thinking(const json_t *json) {
   return type ? json_pack("{s:b}", "enable_thinking", strcmp(type, "disabled") != 0) : json_object();
 }
 
+/* Theirs are {"name", "description", "input_schema"}. */
+static bool read_tools(const json_t *list, chat_request *c, problem *p) {
+  if (!list || json_is_null(list)) return true;
+  if (!json_is_array(list)) return refuse(p, 400, NULL, "tools", "'tools' must be a list");
+  c->tools = json_array();
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *tool = json_array_get(list, i);
+    const char *type = json_string_value(json_object_get(tool, "type"));
+    if (type && strcmp(type, "custom") != 0)
+      return refuse(p, 400, NULL, "tools", "tool %zu is of type '%.40s', which this server does not run for itself", i,
+                    type);
+    if (!json_is_string(json_object_get(tool, "name")) || !json_is_object(json_object_get(tool, "input_schema")))
+      return refuse(p, 400, NULL, "tools", "tool %zu must have a 'name' and an 'input_schema'", i);
+    json_array_append_new(c->tools,
+                          json_pack("{s:s, s:{s:O, s:O*, s:O}}", "type", "function", "function", "name",
+                                    json_object_get(tool, "name"), "description", json_object_get(tool, "description"),
+                                    "parameters", json_object_get(tool, "input_schema")));
+  }
+  return true;
+}
+
+/* {"type": "auto" | "any" | "tool" | "none", "name", "disable_parallel_tool_use"} */
+static bool read_tool_choice(const json_t *json, chat_request *c, problem *p) {
+  const json_t *chosen = json_object_get(json, "tool_choice");
+  if (!chosen || json_is_null(chosen)) return true;
+  const char *type = json_string_value(json_object_get(chosen, "type")),
+             *name = json_string_value(json_object_get(chosen, "name"));
+  bool named = type && name && strcmp(type, "tool") == 0 && strlen(name) < sizeof c->tool;
+  if (named)
+    memcpy(c->tool, name, strlen(name) + 1);
+  else if (!type || (strcmp(type, "auto") != 0 && strcmp(type, "any") != 0 && strcmp(type, "none") != 0))
+    return refuse(p, 400, NULL, "tool_choice",
+                  "'tool_choice' must have the type auto, any, none, or tool with a 'name'");
+  if (named || strcmp(type, "any") == 0) c->choice = TOOLS_REQUIRED;
+  if (strcmp(type, "none") == 0) c->choice = TOOLS_NONE;
+  return read_bool(chosen, "disable_parallel_tool_use", &c->one_call, p);
+}
+
+/* {"format": {"type": "json_schema", "schema": …}} */
+static bool read_output(const json_t *json, chat_request *c, problem *p) {
+  const json_t *format = json_object_get(json_object_get(json, "output_config"), "format");
+  if (!format || json_is_null(format)) return true;
+  const char *type = json_string_value(json_object_get(format, "type"));
+  c->schema = json_incref(json_object_get(format, "schema"));
+  return (c->schema && type && strcmp(type, "json_schema") == 0) ||
+         refuse(p, 400, NULL, "output_config", "'output_config.format' must have the type json_schema and a 'schema'");
+}
+
 static bool read_prompt(exchange *x, request *r, problem *p) {
   r->json = parse_object(x->body.data, x->body.size, p);
   if (!r->json || !check_fields(r->json, fields, sizeof fields / sizeof *fields, p) || !read_model(x, r->json, p))
     return false;
-  json_t *messages = read_all(r->json, p), *variables = read_thinking(r->json);
-  bool fine = messages && request_add_prompts(r, 1, p) &&
-              encode_chat(&x->server->model, messages, variables, &r->prompts[0], p);
-  json_decref(messages);
-  json_decref(variables);
+  chat_request c = {.variables = read_thinking(r->json)};
+  bool fine = (c.messages = read_all(r->json, p)) && read_tools(json_object_get(r->json, "tools"), &c, p) &&
+              read_tool_choice(r->json, &c, p) && read_output(r->json, &c, p) && chat_prepare(x, r, &c, p);
+  chat_deinit(&c);
   return fine;
 }
 
@@ -148,8 +212,6 @@ static bool read_request(exchange *x, request *r, problem *p) {
       !read_integer(r->json, "max_tokens", 1, INT32_MAX, &s->most_tokens, p))
     return false;
   if (s->most_tokens < 0) return refuse(p, 400, NULL, "max_tokens", "'max_tokens' is missing");
-  if (json_object_get(json_object_get(r->json, "output_config"), "format"))
-    return refuse(p, 400, NULL, "output_config", "'output_config.format' is not offered by this server");
   return request_check(x, r, p);
 }
 
@@ -180,9 +242,11 @@ static json_t *message(const exchange *x, json_t *content, const char *stop_reas
                    stop, "usage", usage(x->job));
 }
 
-static const char *reason_of(const choice *c) {
+static const char *reason_of(const exchange *x) {
+  const choice *c = &x->job->choices[0];
   if (c->stop) return "stop_sequence";
-  return strcmp(c->finish_reason, "stop") == 0 ? "end_turn" : "max_tokens";
+  if (strcmp(c->finish_reason, "stop") != 0) return "max_tokens";
+  return calls_of(x, 0) > 0 ? "tool_use" : "end_turn";
 }
 
 static void begin(exchange *x, bytes *out) {
@@ -190,23 +254,72 @@ static void begin(exchange *x, bytes *out) {
   json_t *empty = message(x, json_array(), NULL, NULL);
   scheduler_unlock(x->server->scheduler);
   append_event(out, "message_start", json_pack("{s:s, s:o}", "type", "message_start", "message", empty));
+}
+
+/* The blocks of a stream come one behind the other; x->state says which is open, x->block how many there were. */
+enum { NO_BLOCK, TEXT_BLOCK, THINKING_BLOCK };
+
+static void close_block(exchange *x, bytes *out) {
+  if (x->state != NO_BLOCK)
+    append_event(out, "content_block_stop", json_pack("{s:s, s:i}", "type", "content_block_stop", "index", x->block++));
+  x->state = NO_BLOCK;
+}
+
+static void open_block(exchange *x, json_t *block, bytes *out) {
   append_event(out, "content_block_start",
-               json_pack("{s:s, s:i, s:{s:s, s:s}}", "type", "content_block_start", "index", 0, "content_block", "type",
-                         "text", "text", ""));
+               json_pack("{s:s, s:i, s:o}", "type", "content_block_start", "index", x->block, "content_block", block));
+}
+
+static void open_text(exchange *x, int kind, bytes *out) {
+  if (x->state == kind) return;
+  close_block(x, out);
+  x->state = kind;
+  open_block(x,
+             kind == TEXT_BLOCK ? json_pack("{s:s, s:s}", "type", "text", "text", "")
+                                : json_pack("{s:s, s:s, s:s}", "type", "thinking", "thinking", "", "signature", ""),
+             out);
+}
+
+static json_t *call_block(json_t *name, json_t *input) {
+  char id[48];
+  make_id(id, sizeof id, "toolu_");
+  return json_pack("{s:s, s:s, s:o, s:o}", "type", "tool_use", "id", id, "name", name, "input", input);
+}
+
+static void delta(exchange *x, const char *type, const char *field, json_t *text, bytes *out) {
+  append_event(out, "content_block_delta",
+               json_pack("{s:s, s:i, s:{s:s, s:o}}", "type", "content_block_delta", "index", x->block, "delta", "type",
+                         type, field, text));
+}
+
+static void tell_part(exchange *x, const news *n, const rdna__reply_part *part, int call, void *data) {
+  bytes *out = data;
+  json_t *text = rdna__json_of_text(part->text.data, part->text.size);
+  if (part->kind == RDNA__REPLY_CALL) {
+    close_block(x, out);
+    open_block(x, call_block(rdna__json_of_text(part->name.data, part->name.size), json_object()), out);
+    delta(x, "input_json_delta", "partial_json", text, out);
+    x->state = TEXT_BLOCK; /* any but none: it is open */
+    close_block(x, out);
+  } else if (part->kind == RDNA__REPLY_REASONING) {
+    open_text(x, THINKING_BLOCK, out);
+    delta(x, "thinking_delta", "thinking", text, out);
+  } else {
+    open_text(x, TEXT_BLOCK, out);
+    delta(x, "text_delta", "text", text, out);
+  }
 }
 
 static void piece(exchange *x, const news *n, bytes *out) {
-  if (n->text.size == 0) return;
-  append_event(out, "content_block_delta",
-               json_pack("{s:s, s:i, s:{s:s, s:o}}", "type", "content_block_delta", "index", 0, "delta", "type",
-                         "text_delta", "text", rdna__json_of_text(n->text.data, n->text.size)));
+  if (!read_parts(x, n, tell_part, out)) out->failed = true;
 }
 
 static void end(exchange *x, bytes *out) {
   const choice *c = &x->job->choices[0];
-  append_event(out, "content_block_stop", json_pack("{s:s, s:i}", "type", "content_block_stop", "index", 0));
+  if (x->block == 0 && x->state == NO_BLOCK) open_text(x, TEXT_BLOCK, out); /* a message has a block */
+  close_block(x, out);
   append_event(out, "message_delta",
-               json_pack("{s:s, s:{s:s, s:s?}, s:o}", "type", "message_delta", "delta", "stop_reason", reason_of(c),
+               json_pack("{s:s, s:{s:s, s:s?}, s:o}", "type", "message_delta", "delta", "stop_reason", reason_of(x),
                          "stop_sequence", c->stop, "usage", usage(x->job)));
   append_event(out, "message_stop", json_pack("{s:s}", "type", "message_stop"));
 }
@@ -218,9 +331,24 @@ static void fail(exchange *x, const problem *p, bytes *out) {
 }
 
 static json_t *whole(exchange *x) {
-  const choice *c = &x->job->choices[0];
-  json_t *text = rdna__json_of_text(c->text.data ? c->text.data : "", c->text.size);
-  return message(x, json_pack("[{s:s, s:o}]", "type", "text", "text", text), reason_of(c), c->stop);
+  whole_reply w;
+  json_t *content = json_array();
+  bool fine = read_reply(x, 0, &w);
+  if (w.reasoning.size)
+    json_array_append_new(content, json_pack("{s:s, s:o, s:s}", "type", "thinking", "thinking",
+                                             rdna__json_of_text(w.reasoning.data, w.reasoning.size), "signature", ""));
+  if (w.content.size || (!w.reasoning.size && json_array_size(w.calls) == 0))
+    json_array_append_new(content, json_pack("{s:s, s:o}", "type", "text", "text",
+                                             rdna__json_of_text(w.content.data ? w.content.data : "", w.content.size)));
+  for (size_t i = 0; i < json_array_size(w.calls); i++) {
+    const json_t *call = json_array_get(w.calls, i);
+    json_t *input = json_loads(json_string_value(json_object_get(call, "arguments")), 0, NULL);
+    json_array_append_new(content, call_block(json_incref(json_object_get(call, "name")), input));
+  }
+  whole_reply_deinit(&w);
+  if (fine) return message(x, content, reason_of(x), x->job->choices[0].stop);
+  json_decref(content);
+  return NULL;
 }
 
 const dialect anthropic = {"text/event-stream",

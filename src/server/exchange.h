@@ -61,7 +61,12 @@ struct exchange {
   bool begun_stream, ended; /* of the stream */
   bytes out;                /* of the stream, not sent yet, */
   size_t out_at;            /* from here on */
-  int state;                /* the dialect's own */
+  int state, block;         /* the dialect's own */
+  bool takes_apart;         /* the texts have parts, in the manner of |format|; see parts.h */
+  bool one_call;            /* calls behind the first are left out */
+  rdna__reply_format format;
+  json_t *tools;          /* that may be called; NULL: none */
+  struct reader *readers; /* (choices) NULL: none has begun */
 
   /* Under the scheduler's lock. */
   bool suspended;

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "server/clock.h"
+#include "server/parts.h"
 #include "server/routes.h"
 
 enum { THREADS = 2, IDLE_SECONDS = 120, CONNECTION_BYTES = 64 * 1024 };
@@ -101,6 +102,8 @@ static void completed(void *data, struct MHD_Connection *connection, void **con_
   }
   if (x->server->options->log_requests) log_exchange(x, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
   scheduler_unlock(owner);
+  readers_free(x);
+  json_decref(x->tools);
   if (x->job) scheduler_release_job(owner, x->job);
   bytes_deinit(&x->body);
   bytes_deinit(&x->out);

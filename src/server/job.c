@@ -7,6 +7,7 @@ void settings_deinit(settings *s) {
   for (size_t i = 0; i < s->stop_count; i++) free(s->stops[i]);
   free(s->bias_ids);
   free(s->biases);
+  if (s->grammar) grammars_put(s->grammars, s->grammar);
   *s = (settings){0};
 }
 
@@ -15,6 +16,8 @@ static void choice_deinit(choice *c) {
   rdna_sampler_release(c->sampler);
   rdna_detokenizer_release(c->detokenizer);
   free(c->offsets);
+  rdna__matcher_release(c->matcher);
+  free(c->allowed);
   bytes_deinit(&c->held);
   bytes_deinit(&c->text);
   free(c->ids);

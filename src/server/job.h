@@ -5,6 +5,7 @@
 
 #include "rdna/model.h"
 #include "server/bytes.h"
+#include "server/grammars.h"
 
 enum { MOST_CHOICES = 128, MOST_STOPS = 16, MOST_TOP_LOGPROBS = 20 };
 
@@ -20,8 +21,22 @@ typedef struct settings {
   size_t bias_count;
   int top_logprobs; /* -1: no log probabilities; otherwise of so many of the likeliest tokens besides */
   bool ignore_end;  /* write on after the model's token for the end */
+
+  bool show_control;        /* write control tokens as they are: the text is to be taken apart */
+  grammars *grammars;       /* where |grammar| is from */
+  rdna__grammar *grammar;   /* that the text keeps to, the settings' to put back; NULL: none */
+  int32_t grammar_begin;    /* behind this token, or with it; -1: from the beginning */
+  bool begin_is_part;       /* the token is the grammar's first */
+  int32_t think, think_end; /* tokens between which a grammar that begins with a token does not; -1: there are none */
+  bool thinks_first;        /* the prompt has opened the thinking */
 } settings;
-#define SETTINGS_DEFAULT {.sampling = {RDNA_SAMPLING_INIT}, .most_tokens = -1, .top_logprobs = -1}
+#define SETTINGS_DEFAULT             \
+  {.sampling = {RDNA_SAMPLING_INIT}, \
+   .most_tokens = -1,                \
+   .top_logprobs = -1,               \
+   .grammar_begin = -1,              \
+   .think = -1,                      \
+   .think_end = -1}
 
 typedef struct logprob {
   int32_t id;
@@ -45,6 +60,9 @@ typedef struct choice {
   rdna_detokenizer *detokenizer;
   float *offsets; /* (2, vocabulary) bias and penalties, and room for their sum with logits; NULL: there are none */
   bytes held;     /* the end of the text, which may become a stop */
+  rdna__matcher *matcher; /* NULL: no grammar has begun */
+  uint64_t *allowed;      /* tokens, a bit for each; NULL: there is no grammar */
+  bool thinks;            /* the text is between the settings' tokens for that */
 
   /* Under the scheduler's lock. */
   bytes text;

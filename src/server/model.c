@@ -20,6 +20,7 @@ static rdna_status open_template(served_model *m) {
   rdna_text text;
   if (!rdna_gguf_find_key(m->file, "tokenizer.chat_template", &key)) return RDNA_OK;
   RDNA_TRY(rdna_gguf_get_text(m->file, "tokenizer.chat_template", &text));
+  m->format = rdna__reply_format_of(text.data, text.size);
   m->knows_developer = memmem(text.data, text.size, "developer", 9) != NULL;
   return rdna__compile_model_template(m->file, &m->chat_template);
 }
@@ -36,11 +37,13 @@ rdna_status served_model_open(served_model *m, const char *path, const char *nam
   RDNA_TRY(rdna_gguf_open(path, &m->file));
   RDNA_TRY(rdna_tokenizer_open(m->file, &m->tokenizer));
   RDNA_TRY(open_template(m));
+  RDNA_TRY(grammars_create(m->tokenizer, &m->grammars));
   return rdna_llm_open(device, m->file, progress, progress_data, &m->llm);
 }
 
 void served_model_close(served_model *m) {
   rdna_llm_release(m->llm);
+  grammars_release(m->grammars);
   rdna_template_release(m->chat_template);
   rdna_tokenizer_close(m->tokenizer);
   rdna_gguf_close(m->file);
@@ -75,12 +78,11 @@ bool render_chat(const served_model *m, json_t *messages, const json_t *extra, c
   return status == RDNA_OK || refuse_with_status(p, "messages");
 }
 
-bool encode_chat(const served_model *m, json_t *messages, const json_t *extra, rdna_tokens *tokens, problem *p) {
-  json_t *variables = make_variables(m, messages, extra, p);
-  if (!variables) return false;
-  rdna_status status = rdna__encode_messages(m->chat_template, m->tokenizer, variables, tokens);
-  json_decref(variables);
-  return status == RDNA_OK || refuse_with_status(p, "messages");
+bool encode_chat(const served_model *m, const char *text, size_t size, rdna_tokens *tokens, problem *p) {
+  if (rdna_tokenizer_encode(m->tokenizer, text, size, RDNA_ENCODE_PARSE_SPECIAL, tokens) != RDNA_OK)
+    return refuse_with_status(p, "messages");
+  return tokens->count > 0 ||
+         refuse(p, 400, NULL, "messages", "the model's chat template makes nothing of these messages");
 }
 
 bool encode_text(const served_model *m, const char *text, size_t size, rdna_tokens *tokens, problem *p) {

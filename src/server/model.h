@@ -4,9 +4,11 @@
 
 #include <jansson.h>
 
+#include "model/reply/reply.h"
 #include "rdna/llm.h"
 #include "rdna/template.h"
 #include "server/fields.h"
+#include "server/grammars.h"
 
 typedef struct served_model {
   char name[128];
@@ -16,6 +18,8 @@ typedef struct served_model {
   rdna_tokenizer *tokenizer;
   rdna_template *chat_template; /* NULL: the model has none */
   bool knows_developer;         /* the template has a role of that name */
+  rdna__reply_format format;    /* of its replies, by the template */
+  grammars *grammars;
   rdna_llm *llm;
 } served_model;
 
@@ -24,12 +28,12 @@ rdna_status served_model_open(served_model *m, const char *path, const char *nam
                               void (*progress)(void *data, double share), void *progress_data);
 void served_model_close(served_model *m);
 
-/* The text of |messages| and of the beginning of an answer, as the model's template has it; free() releases it. */
+/* The text of |messages| and of the beginning of an answer, as the model's template has it; free() releases it.
+ * |extra|, an object or NULL, are more variables for the template. False with a problem. */
 bool render_chat(const served_model *m, json_t *messages, const json_t *extra, char **out_text, size_t *out_size,
                  problem *p);
-/* The tokens of |messages| and of the beginning of an answer; |extra|, an object or NULL, are more variables for the
- * template. False with a problem. */
-bool encode_chat(const served_model *m, json_t *messages, const json_t *extra, rdna_tokens *tokens, problem *p);
+/* The tokens of what render_chat made. */
+bool encode_chat(const served_model *m, const char *text, size_t size, rdna_tokens *tokens, problem *p);
 /* The tokens of a text that the model is to continue. */
 bool encode_text(const served_model *m, const char *text, size_t size, rdna_tokens *tokens, problem *p);
 

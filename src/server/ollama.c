@@ -5,14 +5,15 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "server/chat.h"
 #include "server/clock.h"
 #include "server/http.h"
-#include "server/request.h"
+#include "server/parts.h"
 #include "server/routes.h"
 
 static const field_row chat_fields[] = {
     {"model", FIELD_READ},       {"messages", FIELD_READ},        {"stream", FIELD_READ}, {"options", FIELD_READ},
-    {"think", FIELD_READ},       {"tools", FIELD_REFUSED},        {"format", FIELD_READ}, {"keep_alive", FIELD_IGNORED},
+    {"think", FIELD_READ},       {"tools", FIELD_READ},           {"format", FIELD_READ}, {"keep_alive", FIELD_IGNORED},
     {"logprobs", FIELD_REFUSED}, {"top_logprobs", FIELD_REFUSED},
 };
 static const field_row generate_fields[] = {
@@ -76,30 +77,47 @@ static bool read_options(request *r, problem *p) {
   return true;
 }
 
-static bool read_form(const json_t *json, problem *p) {
-  const json_t *format = json_object_get(json, "format");
+/* "json", or a schema. */
+static bool read_form(const json_t *json, json_t **out_schema, problem *p) {
+  json_t *format = json_object_get(json, "format");
   const char *text = json_string_value(format);
+  *out_schema = NULL;
   if (!format || json_is_null(format) || (text && *text == 0)) return true;
-  return refuse(p, 400, NULL, "format", "'format' is not offered by this server; leave it out");
+  if (json_is_object(format)) {
+    *out_schema = json_incref(format);
+    return true;
+  }
+  if (!text || strcmp(text, "json") != 0)
+    return refuse(p, 400, NULL, "format", "'format' must be \"json\" or a JSON schema");
+  *out_schema = any_object();
+  return true;
 }
 
 static bool read_both(exchange *x, request *r, const field_row *rows, size_t count, problem *p) {
   x->stream = true;
   r->json = parse_object(x->body.data, x->body.size, p);
   return r->json && check_fields(r->json, rows, count, p) && read_model(x, r->json, p) &&
-         read_bool(r->json, "stream", &x->stream, p) && read_form(r->json, p) && read_options(r, p) &&
-         request_add_prompts(r, 1, p);
+         read_bool(r->json, "stream", &x->stream, p) && read_options(r, p);
 }
 
-static bool encode_messages(const exchange *x, request *r, const json_t *list, problem *p) {
+/* |list| is a chat's messages. */
+static bool prepare(exchange *x, request *r, const json_t *list, problem *p) {
   const json_t *think = json_object_get(r->json, "think");
-  json_t *messages = read_messages(&x->server->model, list, p);
-  json_t *variables =
-      think && !json_is_null(think) ? json_pack("{s:b}", "enable_thinking", !json_is_false(think)) : NULL;
-  bool fine = messages && encode_chat(&x->server->model, messages, variables, &r->prompts[0], p);
-  json_decref(messages);
-  json_decref(variables);
-  return fine;
+  json_t *tools = json_object_get(r->json, "tools");
+  chat_request c = {.tools = tools && !json_is_null(tools) ? json_deep_copy(tools) : NULL};
+  if (think && !json_is_null(think)) c.variables = json_pack("{s:b}", "enable_thinking", !json_is_false(think));
+  bool fine = read_form(r->json, &c.schema, p) && (c.messages = read_messages(&x->server->model, list, p)) &&
+              chat_prepare(x, r, &c, p);
+  chat_deinit(&c);
+  return fine && request_check(x, r, p);
+}
+
+static bool prepare_text(exchange *x, request *r, const char *prompt, problem *p) {
+  json_t *schema = NULL;
+  bool fine = read_form(r->json, &schema, p) && use_form(x, r, schema, NULL, p) && request_add_prompts(r, 1, p) &&
+              encode_text(&x->server->model, prompt, strlen(prompt), &r->prompts[0], p);
+  json_decref(schema);
+  return fine && request_check(x, r, p);
 }
 
 /* A prompt is a message, if the model knows such and the request does not want it as it stands. */
@@ -114,19 +132,18 @@ static bool read_generate(exchange *x, request *r, problem *p) {
   if (!read_text(r->json, "template", &other, p)) return false;
   if (other && *other)
     return refuse(p, 400, NULL, "template", "'template' is not offered by this server; leave it out");
-  if (raw || !x->server->model.chat_template)
-    return encode_text(&x->server->model, prompt, strlen(prompt), &r->prompts[0], p) && request_check(x, r, p);
+  if (raw || !x->server->model.chat_template) return prepare_text(x, r, prompt, p);
   json_t *messages = json_array();
   if (system && *system) json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "system", "content", system));
   json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "user", "content", prompt));
-  bool fine = encode_messages(x, r, messages, p);
+  bool fine = prepare(x, r, messages, p);
   json_decref(messages);
-  return fine && request_check(x, r, p);
+  return fine;
 }
 
 static bool read_chat(exchange *x, request *r, problem *p) {
   return read_both(x, r, chat_fields, sizeof chat_fields / sizeof *chat_fields, p) &&
-         encode_messages(x, r, json_object_get(r->json, "messages"), p) && request_check(x, r, p);
+         prepare(x, r, json_object_get(r->json, "messages"), p);
 }
 
 /* ---- answers ---- */
@@ -144,22 +161,28 @@ static json_t *now_text(void) {
   return json_string(text);
 }
 
-static json_t *part_of(const exchange *x, const char *text, size_t size, bool done) {
+/* |message|: {"content": …} and what else there is of "thinking" and "tool_calls". */
+static json_t *part_of(const exchange *x, json_t *message, bool done) {
   json_t *part = json_pack("{s:s, s:o}", "model", x->server->model.name, "created_at", now_text());
-  json_t *words = rdna__json_of_text(text ? text : "", size);
-  if (x->chat)
-    json_object_set_new(part, "message", json_pack("{s:s, s:o}", "role", "assistant", "content", words));
-  else
-    json_object_set_new(part, "response", words);
+  if (x->chat) {
+    json_object_set_new(message, "role", json_string("assistant"));
+    json_object_set_new(part, "message", message);
+  } else {
+    json_object_set(part, "response", json_object_get(message, "content"));
+    if (json_object_get(message, "thinking")) json_object_set(part, "thinking", json_object_get(message, "thinking"));
+    json_decref(message);
+  }
   json_object_set_new(part, "done", json_boolean(done));
   return part;
 }
 
+static json_t *text_of(const char *text, size_t size) { return rdna__json_of_text(text ? text : "", size); }
+
 static json_int_t nanoseconds(double seconds) { return (json_int_t)(1e9 * seconds); }
 
-static json_t *last_part(const exchange *x, const char *text, size_t size) {
+static json_t *last_part(const exchange *x, json_t *message) {
   const job *j = x->job;
-  json_t *part = part_of(x, text, size, true);
+  json_t *part = part_of(x, message, true);
   json_object_set_new(part, "done_reason", json_string(j->choices[0].finish_reason));
   json_object_set_new(part, "total_duration", json_integer(nanoseconds(clock_seconds() - x->begun)));
   json_object_set_new(part, "load_duration", json_integer(0));
@@ -170,15 +193,46 @@ static json_t *last_part(const exchange *x, const char *text, size_t size) {
   return part;
 }
 
+static json_t *call_of(json_t *name, const char *arguments, size_t size) {
+  return json_pack("{s:{s:o, s:o}}", "function", "name", name, "arguments", json_loadb(arguments, size, 0, NULL));
+}
+
+static void tell_part(exchange *x, const news *n, const rdna__reply_part *part, int call, void *data) {
+  json_t *message;
+  if (part->kind == RDNA__REPLY_CALL)
+    message = json_pack("{s:s, s:[o]}", "content", "", "tool_calls",
+                        call_of(text_of(part->name.data, part->name.size), part->text.data, part->text.size));
+  else if (part->kind == RDNA__REPLY_REASONING)
+    message = json_pack("{s:s, s:o}", "content", "", "thinking", text_of(part->text.data, part->text.size));
+  else
+    message = json_pack("{s:o}", "content", text_of(part->text.data, part->text.size));
+  append_line(data, part_of(x, message, false));
+}
+
 static void begin(exchange *x, bytes *out) {}
 static void piece(exchange *x, const news *n, bytes *out) {
-  if (n->text.size) append_line(out, part_of(x, n->text.data, n->text.size, false));
+  if (!read_parts(x, n, tell_part, out)) out->failed = true;
 }
-static void end(exchange *x, bytes *out) { append_line(out, last_part(x, NULL, 0)); }
+static void end(exchange *x, bytes *out) { append_line(out, last_part(x, json_pack("{s:s}", "content", ""))); }
 static void fail(exchange *x, const problem *p, bytes *out) { refuse_ollama(p, out); }
+
 static json_t *whole(exchange *x) {
-  const choice *c = &x->job->choices[0];
-  return last_part(x, c->text.data, c->text.size);
+  whole_reply w;
+  json_t *calls = json_array();
+  bool fine = read_reply(x, 0, &w);
+  json_t *message = json_pack("{s:o}", "content", text_of(w.content.data, w.content.size));
+  if (w.reasoning.size) json_object_set_new(message, "thinking", text_of(w.reasoning.data, w.reasoning.size));
+  for (size_t i = 0; i < json_array_size(w.calls); i++) {
+    const json_t *call = json_array_get(w.calls, i), *arguments = json_object_get(call, "arguments");
+    json_array_append_new(calls, call_of(json_incref(json_object_get(call, "name")), json_string_value(arguments),
+                                         json_string_length(arguments)));
+  }
+  if (json_array_size(calls)) json_object_set(message, "tool_calls", calls);
+  json_decref(calls);
+  whole_reply_deinit(&w);
+  if (fine) return last_part(x, message);
+  json_decref(message);
+  return NULL;
 }
 
 const dialect ollama = {"application/x-ndjson", "", refuse_ollama, begin, piece, end, fail, whole};
@@ -238,11 +292,15 @@ enum MHD_Result handle_ollama_show(exchange *x) {
   if (m->chat_template && rdna_gguf_get_text(m->file, "tokenizer.chat_template", &jinja) != RDNA_OK)
     jinja = (rdna_text){"", 0};
   snprintf(key, sizeof key, "%s.context_length", info->architecture);
+  json_t *capabilities = json_pack("[s]", "completion");
+  if (m->format.form != RDNA__REPLY_PLAIN) json_array_append_new(capabilities, json_string("tools"));
+  if (m->format.think || m->format.form == RDNA__REPLY_HARMONY)
+    json_array_append_new(capabilities, json_string("thinking"));
   return respond_json(x, 200,
-                      json_pack("{s:s, s:s, s:o, s:o, s:{s:s, s:I, s:i}, s:[s]}", "modelfile", "", "parameters", "",
+                      json_pack("{s:s, s:s, s:o, s:o, s:{s:s, s:I, s:i}, s:o}", "modelfile", "", "parameters", "",
                                 "template", rdna__json_of_text(jinja.data, jinja.size), "details", details_of(m),
                                 "model_info", "general.architecture", info->architecture, "general.parameter_count",
-                                (json_int_t)info->parameters, key, info->context, "capabilities", "completion"));
+                                (json_int_t)info->parameters, key, info->context, "capabilities", capabilities));
 }
 
 enum MHD_Result handle_ollama_version(exchange *x) {

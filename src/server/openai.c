@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "server/http.h"
+#include "server/parts.h"
 #include "server/routes.h"
 
 void openai_refuse(const problem *p, bytes *out) {
@@ -132,22 +133,60 @@ static void begin(exchange *x, bytes *out) {
                   out);
 }
 
-/* Text first, and why it ended in an event of its own, as the clients expect it. */
-static void piece(exchange *x, const news *n, bytes *out) {
-  news part = *n;
-  if (n->text.size || n->token_count || !x->chat) {
-    json_t *text = rdna__json_of_text(n->text.data ? n->text.data : "", n->text.size);
-    if (x->chat) part.finish_reason = NULL;
-    append_choice(
-        x,
-        x->chat ? choice_of(x, &part, "delta", json_pack("{s:o}", "content", text)) : choice_of(x, &part, "text", text),
-        out);
+/* Calls end a text where the client must act on them. */
+static const char *why(const exchange *x, int index, const char *reason) {
+  return calls_of(x, index) > 0 && reason && strcmp(reason, "stop") == 0 ? "tool_calls" : reason;
+}
+
+static json_t *call_of(json_t *name, json_t *arguments) {
+  char id[48];
+  make_id(id, sizeof id, "call_");
+  return json_pack("{s:s, s:s, s:{s:o, s:o}}", "id", id, "type", "function", "function", "name", name, "arguments",
+                   arguments);
+}
+
+typedef struct telling {
+  bytes *out;
+  bool told; /* an event went out, and the tokens' log probabilities with it */
+} telling;
+
+static void tell_part(exchange *x, const news *n, const rdna__reply_part *part, int call, void *data) {
+  telling *t = data;
+  news one = *n;
+  one.finish_reason = NULL;
+  if (t->told) one.token_count = 0;
+  json_t *text = rdna__json_of_text(part->text.data, part->text.size), *delta;
+  if (part->kind == RDNA__REPLY_CALL) {
+    json_t *it = call_of(rdna__json_of_text(part->name.data, part->name.size), text);
+    json_object_set_new(it, "index", json_integer(call));
+    delta = json_pack("{s:[o]}", "tool_calls", it);
+  } else {
+    delta = json_pack("{s:o}", part->kind == RDNA__REPLY_REASONING ? "reasoning_content" : "content", text);
   }
-  if (x->chat && n->finish_reason)
-    append_choice(
-        x,
-        json_pack("{s:i, s:{}, s:n, s:s}", "index", n->choice, "delta", "logprobs", "finish_reason", n->finish_reason),
-        out);
+  append_choice(x, choice_of(x, &one, "delta", delta), t->out);
+  t->told = true;
+}
+
+/* Text first, and why it ended in an event of its own, as the clients expect it. */
+static void chat_piece(exchange *x, const news *n, bytes *out) {
+  telling t = {.out = out};
+  news tokens = *n;
+  tokens.finish_reason = NULL;
+  if (!read_parts(x, n, tell_part, &t)) out->failed = true;
+  if (!t.told && n->token_count && x->job->settings.top_logprobs >= 0)
+    append_choice(x, choice_of(x, &tokens, "delta", json_pack("{s:s}", "content", "")), out);
+  if (n->finish_reason)
+    append_choice(x,
+                  json_pack("{s:i, s:{}, s:n, s:s}", "index", n->choice, "delta", "logprobs", "finish_reason",
+                            why(x, n->choice, n->finish_reason)),
+                  out);
+}
+
+static void piece(exchange *x, const news *n, bytes *out) {
+  if (x->chat)
+    chat_piece(x, n, out);
+  else
+    append_choice(x, choice_of(x, n, "text", rdna__json_of_text(n->text.data ? n->text.data : "", n->text.size)), out);
 }
 
 static void end(exchange *x, bytes *out) {
@@ -165,19 +204,41 @@ static void fail(exchange *x, const problem *p, bytes *out) {
   bytes_append_text(out, "\n");
 }
 
+static json_t *text_of_bytes(const bytes *b) { return rdna__json_of_text(b->data ? b->data : "", b->size); }
+
+/* NULL without memory. */
+static json_t *whole_message(exchange *x, int index) {
+  whole_reply w;
+  json_t *message = NULL, *calls = json_array();
+  if (read_reply(x, index, &w)) {
+    for (size_t i = 0; i < json_array_size(w.calls); i++) {
+      const json_t *call = json_array_get(w.calls, i);
+      json_array_append_new(
+          calls, call_of(json_incref(json_object_get(call, "name")), json_incref(json_object_get(call, "arguments"))));
+    }
+    bool only_calls = w.content.size == 0 && json_array_size(calls) > 0;
+    message = json_pack("{s:s, s:o, s:n}", "role", "assistant", "content",
+                        only_calls ? json_null() : text_of_bytes(&w.content), "refusal");
+    if (w.reasoning.size) json_object_set_new(message, "reasoning_content", text_of_bytes(&w.reasoning));
+    if (json_array_size(calls)) json_object_set(message, "tool_calls", calls);
+  }
+  json_decref(calls);
+  whole_reply_deinit(&w);
+  return message;
+}
+
 static json_t *whole(exchange *x) {
   json_t *choices = json_array();
   for (int i = 0; i < x->job->choice_count; i++) {
     const choice *c = &x->job->choices[i];
+    json_t *content = x->chat ? whole_message(x, i) : text_of_bytes(&c->text);
     const news all = {.choice = i,
                       .ids = c->ids,
                       .values = c->values,
                       .tops = c->tops,
                       .token_count = c->token_count,
-                      .finish_reason = c->finish_reason};
-    json_t *text = rdna__json_of_text(c->text.data ? c->text.data : "", c->text.size);
-    if (x->chat) text = json_pack("{s:s, s:o, s:n}", "role", "assistant", "content", text, "refusal");
-    json_array_append_new(choices, choice_of(x, &all, x->chat ? "message" : "text", text));
+                      .finish_reason = why(x, i, c->finish_reason)};
+    json_array_append_new(choices, choice_of(x, &all, x->chat ? "message" : "text", content));
   }
   json_t *answer = envelope(x, choices);
   json_object_set_new(answer, "usage", usage(x));

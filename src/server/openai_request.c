@@ -2,16 +2,18 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "server/chat.h"
 #include "server/http.h"
 #include "server/openai.h"
 
-#define FIELDS_OF_BOTH                                                                                          \
-  {"model", FIELD_READ}, {"stream", FIELD_READ}, {"stream_options", FIELD_READ}, {"n", FIELD_READ},             \
-      {"max_tokens", FIELD_READ}, {"temperature", FIELD_READ}, {"top_p", FIELD_READ}, {"top_k", FIELD_READ},    \
-      {"min_p", FIELD_READ}, {"repetition_penalty", FIELD_READ}, {"frequency_penalty", FIELD_READ},             \
-      {"presence_penalty", FIELD_READ}, {"seed", FIELD_READ}, {"stop", FIELD_READ}, {"logit_bias", FIELD_READ}, \
-      {"logprobs", FIELD_READ}, {"ignore_eos", FIELD_READ}, {"user", FIELD_IGNORED}, {                          \
-    "cache_prompt", FIELD_IGNORED                                                                               \
+#define FIELDS_OF_BOTH                                                                                                \
+  {"model", FIELD_READ}, {"stream", FIELD_READ}, {"stream_options", FIELD_READ}, {"n", FIELD_READ},                   \
+      {"max_tokens", FIELD_READ}, {"temperature", FIELD_READ}, {"top_p", FIELD_READ}, {"top_k", FIELD_READ},          \
+      {"min_p", FIELD_READ}, {"repetition_penalty", FIELD_READ}, {"frequency_penalty", FIELD_READ},                   \
+      {"presence_penalty", FIELD_READ}, {"seed", FIELD_READ}, {"stop", FIELD_READ}, {"logit_bias", FIELD_READ},       \
+      {"logprobs", FIELD_READ}, {"ignore_eos", FIELD_READ}, {"response_format", FIELD_READ}, {"grammar", FIELD_READ}, \
+      {"user", FIELD_IGNORED}, {                                                                                      \
+    "cache_prompt", FIELD_IGNORED                                                                                     \
   }
 
 static const field_row chat_fields[] = {
@@ -20,11 +22,10 @@ static const field_row chat_fields[] = {
     {"max_completion_tokens", FIELD_READ},
     {"top_logprobs", FIELD_READ},
     {"chat_template_kwargs", FIELD_READ},
-    {"response_format", FIELD_READ},
     {"modalities", FIELD_READ},
     {"tool_choice", FIELD_READ},
-    {"tools", FIELD_REFUSED},
-    {"parallel_tool_calls", FIELD_IGNORED},
+    {"tools", FIELD_READ},
+    {"parallel_tool_calls", FIELD_READ},
     {"metadata", FIELD_IGNORED},
     {"store", FIELD_IGNORED},
     {"service_tier", FIELD_IGNORED},
@@ -80,22 +81,37 @@ static bool read_chat_logprobs(const json_t *json, settings *s, problem *p) {
          refuse(p, 400, NULL, "top_logprobs", "'top_logprobs' goes with 'logprobs': true");
 }
 
+/* "auto", "none", "required", or {"type": "function", "function": {"name": …}}. */
+static bool read_tool_choice(const json_t *chosen, chat_request *c, problem *p) {
+  if (!chosen || json_is_null(chosen)) return true;
+  const char *word = json_string_value(chosen),
+             *name = json_string_value(json_object_get(json_object_get(chosen, "function"), "name"));
+  if (name && strlen(name) < sizeof c->tool)
+    memcpy(c->tool, name, strlen(name) + 1);
+  else if (!word || (strcmp(word, "auto") != 0 && strcmp(word, "none") != 0 && strcmp(word, "required") != 0))
+    return refuse(p, 400, NULL, "tool_choice",
+                  "'tool_choice' must be none, auto, required, or name one of the tools as {\"type\": \"function\", "
+                  "\"function\": {\"name\": …}}");
+  if (name || strcmp(word, "required") == 0) c->choice = TOOLS_REQUIRED;
+  if (word && strcmp(word, "none") == 0) c->choice = TOOLS_NONE;
+  return true;
+}
+
 /* Forms that a reply must have. */
-static bool read_form(const json_t *json, problem *p) {
-  const json_t *format = json_object_get(json, "response_format"), *chosen = json_object_get(json, "tool_choice"),
-               *kinds = json_object_get(json, "modalities");
-  const char *type = json_string_value(json_object_get(format, "type")), *tools = json_string_value(chosen);
-  if (format && !json_is_null(format) && !(type && strcmp(type, "text") == 0))
-    return refuse(p, 400, "unsupported_parameter", "response_format",
-                  "'response_format' of type '%.40s' is not offered by this server; only 'text' is", type ? type : "?");
-  if (chosen && !json_is_null(chosen) && !(tools && (strcmp(tools, "none") == 0 || strcmp(tools, "auto") == 0)))
-    return refuse(p, 400, "unsupported_parameter", "tool_choice", "there are no tools to choose");
+static bool read_form(const json_t *json, chat_request *c, problem *p) {
+  const json_t *kinds = json_object_get(json, "modalities"), *tools = json_object_get(json, "tools");
   for (size_t i = 0; i < json_array_size(kinds); i++) {
     const char *kind = json_string_value(json_array_get(kinds, i));
     if (!kind || strcmp(kind, "text") != 0)
       return refuse(p, 400, "unsupported_parameter", "modalities", "this server writes text alone");
   }
-  return true;
+  bool several = true;
+  if (tools && !json_is_null(tools)) c->tools = json_deep_copy(tools);
+  bool fine = read_bool(json, "parallel_tool_calls", &several, p) && read_text(json, "grammar", &c->grammar, p) &&
+              read_tool_choice(json_object_get(json, "tool_choice"), c, p) &&
+              read_response_format(json_object_get(json, "response_format"), &c->schema, p);
+  c->one_call = !several;
+  return fine;
 }
 
 /* Variables for the template: those that the request gives, and how much to think. */
@@ -116,15 +132,12 @@ static json_t *read_variables(const json_t *json, problem *p) {
 bool openai_read_chat(exchange *x, request *r, problem *p) {
   const json_t *json = r->json = parse_object(x->body.data, x->body.size, p);
   if (!json || !check_fields(json, chat_fields, sizeof chat_fields / sizeof *chat_fields, p)) return false;
-  if (!read_common(x, r, p) || !read_chat_logprobs(json, &r->settings, p) || !read_form(json, p) ||
-      !read_integer(json, "max_completion_tokens", 1, INT32_MAX, &r->settings.most_tokens, p))
-    return false;
-  json_t *messages = read_messages(&x->server->model, json_object_get(json, "messages"), p);
-  json_t *variables = messages ? read_variables(json, p) : NULL;
-  bool fine = variables && request_add_prompts(r, 1, p) &&
-              encode_chat(&x->server->model, messages, variables, &r->prompts[0], p);
-  json_decref(messages);
-  json_decref(variables);
+  chat_request c = {0};
+  bool fine = read_common(x, r, p) && read_chat_logprobs(json, &r->settings, p) && read_form(json, &c, p) &&
+              read_integer(json, "max_completion_tokens", 1, INT32_MAX, &r->settings.most_tokens, p) &&
+              (c.messages = read_messages(&x->server->model, json_object_get(json, "messages"), p)) &&
+              (c.variables = read_variables(json, p)) && chat_prepare(x, r, &c, p);
+  chat_deinit(&c);
   return fine && request_check(x, r, p);
 }
 
@@ -174,5 +187,11 @@ bool openai_read_completion(exchange *x, request *r, problem *p) {
   if (!read_integer(json, "best_of", 1, MOST_CHOICES, &best_of, p)) return false;
   if (best_of != r->n)
     return refuse(p, 400, "unsupported_parameter", "best_of", "'best_of' other than 'n' is not offered by this server");
-  return read_prompts(x, r, p) && request_check(x, r, p);
+  json_t *schema = NULL;
+  const char *grammar = NULL;
+  bool fine = read_text(json, "grammar", &grammar, p) &&
+              read_response_format(json_object_get(json, "response_format"), &schema, p) &&
+              use_form(x, r, schema, grammar, p);
+  json_decref(schema);
+  return fine && read_prompts(x, r, p) && request_check(x, r, p);
 }

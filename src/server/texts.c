@@ -82,15 +82,18 @@ enum MHD_Result handle_detokenize(exchange *x) {
 
 enum MHD_Result handle_apply_template(exchange *x) {
   static const field_row fields[] = {
-      {"model", FIELD_READ}, {"messages", FIELD_READ}, {"chat_template_kwargs", FIELD_READ}};
+      {"model", FIELD_READ}, {"messages", FIELD_READ}, {"chat_template_kwargs", FIELD_READ}, {"tools", FIELD_READ}};
   problem *p = &x->problem;
   char *text = NULL;
   size_t size = 0;
   json_t *json = parse_object(x->body.data, x->body.size, p), *messages = NULL;
   bool fine = json && check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_model(x, json, p);
   if (fine) messages = read_messages(&x->server->model, json_object_get(json, "messages"), p);
-  const json_t *extra = json_object_get(json, "chat_template_kwargs");
-  fine = messages && render_chat(&x->server->model, messages, json_is_object(extra) ? extra : NULL, &text, &size, p);
+  const json_t *given = json_object_get(json, "chat_template_kwargs");
+  json_t *extra = json_is_object(given) ? json_copy((json_t *)given) : json_object();
+  if (json_is_array(json_object_get(json, "tools"))) json_object_set(extra, "tools", json_object_get(json, "tools"));
+  fine = messages && render_chat(&x->server->model, messages, extra, &text, &size, p);
+  json_decref(extra);
   json_decref(json);
   json_decref(messages);
   json_t *prompt = fine ? rdna__json_of_text(text, size) : NULL;

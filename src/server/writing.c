@@ -9,19 +9,29 @@
 
 static rdna_status add_biases(choice *c, size_t vocabulary) {
   const settings *s = &c->job->settings;
-  if (s->bias_count == 0 && s->frequency_penalty == 0 && s->presence_penalty == 0) return RDNA_OK;
+  if (s->bias_count == 0 && s->frequency_penalty == 0 && s->presence_penalty == 0 && !s->grammar) return RDNA_OK;
   c->offsets = calloc(2 * vocabulary, sizeof *c->offsets);
   if (!c->offsets) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for biases");
   for (size_t i = 0; i < s->bias_count; i++) c->offsets[s->bias_ids[i]] += s->biases[i];
   return RDNA_OK;
 }
 
+static rdna_status begin_grammar(choice *c) {
+  const settings *s = &c->job->settings;
+  c->thinks = s->thinks_first;
+  if (!s->grammar) return RDNA_OK;
+  c->allowed = malloc((grammars_tokens(s->grammars) / 64 + 1) * sizeof *c->allowed);
+  if (!c->allowed) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a grammar");
+  return s->grammar_begin < 0 ? rdna__matcher_create(s->grammar, &c->matcher) : RDNA_OK;
+}
+
 rdna_status writing_begin(choice *c, const rdna_tokenizer *tokenizer, size_t vocabulary) {
   rdna_sampling sampling = c->job->settings.sampling;
   sampling.seed = c->seed;
   RDNA_TRY(rdna_sampler_create(&sampling, &c->sampler));
-  RDNA_TRY(rdna_detokenizer_create(tokenizer, false, &c->detokenizer));
+  RDNA_TRY(rdna_detokenizer_create(tokenizer, c->job->settings.show_control, &c->detokenizer));
   RDNA_TRY(add_biases(c, vocabulary));
+  RDNA_TRY(begin_grammar(c));
   /* the detokenizer must know what stands before: a leading space is the prompt's to drop, not ours */
   for (size_t i = 0; i < c->prompt->count; i++) {
     rdna_text ignored;
@@ -73,17 +83,39 @@ static void find_logprobs(const float *logits, size_t vocabulary, int32_t id, in
   for (int i = 0; i < top_count; i++) out->tops[i].value = (float)(out->tops[i].value - total);
 }
 
-/* |logits| with what the request adds to them. */
-static const float *edited(const choice *c, const float *logits, size_t vocabulary) {
-  if (!c->offsets) return logits;
+/* |logits| with what the request adds to them, and without what its grammar rules out. */
+static rdna_status edit(choice *c, const float *logits, size_t vocabulary, const float **out) {
+  *out = logits;
+  if (!c->offsets) return RDNA_OK;
   float *sum = c->offsets + vocabulary;
+  *out = sum;
   for (size_t i = 0; i < vocabulary; i++) sum[i] = logits[i] + c->offsets[i];
-  return sum;
+  if (!c->matcher) return RDNA_OK;
+  size_t known = grammars_tokens(c->job->settings.grammars);
+  RDNA_TRY(rdna__matcher_mask(c->matcher, c->allowed));
+  rdna__mask_apply(c->allowed, sum, known < vocabulary ? known : vocabulary);
+  for (size_t i = known; i < vocabulary; i++) sum[i] = -INFINITY; /* padding, which no token is */
+  return RDNA_OK;
+}
+
+/* The grammar goes on behind |id|, or begins there; |*out_whole| when nothing may follow. */
+static rdna_status follow_grammar(choice *c, int32_t id, bool *out_whole) {
+  const settings *s = &c->job->settings;
+  *out_whole = false;
+  if (id == s->think) c->thinks = true;
+  if (id == s->think_end) c->thinks = false;
+  if (!s->grammar) return RDNA_OK;
+  bool began = c->matcher != NULL;
+  if (!began && (id != s->grammar_begin || c->thinks)) return RDNA_OK;
+  if (!began) RDNA_TRY(rdna__matcher_create(s->grammar, &c->matcher));
+  if (began || s->begin_is_part) RDNA_TRY(rdna__matcher_accept(c->matcher, id));
+  *out_whole = rdna__matcher_must_end(c->matcher);
+  return RDNA_OK;
 }
 
 static void count_penalties(choice *c, int32_t id) {
   const settings *s = &c->job->settings;
-  if (!c->offsets) return;
+  if (!c->offsets || (s->frequency_penalty == 0 && s->presence_penalty == 0)) return;
   c->offsets[id] -= (float)s->frequency_penalty;
   for (size_t i = c->prompt->count; i < c->history.count; i++)
     if (c->history.ids[i] == id) return;
@@ -108,10 +140,13 @@ static void release_text(choice *c, addition *out) {
 static rdna_status next(choice *c, const rdna_tokenizer *tokenizer, const float *logits, size_t vocabulary, int context,
                         addition *out) {
   const settings *s = &c->job->settings;
+  const float *edited;
   rdna_text text;
   int32_t id;
-  RDNA_TRY(rdna_sampler_sample(c->sampler, edited(c, logits, vocabulary), vocabulary, &id));
-  if (!s->ignore_end && rdna_tokenizer_is_end(tokenizer, id)) {
+  bool whole;
+  RDNA_TRY(edit(c, logits, vocabulary, &edited));
+  RDNA_TRY(rdna_sampler_sample(c->sampler, edited, vocabulary, &id));
+  if ((!s->ignore_end || c->matcher) && rdna_tokenizer_is_end(tokenizer, id)) {
     out->finish_reason = "stop";
   } else {
     out->id = id;
@@ -123,6 +158,8 @@ static rdna_status next(choice *c, const rdna_tokenizer *tokenizer, const float 
     size_t written = c->history.count - c->prompt->count;
     if ((s->most_tokens >= 0 && written >= (size_t)s->most_tokens) || c->history.count > (size_t)context)
       out->finish_reason = "length";
+    RDNA_TRY(follow_grammar(c, id, &whole));
+    if (whole) out->finish_reason = "stop";
   }
   if (out->finish_reason) {
     rdna_detokenizer_finish(c->detokenizer, &text);

@@ -69,10 +69,21 @@ rdna_status rdna__reply_push(rdna__reply *reply, const char *text, size_t size, 
 /* The output has ended: what is still held back. */
 rdna_status rdna__reply_finish(rdna__reply *reply, const rdna__reply_part **out_parts, size_t *out_count);
 
-/* The text of a grammar under which a reply is calls of |tools|, a JSON array as in an OpenAI request: one call, or
- * with |parallel| more. Of control tokens in the form, |tokenizer| knows the numbers; it may be NULL for tests, which
- * then have them as text. RDNA_UNSUPPORTED: a form without calls, or a schema that cannot be enforced. */
-rdna_status rdna__reply_tool_grammar(const rdna__reply_format *format, const rdna_tokenizer *tokenizer,
-                                     const char *tools, size_t size, bool parallel, char **out_text);
+/* What a reply must be: calls of tools, a value of a schema, or either. */
+typedef struct rdna__reply_rules {
+  const char *tools; /* (tools_size) a JSON array as in an OpenAI request; NULL: no calls */
+  size_t tools_size;
+  bool parallel;      /* more calls than one */
+  const char *schema; /* a JSON schema; NULL: nothing but calls */
+  bool may_think;     /* before it, where the form has a channel for that (Harmony) */
+} rdna__reply_rules;
+
+/* The text of a grammar for such a reply, to be freed. Of control tokens in the form, |tokenizer| knows the numbers; it
+ * may be NULL for tests, which then have them as text. RDNA_UNSUPPORTED: calls in a form without, or a schema that
+ * cannot be enforced. */
+rdna_status rdna__reply_grammar(const rdna__reply_format *format, const rdna_tokenizer *tokenizer,
+                                const rdna__reply_rules *rules, char **out_text);
+/* What calls begin with, in that grammar and nowhere else; NULL where the form has no such tag. */
+const char *rdna__reply_call_tag(const rdna__reply_format *format);
 
 #endif

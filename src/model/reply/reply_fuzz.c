@@ -60,6 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   free(whole.text);
   free(cut.text);
   char *grammar;
-  if (rdna__reply_tool_grammar(&format, NULL, text, size - 2, data[1] & 1, &grammar) == RDNA_OK) free(grammar);
+  const rdna__reply_rules rules = {
+      .tools = text, .tools_size = size - 2, .parallel = data[1] & 1, .schema = data[1] & 2 ? "{}" : NULL};
+  if (rdna__reply_grammar(&format, NULL, &rules, &grammar) == RDNA_OK) free(grammar);
   return 0;
 }

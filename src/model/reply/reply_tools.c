@@ -1,4 +1,4 @@
-/* Grammars under which a reply is calls of some tools, in the form that the model writes them. */
+/* Grammars under which a reply is calls of some tools, in the form that the model writes them, or a value. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,23 +203,38 @@ static void put_call(tool_grammar *g, const char *name, const json_t *parameters
   }
 }
 
-/* root: one call or more, with what a list of them has around it. */
-static void put_root(tool_grammar *g, bool parallel) {
+const char *rdna__reply_call_tag(const rdna__reply_format *format) {
+  switch (format->form) {
+    case RDNA__REPLY_HERMES:
+    case RDNA__REPLY_XML:
+    case RDNA__REPLY_GLM:
+      return "<tool_call>";
+    case RDNA__REPLY_MISTRAL:
+      return "[TOOL_CALLS]";
+    case RDNA__REPLY_GRANITE:
+      return "<|tool_call|>";
+    case RDNA__REPLY_DEEPSEEK:
+      return DEEPSEEK(
+          "calls\xe2\x96\x81"
+          "begin");
+    default:
+      return NULL;
+  }
+}
+
+/* One call or more, with what a list of them has around it. */
+static void put_calls(tool_grammar *g, bool parallel) {
   const char *begin = "", *end = "", *between = "\n";
   bool list = g->format.form == RDNA__REPLY_GRANITE || (g->format.form == RDNA__REPLY_MISTRAL && !g->format.variant);
-  if (g->format.form == RDNA__REPLY_DEEPSEEK) {
-    begin = DEEPSEEK(
-        "calls\xe2\x96\x81"
-        "begin");
+  if (list || g->format.form == RDNA__REPLY_DEEPSEEK) begin = rdna__reply_call_tag(&g->format);
+  if (g->format.form == RDNA__REPLY_DEEPSEEK)
     end = DEEPSEEK(
         "calls\xe2\x96\x81"
         "end");
-  }
-  if (list) begin = g->format.form == RDNA__REPLY_GRANITE ? "<|tool_call|>" : "[TOOL_CALLS]";
   if (g->format.form == RDNA__REPLY_LLAMA) between = "; ";
   if (g->format.form == RDNA__REPLY_MISTRAL) between = "";
   if (list) between = ", ";
-  put(g, "root ::= ");
+  put(g, "calls ::= ");
   if (*begin) put_tag(g, begin);
   put(g, list ? "\"[\" call " : "call ");
   if (parallel && g->format.form != RDNA__REPLY_HARMONY) { /* there a call ends the reply */
@@ -229,7 +244,34 @@ static void put_root(tool_grammar *g, bool parallel) {
   }
   put(g, list ? "\"]\" " : "");
   if (*end) put_tag(g, end);
-  put(g, "\ntext ::= ([^<] | \"<\"+ [^</])*\n");
+  put(g, "\n");
+}
+
+/* root ::= thinking? (calls | said) */
+static void put_root(tool_grammar *g, const rdna__reply_rules *rules) {
+  bool harmony = g->format.form == RDNA__REPLY_HARMONY, thinking = harmony && rules->may_think;
+  put(g, thinking ? "root ::= thinking? (" : "root ::= (");
+  put(g, !rules->schema ? "calls)\n" : rules->tools ? "calls | said)\n" : "said)\n");
+  if (thinking) {
+    put(g, "thinking ::= ");
+    put_tag(g, "<|channel|>");
+    put_literal(g, "analysis");
+    put_tag(g, "<|message|>");
+    put(g, ".* ");
+    put_tag(g, "<|end|>");
+    put_tag(g, "<|start|>");
+    put(g, "\"assistant\"\n");
+  }
+  if (!rules->schema) return;
+  put(g, "said ::= ");
+  if (harmony) {
+    put_tag(g, "<|channel|>");
+    put(g, "\"final\" (\" \" ");
+    put_tag(g, "<|constrain|>");
+    put(g, "\"json\")? ");
+    put_tag(g, "<|message|>");
+  }
+  put(g, "said-root\n");
 }
 
 static bool is_fit(const char *name) {
@@ -239,7 +281,8 @@ static bool is_fit(const char *name) {
 
 static rdna_status put_tools(tool_grammar *g, const json_t *tools, bool parallel) {
   bool tagged = g->format.form == RDNA__REPLY_XML || g->format.form == RDNA__REPLY_GLM;
-  put_root(g, parallel);
+  put_calls(g, parallel);
+  put(g, "text ::= ([^<] | \"<\"+ [^</])*\n");
   put(g, "call ::= ");
   for (size_t i = 0; i < json_array_size(tools); i++) {
     char name[32];
@@ -263,21 +306,33 @@ static rdna_status put_tools(tool_grammar *g, const json_t *tools, bool parallel
     RDNA_TRY(rdna__annotate(tagged ? put_tagged_schemas(g, parameters, i) : put_schema(g, parameters, text),
                             "the tool %.100s", name));
   }
+  return RDNA_OK;
+}
+
+static rdna_status put_rules(tool_grammar *g, const rdna__reply_rules *rules, const json_t *tools) {
+  put_root(g, rules);
+  if (tools) RDNA_TRY(put_tools(g, tools, rules->parallel));
+  json_t *schema = rules->schema ? json_loads(rules->schema, JSON_DECODE_ANY, NULL) : NULL;
+  rdna_status status = RDNA_OK;
+  if (rules->schema)
+    status = schema ? put_schema(g, schema, "said-") : rdna__fail(RDNA_INVALID_ARGUMENT, "the schema is no JSON");
+  json_decref(schema);
+  RDNA_TRY(status);
   rdna__reply_append(&g->reply, &g->out, "", 1);
   return g->reply.status;
 }
 
-rdna_status rdna__reply_tool_grammar(const rdna__reply_format *format, const rdna_tokenizer *tokenizer,
-                                     const char *tools, size_t size, bool parallel, char **out_text) {
-  if (format->form == RDNA__REPLY_PLAIN)
+rdna_status rdna__reply_grammar(const rdna__reply_format *format, const rdna_tokenizer *tokenizer,
+                                const rdna__reply_rules *rules, char **out_text) {
+  if (rules->tools && format->form == RDNA__REPLY_PLAIN)
     return rdna__fail(RDNA_UNSUPPORTED, "the model's chat template has no form for calls of tools");
-  json_t *list = json_loadb(tools, size, JSON_REJECT_DUPLICATES, NULL);
-  if (json_array_size(list) == 0) {
+  json_t *list = rules->tools ? json_loadb(rules->tools, rules->tools_size, JSON_REJECT_DUPLICATES, NULL) : NULL;
+  if (rules->tools ? json_array_size(list) == 0 : !rules->schema) {
     json_decref(list);
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the tools are no JSON array with at least one");
   }
   tool_grammar g = {.tokenizer = tokenizer, .format = *format};
-  rdna_status status = put_tools(&g, list, parallel);
+  rdna_status status = put_rules(&g, rules, list);
   json_decref(list);
   if (status == RDNA_OK) {
     *out_text = g.out.data;

@@ -72,19 +72,14 @@ rdna_status rdna__render_messages(const rdna_template *compiled, const json_t *v
   return status;
 }
 
-rdna_status rdna__encode_messages(const rdna_template *compiled, const rdna_tokenizer *tokenizer,
-                                  const json_t *variables, rdna_tokens *tokens) {
+rdna_status rdna__conversation_encode(const rdna__conversation *c, rdna_tokens *tokens) {
   char *prompt;
   size_t size;
-  RDNA_TRY(rdna__render_messages(compiled, variables, &prompt, &size));
+  RDNA_TRY(rdna__render_messages(c->compiled, c->variables, &prompt, &size));
   tokens->count = 0;
-  rdna_status status = rdna_tokenizer_encode(tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL, tokens);
+  rdna_status status = rdna_tokenizer_encode(c->tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL, tokens);
   free(prompt);
   if (status == RDNA_OK && tokens->count == 0)
     status = rdna__fail(RDNA_INVALID_ARGUMENT, "the model's chat template makes nothing of these messages");
   return status;
-}
-
-rdna_status rdna__conversation_encode(const rdna__conversation *c, rdna_tokens *tokens) {
-  return rdna__encode_messages(c->compiled, c->tokenizer, c->variables, tokens);
 }

@@ -24,18 +24,14 @@ rdna_status rdna__set_special_tokens(json_t *variables, const rdna_tokenizer *to
 /* The text that |compiled| makes of |variables|; free() releases it. */
 rdna_status rdna__render_messages(const rdna_template *compiled, const json_t *variables, char **out_text,
                                   size_t *out_size);
-/* Sets |tokens| to those of the text that |compiled| makes of |variables|. RDNA_INVALID_ARGUMENT: the template refuses
- * them, or makes nothing of them. */
-rdna_status rdna__encode_messages(const rdna_template *compiled, const rdna_tokenizer *tokenizer,
-                                  const json_t *variables, rdna_tokens *tokens);
-
 /* |tokenizer| must stay open. */
 rdna_status rdna__conversation_open(rdna__conversation *c, const rdna_gguf *file, const rdna_tokenizer *tokenizer);
 void rdna__conversation_close(rdna__conversation *c);
 /* Adds a message; what of |text| is not UTF-8 is cut off. */
 rdna_status rdna__conversation_add(rdna__conversation *c, const char *role, const char *text, size_t size);
 void rdna__conversation_remove_last(rdna__conversation *c);
-/* Sets |tokens| to those of all messages and the beginning of the model's answer. */
+/* Sets |tokens| to those of all messages and the beginning of the model's answer. RDNA_INVALID_ARGUMENT: the template
+ * refuses them, or makes nothing of them. */
 rdna_status rdna__conversation_encode(const rdna__conversation *c, rdna_tokens *tokens);
 
 #endif
