@@ -61,7 +61,10 @@ struct exchange {
   bool begun_stream, ended; /* of the stream */
   bytes out;                /* of the stream, not sent yet, */
   size_t out_at;            /* from here on */
-  int state, block;         /* the dialect's own */
+  int state, block;         /* the dialect's own, and so are the next ones: */
+  json_t *echo, *output;    /* of its request; the items that are written */
+  bytes item_text;          /* of the item that is being written, */
+  char item_id[48];         /* which is this one */
   bool takes_apart;         /* the texts have parts, in the manner of |format|; see parts.h */
   bool one_call;            /* calls behind the first are left out */
   rdna__reply_format format;

@@ -104,6 +104,9 @@ static void completed(void *data, struct MHD_Connection *connection, void **con_
   scheduler_unlock(owner);
   readers_free(x);
   json_decref(x->tools);
+  json_decref(x->echo);
+  json_decref(x->output);
+  bytes_deinit(&x->item_text);
   if (x->job) scheduler_release_job(owner, x->job);
   bytes_deinit(&x->body);
   bytes_deinit(&x->out);

@@ -71,6 +71,7 @@ typedef struct choice {
   logprob *tops; /* (token_count, top_logprobs) of the likeliest in their place */
   size_t token_count, token_room;
   int cached_tokens;         /* of the prompt, that were not computed again; -1: it waits */
+  size_t thought_tokens;     /* of the tokens, those between the settings' tokens for thinking */
   const char *finish_reason; /* NULL: it goes on. "stop", "length", "cancelled", "failed" */
   const char *stop;          /* the text that it stopped before, if it did; the settings' */
 } choice;

@@ -188,6 +188,7 @@ static bool read_message(const served_model *m, json_t *message, size_t index, p
     json_object_set_new(message, "role", json_string("system")); /* |role| is gone with it */
   if (json_is_array(content)) {
     json_t *joined = join_parts(content, index, p);
+    if (joined) unfold_calls(message);
     return joined && json_object_set_new(message, "content", joined) == 0;
   }
   if (!json_is_string(content) && !(may_lack && (!content || json_is_null(content))))

@@ -9,6 +9,7 @@ static const route routes[] = {
     {"GET", "/v1/models/*", handle_models, &openai, false},
     {"POST", "/v1/chat/completions", handle_chat_completions, &openai, false},
     {"POST", "/v1/completions", handle_completions, &openai, false},
+    {"POST", "/v1/responses", handle_responses, &responses, false},
     {"POST", "/v1/messages", handle_messages, &anthropic, false},
     {"POST", "/v1/messages/count_tokens", handle_count_tokens, &anthropic, false},
     {"POST", "/api/chat", handle_ollama_chat, &ollama, false},

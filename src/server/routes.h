@@ -17,12 +17,13 @@ const route *find_route(const char *method, const char *path, const char **out_a
 const dialect *dialect_of_path(const char *path);
 
 /* The interfaces' functions, in their files. */
-extern const dialect openai, anthropic, ollama;
+extern const dialect openai, responses, anthropic, ollama;
 enum MHD_Result handle_health(exchange *x);
 enum MHD_Result handle_metrics(exchange *x);
 enum MHD_Result handle_models(exchange *x);
 enum MHD_Result handle_chat_completions(exchange *x);
 enum MHD_Result handle_completions(exchange *x);
+enum MHD_Result handle_responses(exchange *x);
 enum MHD_Result handle_messages(exchange *x);
 enum MHD_Result handle_count_tokens(exchange *x);
 enum MHD_Result handle_ollama_chat(exchange *x);

@@ -158,6 +158,7 @@ static rdna_status next(choice *c, const rdna_tokenizer *tokenizer, const float 
     size_t written = c->history.count - c->prompt->count;
     if ((s->most_tokens >= 0 && written >= (size_t)s->most_tokens) || c->history.count > (size_t)context)
       out->finish_reason = "length";
+    out->thought = c->thinks;
     RDNA_TRY(follow_grammar(c, id, &whole));
     if (whole) out->finish_reason = "stop";
   }
@@ -200,6 +201,7 @@ bool writing_show(choice *c, const addition *a) {
     c->values[c->token_count] = a->value;
     if (tops) memcpy(c->tops + c->token_count * tops, a->tops, tops * sizeof *a->tops);
     c->token_count++;
+    c->thought_tokens += a->thought;
   }
   c->stop = a->stop;
   return !c->text.failed;

@@ -10,6 +10,7 @@ typedef struct addition {
   rdna_status status;
   char error[512]; /* where it failed */
   bytes text;      /* that can be shown; the buffer is used again */
+  bool thought;    /* the token belongs to what the model thinks */
   int32_t id;      /* -1: no token was added, as the model ended the text */
   float value;
   logprob tops[MOST_TOP_LOGPROBS];
