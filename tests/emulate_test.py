@@ -117,7 +117,8 @@ class Emulate(unittest.TestCase):
         self.refused(file, "reverse", "bytes:123", mentions="even number")
         self.refused(file, "reverse", "what:1", mentions="inout:FILE:OUTFILE")
         self.refused(file, "reverse", f"in:{self.folder}/none", mentions="cannot be read")
-        self.refused(file, "reverse", "--grid", "0", "i64:0", mentions="--grid")
+        for sides in ("0", "-1", "+4", " 4", "x", "4,", "4,,1", "4,0", "1,1,1,1", "4294967297", "4x"):
+            self.refused(file, "reverse", "--grid", sides, "i64:0", mentions=("--grid", f"'{sides}'"))
         self.refused(file, "reverse", "--block", "2000", "i64:0", mentions="2000")
         self.refused(self.folder / "kernels.hip", "reverse", mentions="neither an ELF")
         self.refused(self.folder / "none", "reverse", mentions="cannot be read")

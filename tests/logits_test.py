@@ -135,6 +135,11 @@ class MadeModels(unittest.TestCase):
         tokens = np.random.default_rng(1).integers(0, 2048, 48).tolist()
         want = llama_reference.logits(gf.Reader(rdna_program.DEMO_MODEL), tokens)
         self.assertLess(relative_squared_error(logits_of(rdna_program.DEMO_MODEL, tokens), want), 1e-6)
+        # a cache of the type that is asked for: each has fewer bits for a value than the one before
+        errors = [relative_squared_error(logits_of(rdna_program.DEMO_MODEL, tokens, "--kv", kind), want)
+                  for kind in ("f32", "f16", "bf16", "q8_0")]
+        self.assertEqual(errors, sorted(set(errors)))
+        self.assertLess(errors[-1], 1e-3)
 
 
 if __name__ == "__main__":

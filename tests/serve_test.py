@@ -13,6 +13,8 @@ import openai
 import serving
 from rdna_program import DEMO_MODEL, output
 
+import gguf_file as gf
+
 PROMPTS = ["And God said", "The king of Israel", "In those days", "Blessed is the man", "And it came to pass", "Thou shalt not", "Behold,",
            "The LORD is my shepherd", "For the children of", "And the angel", "Woe unto", "Then Moses", "A wise son", "Let us", "Hear, O", "Now the"]
 
@@ -249,6 +251,50 @@ class Serve(unittest.TestCase):
                 self.assertIn(mentions, error["message"] + (error["param"] or ""))
                 self.assertEqual(headers["Content-Type"], "application/json")
         self.assertEqual(self.complete("x", 1).usage.completion_tokens, 1)  # it stands
+
+    def test_numbers_have_ends(self):
+        """The least and the greatest that each field may have are taken, and what is a step beyond them is not."""
+        vocabulary = len(gf.Reader(DEMO_MODEL).keys["tokenizer.ggml.tokens"])
+        chat = lambda field, value: ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "max_tokens": 1, "logprobs": True, field: value})
+        text = lambda field, value: ("/v1/completions", {"prompt": "x", "max_tokens": 1, field: value})
+        ollama = lambda field, value: ("/api/generate", {"prompt": "x", "stream": False, "options": {"num_predict": 1, field: value}})
+        for ask, field, low, high, step in (
+                (text, "temperature", 0, 2, 1e-9), (text, "top_p", 0, 1, 1e-9), (text, "min_p", 0, 1, 1e-9), (text, "top_k", -1, 2**31 - 1, 1),
+                (text, "repetition_penalty", 0.01, 100, 1e-9), (text, "frequency_penalty", -2, 2, 1e-9), (text, "presence_penalty", -2, 2, 1e-9),
+                (text, "seed", -2**63, 2**63 - 1, 1), (text, "max_tokens", 1, None, 1), (text, "n", 1, 128, 1), (text, "logprobs", 0, 20, 1),
+                (chat, "top_logprobs", 0, 20, 1), (ollama, "repeat_penalty", 0.01, 100, 1e-9), (ollama, "repeat_last_n", -1, 1 << 24, 1), (ollama, "num_predict", -2, None, 1)):
+            for value, status in ((low, 200), (high, 200), (low - step, 400), (high and high + step, 400)):
+                if value is not None and (value, field) != (low, "num_predict"):  # -2: to the end of the context
+                    with self.subTest(field=field, value=value):
+                        got, _, answer = self.server.ask("POST", *ask(field, value))
+                        self.assertEqual(got, status, answer)
+                        if status == 400 and abs(value) < 2**63:
+                            self.assertIn(field, answer)
+        for field, value, status in (("prompt", [vocabulary - 1], 200), ("prompt", [vocabulary], 400), ("prompt", [-1], 400), ("logit_bias", {str(vocabulary - 1): 100}, 200),
+                                     ("logit_bias", {"0": -100}, 200), ("logit_bias", {str(vocabulary): 1}, 400), ("logit_bias", {"0": -100.1}, 400)):
+            with self.subTest(field=field, value=value):
+                got, _, answer = self.server.ask("POST", *text(field, value))
+                self.assertEqual(got, status, answer)
+                if f"{vocabulary}" in str(value):
+                    self.assertIn(f"0 to {vocabulary - 1}", answer)
+
+    def test_metrics_count_what_was_done(self):
+        before, began = self.server.metrics(), time.monotonic()
+        got = self.complete("Who counts " + PROMPTS[3], 20, extra_body={"ignore_eos": True}).usage
+        self.assertEqual(self.server.ask("POST", "/v1/completions", b"{")[0], 400)
+        took, after = time.monotonic() - began, self.server.metrics()
+        rise = {name: after[name] - before[name] for name in after}
+        cached = got.prompt_tokens_details.cached_tokens
+        for name, value in (("jobs_total", 1), ("prompt_tokens_total", got.prompt_tokens), ("cached_tokens_total", cached), ("written_tokens_total", 20),
+                            ("processed_tokens_total", got.prompt_tokens - cached + 19), ("first_token_seconds_count", 1), ("refused_total", 0), ("cancelled_total", 0),
+                            ("failed_total", 0), ("preempted_total", 0)):
+            self.assertEqual(rise[name], value, name)
+        self.assertGreaterEqual(rise["steps_total"], 20)
+        for name in ("step_seconds_total", "other_seconds_total", "first_token_seconds_sum"):
+            self.assertTrue(0 < rise[name] <= took, f"{name}: {rise[name]} of {took} s")
+        self.assertLessEqual(rise["step_seconds_total"] + rise["other_seconds_total"], took)
+        self.assertEqual((after["running"], after["waiting"]), (0, 0))
+        self.assertTrue(0 <= after["cache_free_pages"] <= after["cache_pages"])
 
 
 class OtherServers(unittest.TestCase):

@@ -23,6 +23,8 @@ int hipGetDevicePropertiesR0600(void *, int);
 int hipDeviceGetAttribute(int *, int, int);
 int hipDriverGetVersion(int *);
 int hipGetLastError(void);
+int hipDeviceGetLimit(size_t *, int);
+int hipDeviceSetLimit(int, size_t);
 int hipPeekAtLastError(void);
 const char *hipGetErrorName(int);
 int hipMalloc(void **, size_t);
@@ -293,6 +295,47 @@ static const char *wild_store(void *f, void *out, int n) {
   const char *text = heard();
   assert_true(launched == 0 && code == 700);
   return text;
+}
+
+static unsigned folded(const unsigned *in, unsigned depth) {
+  unsigned below = depth ? folded(in, depth - 1) : 0;
+  return below * 31 + in[depth + (below & 3)];
+}
+
+// A kernel that calls itself has a stack of the size that was asked for, and says so where it is too small.
+static void test_recursion(void **state) {
+  enum { LANES = 32, MOST = 120, STACK = 0 };
+  for (int device = 0; device < 2; device++) {
+    void *module = load(device, device ? "probe_gfx1030.hsaco" : "probe_gfx1100.hsaco"),
+         *f = function(module, "recurses");
+    unsigned values[MOST + LANES + 4], got[LANES], depth = 2, *in = alloc(sizeof values), *out = alloc(sizeof got);
+    void *parameters[] = {&in, &out, &depth};
+    size_t before = 0, most = 128 * 1024 - 16;
+    for (unsigned i = 0; i < MOST + LANES + 4; i++) values[i] = i * 2654435761U;
+    assert_int_equal(hipMemcpy(in, values, sizeof values, TO_DEVICE), 0);
+    assert_int_equal(hipDeviceGetLimit(&before, STACK), 0);
+    assert_int_equal(hipDeviceSetLimit(STACK, 512), 0);
+    depth = MOST;
+    listen();
+    int launched = hipModuleLaunchKernel(f, 1, 1, 1, LANES, 1, 1, 0, NULL, parameters, NULL),
+        code = hipDeviceSynchronize();
+    const char *text = heard();
+    assert_true(launched == 0 && code == 700);
+    assert_non_null(strstr(text, "of its scratch, which has 512 bytes a lane."));
+    assert_non_null(strstr(text, "hipDeviceSetLimit(hipLimitStackSize, bytes)"));
+    assert_int_equal(hipDeviceSetLimit(STACK, most + 1), 1);
+    assert_int_equal(hipDeviceSetLimit(STACK, most), 0);
+    for (depth = 0; depth <= MOST; depth += MOST / 3) {
+      assert_int_equal(hipModuleLaunchKernel(f, 1, 1, 1, LANES, 1, 1, 0, NULL, parameters, NULL), 0);
+      assert_int_equal(hipMemcpy(got, out, sizeof got, TO_HOST), 0);
+      for (unsigned lane = 0; lane < LANES; lane++) assert_int_equal(got[lane], folded(values, depth + lane));
+    }
+    assert_int_equal(hipDeviceSetLimit(STACK, before), 0);
+    assert_int_equal(hipFree(in), 0);
+    assert_int_equal(hipFree(out), 0);
+    assert_int_equal(hipModuleUnload(module), 0);
+  }
+  (void)hipGetLastError();
 }
 
 // A wild address is named after what it was or nearly is.
@@ -665,6 +708,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_three_last),
       cmocka_unit_test(test_faults),
       cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_recursion),
       cmocka_unit_test(test_names_of_addresses),
       cmocka_unit_test(test_freed_addresses_run_out),
       cmocka_unit_test(test_streams_are_asynchronous),

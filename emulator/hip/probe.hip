@@ -65,6 +65,18 @@ __attribute__((global)) void hidden_sync(unsigned long long *out) {
   *out = hidden[11];
 }
 
+// How much of the stack it takes is known at run time alone.
+__attribute__((device, noinline)) unsigned folded(const unsigned *in, unsigned depth) {
+  unsigned own[4];
+  for (unsigned i = 0; i < 4; i++) own[i] = in[depth + i];
+  unsigned below = depth ? folded(in, depth - 1) : 0;
+  return below * 31 + own[below & 3];
+}
+__attribute__((global)) void recurses(const unsigned *in, unsigned *out, unsigned depth) {
+  unsigned lane = __builtin_amdgcn_workitem_id_x();
+  out[lane] = folded(in, depth + lane);
+}
+
 __attribute__((global)) void past_the_end(int *out, int n) { out[n] = 1; }
 // What it does depends on what it reads.
 __attribute__((global)) void chooses(const int *in, int *out) {

@@ -41,7 +41,7 @@ static void check_probe(const struct emu_image *image, const char *arch) {
   struct emu_object_error error;
   if (emu_object_open(image, &object, &error) != EMU_OBJECT_OK) fail_msg("%s", error.text);
   assert_string_equal(emu_mach_name(object.flags), arch);
-  assert_int_equal(object.kernel_count, 8);
+  assert_int_equal(object.kernel_count, 9);
   // the signature in hip/probe.hip, laid out by C's rules
   const struct emu_object_kernel *kernel = emu_object_kernel(&object, "arguments");
   assert_non_null(kernel);
@@ -60,6 +60,8 @@ static void check_probe(const struct emu_image *image, const char *arch) {
     assert_int_equal(kernel->args[i].kind, expected[i].kind);
   }
   for (unsigned i = 5; i < kernel->arg_count; i++) assert_true(kernel->args[i].kind > EMU_ARG_POINTER);
+  const struct emu_object_kernel *recurses = emu_object_kernel(&object, "recurses");
+  assert_true(recurses && recurses->dynamic_stack && !kernel->dynamic_stack);
   assert_null(emu_object_kernel(&object, "argument"));
   const struct emu_symbol *table = emu_object_symbol(&object, "table");
   assert_true(table && table->object && table->bytes == 16);

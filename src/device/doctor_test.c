@@ -265,6 +265,13 @@ static void the_integrated_card_is_first(void **state) {
   expect("order", RDNA__CHECK_FAIL, "hides every card", "Unset ROCR_VISIBLE_DEVICES");
 }
 
+static void of_several_cards_the_first_is_first(void **state) {
+  fake_root_gpu_node(2, 120001, 64, 4, 129, 17095983104);
+  expect("order", RDNA__CHECK_OK, "gfx1100 comes first", NULL);
+  fake_root_gpu_node(3, 100306, 2, 0x7b, 130, 536870912);
+  expect("order", RDNA__CHECK_OK, "gfx1100 comes first", NULL);
+}
+
 static void memory_is_short(void **state) {
   fake_root_write("/sys/class/drm/card1/device/mem_info_vis_vram_total", "268435456\n");
   expect("memory", RDNA__CHECK_WARN, "24.0 GiB", "sees only 0.25 GiB of the card: turn Resizable BAR");
@@ -335,6 +342,7 @@ int main(void) {
       ON_A_HEALTHY_MACHINE(two_runtimes_are_mapped),
       ON_A_HEALTHY_MACHINE(a_target_has_no_kernels),
       ON_A_HEALTHY_MACHINE(the_integrated_card_is_first),
+      ON_A_HEALTHY_MACHINE(of_several_cards_the_first_is_first),
       ON_A_HEALTHY_MACHINE(memory_is_short),
       ON_A_HEALTHY_MACHINE(the_target_is_overridden),
       ON_A_HEALTHY_MACHINE(the_kernel_log_tells),

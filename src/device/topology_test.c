@@ -35,6 +35,7 @@ static void gpus_are_read(void **state) {
   assert_true(gpus[1].integrated);
   assert_int_equal(gpus[1].pci_bus, 0x7b);
   assert_string_equal(gpus[2].arch, "gfx90a");
+  assert_int_equal(gpus[2].pci_bus, 0xc1);
   assert_string_equal(gpus[3].arch, "gfx942");
 }
 

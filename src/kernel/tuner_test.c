@@ -409,6 +409,9 @@ static void text_is_read_as_it_is_written(void **state) {
                                       RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,0,,0,\n",
                                       RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,-1,,0",
                                       RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,nan,,0",
+                                      RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,1e999,,0",
+                                      RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,1.0.0,,0",
+                                      RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,e,0,,1-1",
                                       RDNA__TUNER_TEXT_HEADER "\na,b,,,c,d,,,0,,0"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_int_equal(read_text(wrong[i], out), RDNA_BAD_DATA);
