@@ -13,7 +13,7 @@ int64_t prompt_tokens(const job *j) {
   return sum;
 }
 
-/* Of several texts of a prompt the first one counts, as those of the prompt's tokens do. */
+/* Several texts of one prompt read it once: only the first one's count of cached tokens is added. */
 int64_t cached_tokens(const job *j) {
   int64_t sum = 0;
   int each = j->choice_count / (int)j->prompt_count;

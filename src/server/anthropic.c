@@ -79,7 +79,7 @@ static json_t *call_of(const json_t *block) {
                    json_object_get(block, "input"));
 }
 
-/* One of theirs becomes several of ours: what tools answered are messages of their own. */
+/* Adds one of their messages as one or more of ours: each tool's result becomes a message of its own. */
 static bool read_blocks(json_t *out, const char *role, const json_t *blocks, problem *p) {
   bytes text = {0};
   json_t *calls = json_array();
@@ -110,7 +110,7 @@ static bool read_blocks(json_t *out, const char *role, const json_t *blocks, pro
   return fine || p->status || refuse(p, 400, NULL, "messages", "a block of a message is not as it should be");
 }
 
-/* In the form that templates know; NULL with a problem. */
+/* Returns the messages in the form that chat templates read; NULL with a problem. */
 static json_t *read_all(const json_t *json, problem *p) {
   const json_t *system = json_object_get(json, "system"), *messages = json_object_get(json, "messages");
   json_t *out = json_array();
@@ -228,7 +228,7 @@ static void refuse_anthropic(const problem *p, bytes *out) {
   append_line(out, json_pack("{s:s, s:{s:s, s:s}}", "type", "error", "error", "type", type, "message", p->message));
 }
 
-/* Theirs counts what was known and what was not apart. */
+/* Their usage counts tokens of the prompt that came from the cache and those computed now apart. */
 static json_t *usage(const job *j) {
   json_int_t cached = cached_tokens(j);
   return json_pack("{s:I, s:I, s:I, s:I}", "input_tokens", (json_int_t)prompt_tokens(j) - cached,

@@ -56,7 +56,7 @@ static bool check_tools(const json_t *tools, problem *p) {
   return true;
 }
 
-/* The tools that the reply may call: all, or the one that is to be called. */
+/* The tools that the reply may call: all, or only the one that the request demands. */
 static json_t *tools_to_call(const chat_request *c, problem *p) {
   if (!c->tool[0]) return json_incref(c->tools);
   for (size_t i = 0; i < json_array_size(c->tools); i++)
@@ -66,7 +66,7 @@ static json_t *tools_to_call(const chat_request *c, problem *p) {
   return NULL;
 }
 
-/* What is asked of tools can be done: afterwards there are none, or some that may be called. */
+/* Checks what is asked of tools; afterwards |c| has the tools that may be called, or none. */
 static bool settle_tools(const exchange *x, chat_request *c, problem *p) {
   if (c->tools && !json_is_null(c->tools) && !check_tools(c->tools, p)) return false;
   bool any = json_array_size(c->tools) > 0;
@@ -86,7 +86,7 @@ static bool settle_tools(const exchange *x, chat_request *c, problem *p) {
 
 /* ---- the form of the reply ---- */
 
-/* The token that |text| alone is; -1: none. */
+/* The token whose text is exactly |text|; -1: none. */
 static int32_t token_of(const exchange *x, const char *text) {
   int32_t id;
   return text && rdna_tokenizer_find(x->server->model.tokenizer, text, strlen(text), &id) == RDNA_OK ? id : -1;
@@ -97,7 +97,7 @@ static bool use_grammar(const exchange *x, settings *s, const char *text, const 
   return grammars_get(s->grammars, text, &s->grammar) == RDNA_OK || refuse_with_status(p, field);
 }
 
-/* The reply must have a form from its first word on, behind what it thinks. */
+/* Binds the reply to a grammar from its first word behind the reasoning on. */
 static bool begin_at_once(const exchange *x, settings *s, problem *p) {
   if (!s->thinks_first) return true;
   s->grammar_begin = s->think_end;

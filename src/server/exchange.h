@@ -13,7 +13,7 @@
 
 typedef struct exchange exchange;
 
-/* What a choice has that its reader does not know yet; a copy. */
+/* A copy of what was written of a choice since its reader last looked. */
 typedef struct news {
   int choice;
   bytes text;
@@ -27,8 +27,8 @@ typedef struct news {
 
 /* How an interface writes. */
 typedef struct dialect {
-  const char *stream_type;                      /* Content-Type of a stream */
-  const char *ping;                             /* what may be sent while there is nothing to say; "": nothing */
+  const char *stream_type; /* Content-Type of a stream */
+  const char *ping;        /* what keeps a stream's connection alive while nothing is written; "": nothing */
   void (*refuse)(const problem *p, bytes *out); /* the body of a response that refuses */
   /* Of a stream; |out| is sent. A failure comes instead of the end. */
   void (*begin)(exchange *x, bytes *out);
@@ -61,12 +61,12 @@ struct exchange {
   bool begun_stream, ended; /* of the stream */
   bytes out;                /* of the stream, not sent yet, */
   size_t out_at;            /* from here on */
-  int state, block;         /* the dialect's own, and so are the next ones: */
+  int state, block;         /* the dialect's own, as all to |item_id| are: */
   json_t *echo, *output;    /* of its request; the items that are written */
   bytes item_text;          /* of the item that is being written, */
   char item_id[48];         /* which is this one */
-  bool takes_apart;         /* the texts have parts, in the manner of |format|; see parts.h */
-  bool one_call;            /* calls behind the first are left out */
+  bool takes_apart;         /* texts are split into reasoning, content and calls by |format|; see parts.h */
+  bool one_call;            /* only the first call is told */
   rdna__reply_format format;
   json_t *tools;          /* that may be called; NULL: none */
   struct reader *readers; /* (choices) NULL: none has begun */

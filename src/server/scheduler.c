@@ -110,7 +110,7 @@ void scheduler_cancel(scheduler *s, job *j) {
   pthread_cond_signal(&s->work);
 }
 
-/* Under the lock: ends what nobody waits for, or everything. */
+/* Under the lock: ends jobs that nobody waits for any more, or all jobs. */
 static void drop_cancelled(scheduler *s) {
   choice *before = NULL;
   for (choice **link = &s->first_waiting; *link;) {
@@ -154,7 +154,7 @@ static void admit(scheduler *s) {
 
 /* ---- a step ---- */
 
-/* How many tokens |w|'s choice has that its sequence does not. */
+/* How many tokens of |w|'s choice the model has yet to read. */
 static size_t left_of(const writer *w) { return w->choice ? w->choice->history.count - w->held.count : 0; }
 
 /* Where the next part of a prompt ends at the latest: recurrent models keep a state there. */
@@ -172,7 +172,8 @@ static void put_in_step(scheduler *s, writer *w, size_t count) {
       .tokens = w->choice->history.ids + w->held.count, .count = (int32_t)count, .logits = w->wants_logits};
 }
 
-/* The last token of each text that is being written, and equal shares of the prompts. */
+/* Fills a step: the last token of each text that is being written, and of each unread prompt an equal share of the
+ * rest. */
 static void compose(scheduler *s) {
   size_t room = (size_t)s->options.batch;
   int prompts = 0;
@@ -208,7 +209,7 @@ static rdna_status run_step(scheduler *s, const float **out_logits) {
   return rdna_llm_step(s->cache, s->parts, s->part_count, out_logits);
 }
 
-/* Notes what the sequences hold now. */
+/* Notes that the step's tokens are in their sequences now. */
 static rdna_status note_step(scheduler *s) {
   for (int i = 0; i < s->part_count; i++) {
     writer *w = s->in_step[i];

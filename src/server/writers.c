@@ -1,4 +1,4 @@
-/* Which writer takes a text, and what it keeps of the texts before. */
+/* Chooses the writer for a text: the one whose sequence shares the longest beginning with its prompt, if any does. */
 #include "server/scheduler_state.h"
 
 void writer_empty(writer *w) {
@@ -14,7 +14,7 @@ static size_t common_with(const writer *w, const rdna_tokens *history) {
   return n;
 }
 
-/* The idle writer that has been so for the longest, of those with a sequence if |kept| matters: not that one then. */
+/* The writer that has been idle for the longest; |with_sequence|: of those that have one, other than |kept|. */
 static writer *find_idle(scheduler *s, bool with_sequence, const writer *kept) {
   writer *oldest = NULL;
   for (int i = 0; i < s->options.writers; i++) {
@@ -57,7 +57,7 @@ static writer *find_source(scheduler *s, const rdna_tokens *history, size_t *out
   return best;
 }
 
-/* Another text of the same prompt is about to have read it. */
+/* Whether another text of the same prompt is reading it, so that waiting for it saves reading it again. */
 static bool is_being_read(const scheduler *s, const choice *c) {
   for (int i = 0; i < s->options.writers; i++) {
     const writer *w = &s->writers[i];

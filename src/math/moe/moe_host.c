@@ -3,7 +3,7 @@
 #include "kernel/host.h"
 #include "math/moe/moe_math.h"
 
-/* Sums as 32 lanes do, lane i of values i, i + 32, …: |count| of them. */
+/* The sum of |count| values in the order of the kernel's 32 lanes, of which lane i adds values i, i + 32, … */
 static float sum_lanes(const float *values, int32_t count) {
   float lane[32] = {0};
   for (int32_t i = 0; i < count; i++) lane[i % 32] += values[i];
@@ -26,7 +26,7 @@ static float group_value(const float *values, int32_t size, int32_t best) {
   return best > 1 && second >= 0 ? values[first] + values[second] : values[first];
 }
 
-/* The first of |count| that is not |taken|. */
+/* The expert that ranks first among those of |count| that are not |taken|. */
 static int32_t find_first(const float *values, const bool *taken, int32_t count) {
   uint64_t key = 0;
   for (int32_t i = 0; i < count; i++) {

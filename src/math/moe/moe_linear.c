@@ -10,14 +10,15 @@
 
 static const char NAME[] = "moe_linear";
 
-/* A guess: from so many slots for each expert on, tiles that read its weights once are worth their sorting. */
+/* From so many slots for each expert on, sorting them pays: a tile reads its expert's weights once for all its rows. A
+ * guess, not measured. */
 enum { SLOTS_FOR_TILES = 4 };
 
 static bool is_aligned(const void *data, int64_t row_bytes) {
   return ((uintptr_t)data | (uint64_t)row_bytes) % 16 == 0;
 }
 
-/* What routes are chosen by. */
+/* A problem, from which its route is chosen. */
 struct problem {
   const struct moe_product_args *args;
   rdna_dtype x, weights;
@@ -25,7 +26,7 @@ struct problem {
 
 static int64_t slots_of(const struct problem *p) { return (int64_t)p->args->tokens * p->args->top; }
 
-/* From more slots than experts on, tiles read less of the weights than slots would. */
+/* With more slots than experts some share one, whose weights a tile reads once for them. */
 static bool fit_matrix_units(const rdna__route *route, const void *which) {
   const struct problem *p = which;
   bool blocks = rdna_dtype_block_values(p->weights) > 1;
@@ -111,7 +112,7 @@ static rdna_status check_options(struct call *c) {
   return rdna__check_apart(NAME, "out", c->out, "bias", bias);
 }
 
-/* x of tokens or of slots, and out of slots or, with shares, of tokens. */
+/* Checks x, with a row for each token or each slot, and out, with one for each slot or, with shares, each token. */
 static rdna_status check_rows(struct call *c) {
   const rdna_tensor *x = c->x, *out = c->out;
   int64_t rows, size, out_rows;
@@ -190,7 +191,7 @@ static rdna_status multiply_tiles(const struct call *c) {
                             both ? rdna_dtype_name(c->x->dtype) : weights, weights);
 }
 
-/* With shares the rows of slots go to scratch memory, and from there into those of tokens. */
+/* With shares the products of slots go to scratch memory, from where they are added up for each token. */
 static rdna_status run_tiles(struct call *c, rdna__scratch *scratch) {
   struct moe_sum_args sum = {.shares = c->args.shares,
                              .chosen = c->args.chosen,

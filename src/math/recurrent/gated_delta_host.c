@@ -17,13 +17,13 @@ static void scale_to_length(const float *x, int32_t n, float length, float epsil
   for (int32_t i = 0; i < n; i++) out[i] = x[i] * by;
 }
 
-/* What a token does to any row of a head's state. */
+/* What one token's update of a state has in common for all rows of a head. */
 struct token {
   float k[GATED_DELTA_MOST_KEYS], q[GATED_DELTA_MOST_KEYS]; /* normalised */
   float decay, beta;
 };
 
-/* |rows| neighbouring rows of a state, few, so that the sums of one do not wait for those of the next. */
+/* Updates |rows| neighbouring rows together: their sums do not depend on one another, so that none waits. */
 SIMD_INLINE void update_rows(float *s, const struct token *now, const float *v, float *out, int32_t d_k, int rows) {
   simd_float sum[4] = {{0}};
   float rest[4] = {0}, by[4];
@@ -60,7 +60,7 @@ static int64_t offset_of(const struct gated_delta_strides *at, int64_t token, in
   return token * at->token + head * at->head + repeat * at->repeat;
 }
 
-/* Rows |first| to |end| of the state of a value head, over the tokens of a sequence. */
+/* Takes rows |first| to |end| of a value head's state through the tokens of a sequence. */
 static void run_rows(const struct gated_delta_args *a, const struct sequence *sequence, int64_t head, int64_t repeat,
                      int64_t first, int64_t end) {
   struct token now;

@@ -1,4 +1,4 @@
-/* Caches: what sequences share, and what steps over them need, in one allocation. */
+/* Makes and releases caches: pages for keys and values, states, and the buffers of a step, in one allocation. */
 #include "model/llm/cache.h"
 
 #include <stdlib.h>
@@ -79,8 +79,8 @@ static bool asks_as_much(const rdna__nn_layer *layer, const rdna__nn_layer *othe
          layer->latent.rank == other->latent.rank && layer->latent.heads == other->latent.heads;
 }
 
-/* The most that a step of 1 to |batch| tokens asks for: few tokens may ask for more than many, and those of many
- * sequences for more than those of one. */
+/* The largest workspace of attention that a step of 1 to |batch| tokens needs. Few tokens may need more than many, and
+ * many sequences more than one. */
 static size_t workspace_bytes(const rdna_llm_cache *s) {
   const rdna__nn_decoder *decoder = &s->llm->decoder;
   int few = s->batch / RDNA__LLM_FEW < s->sequences ? s->batch : s->sequences * RDNA__LLM_FEW;
@@ -133,7 +133,7 @@ size_t rdna__llm_cache_kept_bytes(const rdna_llm_cache *s) {
          (size_t)decoder->state_count * (pass->conv_layer_bytes + pass->state_layer_bytes);
 }
 
-/* Says what does not fit, and how long a context would, before anything is allocated. */
+/* Fails with what does not fit, and the longest context that would, before anything is allocated. */
 static rdna_status check_fits(const rdna_llm_cache *s) {
   const rdna_device_info *device = rdna_device_get_info(s->llm->weights.device);
   double memory = (double)device->total_memory, gib = 0x1p30, bytes = (double)s->bytes;
@@ -151,7 +151,7 @@ static rdna_status check_fits(const rdna_llm_cache *s) {
                     device->name, longest > 0 ? (long long)longest : 0);
 }
 
-/* Of a key, in the layer's cache. */
+/* How many values a key of the layer has in its cache. */
 static int64_t head_values(const rdna__nn_layer *layer) {
   if (layer->recurrent.k_heads) return 0;
   return layer->latent.rank ? layer->latent.rank + layer->latent.rotated : layer->attention.head_dim;
@@ -173,7 +173,7 @@ int64_t rdna__llm_carried_values(const rdna_llm_cache *s) {
   return decoder->width + (int64_t)decoder->model_layers * decoder->injected;
 }
 
-/* Where experts are computed that stay on the host. */
+/* Buffers on the host for experts that are computed there. */
 static void cut_for_experts(rdna_llm_cache *s, cutter *c) {
   rdna__nn_buffers values = rdna__nn_buffers_of(&s->llm->decoder);
   size_t row = (size_t)s->batch * sizeof(float);

@@ -1,4 +1,4 @@
-/* Caches and their sequences, inside. The interface is rdna/llm_cache.h. */
+/* Inside of caches, in whose pages sequences keep keys and values. The interface is rdna/llm_cache.h. */
 #ifndef RDNA_MODEL_LLM_CACHE_H
 #define RDNA_MODEL_LLM_CACHE_H
 
@@ -7,9 +7,9 @@
 
 enum {
   RDNA__LLM_ONE_PAGE = INT32_MAX,
-  RDNA__LLM_CHECKPOINTS = 3, /* that a sequence keeps */
+  RDNA__LLM_CHECKPOINTS = 3, /* states that a sequence keeps to be rewound to */
   RDNA__LLM_RECORDINGS = 8,
-  RDNA__LLM_FEW = 8 /* tokens whose products stream the weights and need no matrix unit */
+  RDNA__LLM_FEW = 8 /* tokens: up to so many, products are bound by reading weights, and need no matrix units */
 };
 
 /* What decides which kernels a step is made of. Steps that agree in it replay one recording. */
@@ -18,7 +18,7 @@ typedef struct rdna__llm_shape {
   int32_t tokens, paged;
 } rdna__llm_shape;
 
-/* A step of single tokens that was run, and from its second time on is recorded. */
+/* A step of single tokens: run as it is the first time, recorded as a graph the second, replayed from then on. */
 typedef struct rdna__llm_recording {
   rdna__llm_shape shape;
   rdna_graph *graph; /* NULL: it was run once */
@@ -27,29 +27,29 @@ typedef struct rdna__llm_recording {
 
 struct rdna_llm_cache {
   rdna_llm *llm;
-  /* Of a model that is split, the buffers and caches of the host's part. Pages and slots have the same numbers there,
-   * and are counted here alone. */
+  /* Of a model that is split, buffers and caches of its layers on the host. They have the same pages and slots, which
+   * are counted here alone. */
   rdna_llm_cache *below;
-  float *carried; /* what comes from there, pinned: x (batch, width) and injected (batch, layers injected) */
-  /* Of experts on the host: what rdna__nn_pass says of |host|. */
+  float *carried; /* pinned, to the device's layers: x (batch, width) and injected (batch, layers injected) */
+  /* For experts on the host: see rdna__nn_pass's |host|. */
   rdna__nn_pass host;
   void *host_memory;
   int batch, sequences;
-  int lanes;    /* tokens of each pass over parts of few tokens, empty places among them; 0: as many as there are */
+  int lanes;    /* places for tokens in every pass over parts with few, some of them empty; 0: as many as tokens */
   void *memory; /* one allocation that holds the pass's buffers, the caches and what is below */
   size_t bytes; /* of it */
   rdna__nn_pass pass; /* of up to |batch| tokens */
-  rdna_dtype half;    /* what goes into the products of many tokens; RDNA_F32: nothing is rounded */
+  rdna_dtype half;    /* type of activations in the products of many tokens; RDNA_F32: nothing is rounded */
   void *logits;       /* (logit_rows, vocabulary) */
   int logit_rows, pinned_rows;
-  float *pinned;          /* (pinned_rows, vocabulary): what a copy to memory that is not would wait for */
+  float *pinned;          /* (pinned_rows, vocabulary): copies of logits to other memory would have to wait */
   int32_t *words;         /* on the device: the numbers of a step, see step.c */
   int32_t *staging;       /* the same, pinned */
   int64_t table_stride;   /* pages of a whole context */
   rdna__nn_span *spans;   /* (sequences) */
-  int *order;             /* (sequences): parts of a pass as they stand in it */
+  int *order;             /* (sequences): the numbers of a pass's parts, those with few tokens first */
   rdna_llm_part *parts;   /* (sequences): of a pass */
-  int *rows, *first_rows; /* (sequences): where logits of parts of a pass, and of a step, begin in those of the step */
+  int *rows, *first_rows; /* (sequences): the first row of each part of a pass, and of the step, in the step's logits */
   int32_t *page_users;    /* (pages): how many sequences have it; 0: it is free */
   int64_t free_pages;
   int32_t *slot_users;                                  /* (state_slots): how many sequences and checkpoints have it */
@@ -58,9 +58,9 @@ struct rdna_llm_cache {
   rdna_llm_sequence *first;                             /* of them, a list */
   int64_t checkpoints;                                  /* that were ever made */
   bool released;                                        /* by its user; the last sequence takes it along */
-  rdna__llm_recording recordings[RDNA__LLM_RECORDINGS]; /* sequences come and go: one for each of the last shapes */
+  rdna__llm_recording recordings[RDNA__LLM_RECORDINGS]; /* of the shapes used last */
   int64_t decoded;                                      /* steps of single tokens */
-  int failed_recordings;                                /* what another thread does to the device can spoil one */
+  int failed_recordings;                                /* in a row; another thread's use of the device can spoil one */
 };
 
 /* The states of recurrent layers at an earlier position of a sequence. */
@@ -77,7 +77,7 @@ struct rdna_llm_sequence {
   bool in_row;    /* its pages follow one another */
   bool in_step;   /* it is in the step that is being prepared */
   int32_t *pages; /* (table_stride) */
-  int slot;       /* of its states; -1: it has none, which at position 0 means zeros and elsewhere that a step failed */
+  int slot;       /* of its states; -1: none, which are zeros at position 0, and elsewhere lost in a failed step */
   rdna__llm_kept kept[RDNA__LLM_CHECKPOINTS]; /* ascending */
   int kept_count;
 };
@@ -86,31 +86,30 @@ struct rdna_llm_sequence {
  * whole context is one page. */
 rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_cache_options chosen, int pinned_rows,
                                    rdna_llm_cache **out_cache);
-/* What of the cache's bytes is keys, values and states. */
+/* How many of the cache's bytes hold keys, values and states. */
 size_t rdna__llm_cache_kept_bytes(const rdna_llm_cache *cache);
-/* Values of a token that the host's part of the model gives to the device's. */
+/* How many values of a token a split model's layers on the host hand to the device's. */
 int64_t rdna__llm_carried_values(const rdna_llm_cache *cache);
-/* The slot of a step's numbers: how many 32-bit words they are at most. */
+/* How many 32-bit words the numbers of a step are at most; see step.c. */
 size_t rdna__llm_step_words(const rdna_llm_cache *cache);
 
-/* From sequence.c. Pages that the sequence would take for |count| more tokens; then that it takes them, which changes
- * nothing where it fails. */
+/* From sequence.c. Counts the pages that |count| more tokens need; takes them, or on failure none. */
 int64_t rdna__llm_pages_wanted(const rdna_llm_sequence *sequence, int count);
 rdna_status rdna__llm_grow(rdna_llm_sequence *sequence, int count);
-/* Gives back pages behind the sequence's position, which a step that failed has left. */
+/* Gives back pages behind the sequence's position, which it took for a step that failed. */
 void rdna__llm_shrink(rdna_llm_sequence *sequence);
-/* Makes the sequence's states its own, in a slot that a step may write to. */
+/* Moves the sequence's states to a slot that nobody shares, so that a step may write to it. */
 rdna_status rdna__llm_own_states(rdna_llm_sequence *sequence);
 void rdna__llm_drop_slot(rdna_llm_cache *cache, int slot);
 
-/* From step.c. Whether a step may have this part, whatever its room. */
+/* From step.c. Checks a step's part, but for whether the cache has room. */
 rdna_status rdna__llm_check_part(const rdna_llm_cache *cache, const rdna_llm_part *part);
 /* As rdna_llm_step; the logits go to |direct| when that is not NULL and they are more than fit in pinned
  * memory. */
 rdna_status rdna__llm_step(rdna_llm_cache *cache, const rdna_llm_part *parts, int count, float *direct,
                            const float **out_logits);
 
-/* From session.c, for plan.c: its cache; and as if |position| tokens had been read. */
+/* From session.c, for plan.c: the session's cache; sets its position as if |position| tokens had been read. */
 rdna_llm_cache *rdna__llm_session_cache(const rdna_llm_session *session);
 void rdna__llm_session_pretend(rdna_llm_session *session, int position);
 

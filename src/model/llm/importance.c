@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "model/nn/watch.h"
 
-/* What was seen of a tensor. */
+/* Sums of squares of what a tensor was multiplied by. */
 typedef struct seen {
   rdna_gguf_tensor tensor;
   int64_t matrices, columns;

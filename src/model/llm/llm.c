@@ -11,7 +11,7 @@
 #include "model/llm/arch/arch.h"
 #include "rdna/kernel.h"
 
-/* Bytes of |t| that a token leaves alone where it reads |some| of |all| slices. */
+/* Bytes of |t| that a token does not read, as it reads |some| of |all| slices. */
 static uint64_t left_alone(const rdna_tensor *t, int64_t some, int64_t all) {
   if (!t->data) return 0;
   uint64_t bytes = rdna_dtype_bytes(t->dtype, rdna_tensor_count(t));
@@ -39,7 +39,7 @@ static void count_traffic(rdna_llm *llm, bool tied) {
   info->bytes_per_token = info->weight_bytes - unread;
 }
 
-/* The embedding goes with the first layer, the output with the last. */
+/* Loads the embedding where the first layer is, and the output where the last is. */
 static rdna_status load_ends(rdna_llm *llm, bool first, bool last) {
   rdna__weights *w = &llm->weights;
   rdna_llm_info *info = &llm->info;
@@ -55,12 +55,12 @@ static rdna_status load_ends(rdna_llm *llm, bool first, bool last) {
     RDNA_TRY(rdna__load_linear(w, "output", info->vocabulary, info->width, &decoder->output));
   info->weight_bytes = w->bytes;
   info->parameters = w->parameters;
-  if (tied && !first) info->parameters -= (uint64_t)rdna_tensor_count(&table); /* the other part has it too */
+  if (tied && !first) info->parameters -= (uint64_t)rdna_tensor_count(&table); /* the embedding, once more */
   count_traffic(llm, tied);
   return RDNA_OK;
 }
 
-/* The layers from |first| to before |end|. Architectures know them by their numbers in the model. */
+/* Loads layers |first| to |end| - 1 of the model. */
 static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch, int first, int end, int host_experts) {
   const rdna_llm_info *info = &llm->info;
   llm->layers = calloc((size_t)info->layers, sizeof *llm->layers);
@@ -95,8 +95,8 @@ static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch, int fi
   return RDNA_OK;
 }
 
-/* What a prompt's products read on a GPU: the type of the weights where that is of 16 bits, as products are of one
- * type, else f16, whose 11 bits keep more than bf16's 8. */
+/* The type of a prompt's activations in products on a GPU: that of the weights where it has 16 bits, as both operands
+ * have one type, else f16, which keeps 11 bits to bf16's 8. */
 static void choose_half(rdna_llm *llm) {
   const rdna__nn_layer *first = llm->decoder.layers;
   llm->decoder.half = RDNA_F16;
@@ -105,7 +105,7 @@ static void choose_half(rdna_llm *llm) {
   llm->decoder.half = weights->dtype == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
 }
 
-/* The host's part, of |host_layers|, or with |below| the device's, which comes after it. */
+/* Loads the first |host_layers| layers for the host, or, where these are |below| already, the others for the device. */
 static rdna_status load(rdna_llm *llm, const rdna_llm_open_options *options, bool below) {
   rdna__weights *w = &llm->weights;
   const rdna__llm_arch *arch;

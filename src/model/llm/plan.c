@@ -22,8 +22,8 @@ enum {
 
 typedef struct rehearsal {
   const rdna_gguf *file;
-  rdna_device *like, *host_like; /* the devices that are meant */
-  rdna_device *device, *host;    /* those that only count */
+  rdna_device *like, *host_like; /* the real ones */
+  rdna_device *device, *host;    /* their rehearsals, which only count */
   rdna_llm *llm;
   rdna_llm_open_options split;
   rdna_llm_session_options session;
@@ -63,7 +63,7 @@ static rdna_status run_passes(const rehearsal *r, rdna_llm_session *session, con
   return RDNA_OK;
 }
 
-/* Takes down what |device| has of the session, where |before| was allocated before it; |cache| may be NULL. */
+/* Notes how much memory of |device| the session took, of which |before| was allocated earlier; |cache| may be NULL. */
 static void note(rdna_device *device, const rdna_llm_cache *cache, uint64_t before, uint64_t with_session,
                  rdna_llm_memory *out) {
   rdna_memory_stats stats;
@@ -106,8 +106,8 @@ static rdna_status open_model(rehearsal *r) {
   return RDNA_OK;
 }
 
-/* Goes through a session of |context|, 0 for the model's, and |batch|, with so much on the host. It has pools of its
- * own, as what a pool had at other times is in what it reserves. A split that cannot be does not fit. */
+/* Rehearses a session of |context| (0: the model's) and |batch| with so many layers, or experts of layers, on the host.
+ * Its devices are new ones, as a pool keeps what earlier rehearsals took. A split that cannot be does not fit. */
 static rdna_status rehearse(rehearsal *r, int host_layers, int host_experts, int context, int batch) {
   int32_t *tokens = NULL;
   float *logits = NULL;
@@ -134,20 +134,20 @@ static rdna_status rehearse(rehearsal *r, int host_layers, int host_experts, int
 
 /* ---- choices ---- */
 
-/* With the split that there is. */
+/* Rehearses with another context and batch, but the same split. */
 static rdna_status resize(rehearsal *r, int context, int batch) {
   return rehearse(r, r->split.host_layers, r->split.host_experts, context, batch);
 }
 
-/* Finds the longest context that fits with a batch of |batch|, which is the last one that was rehearsed; it is at least
- * |least|, and where that does not fit, so it is said. The model's own does not. */
+/* Finds the longest context that fits with |batch|, and leaves it as the last that was rehearsed: |least| or more,
+ * which may itself not fit. The model's own context is known not to. */
 static rdna_status find_longest(rehearsal *r, int least, int batch) {
   int low = r->context < least ? r->context : least, high = r->context;
   double of_high = (double)r->of_device.reserved, budget = (double)r->budget;
   RDNA_TRY(resize(r, low, batch));
   if (!r->fits) return RDNA_OK;
   double of_low = (double)r->of_device.reserved;
-  /* memory grows along a line, but for the rounding of segments: where it meets the budget, then by halves */
+  /* memory grows linearly but for the rounding of segments: where that line meets the budget, then by bisection */
   for (int i = 0; i < TRIES && high - low > CONTEXT_STEP; i++) {
     double share = i < 3 && of_high > budget ? (budget - of_low) / (of_high - of_low) : 0.5;
     int middle = low + (int)(share * (double)(high - low)) / CONTEXT_STEP * CONTEXT_STEP;
@@ -160,7 +160,8 @@ static rdna_status find_longest(rehearsal *r, int least, int batch) {
   return resize(r, low, batch);
 }
 
-/* Chooses what was not asked for. A shorter context is better than smaller passes, until it is |least|. */
+/* Chooses the context and batch that were not asked for: shortens the context down to |least| before passes get
+ * smaller. */
 static rdna_status choose_sizes(rehearsal *r, int asked_context, int asked_batch, int least) {
   int batch = asked_batch ? asked_batch : DEFAULT_BATCH, smallest = asked_batch ? asked_batch : LEAST_BATCH;
   for (;; batch /= 2) {
@@ -170,8 +171,8 @@ static rdna_status choose_sizes(rehearsal *r, int asked_context, int asked_batch
   }
 }
 
-/* The least of what is left on the host, experts of 1 to all layers or, with |whole|, layers, so that it fits; |*out|
- * is more than there are layers where nothing does. */
+/* Finds the fewest layers whose experts, or with |whole| all of whose weights, must stay on the host so that the rest
+ * fits; |*out| is more than there are layers where nothing does. */
 static rdna_status least_on_host(rehearsal *r, bool whole, int context, int batch, int *out) {
   int low = 0, high = r->layers + 1; /* the one does not fit, the other is as if it did */
   int layers = r->split.host_layers, experts = r->split.host_experts;
@@ -184,8 +185,8 @@ static rdna_status least_on_host(rehearsal *r, bool whole, int context, int batc
   return RDNA_OK;
 }
 
-/* Leaves on the host what must be, where |options| lets it: experts first, then layers. What has been rehearsed has
- * nothing there that was not asked for, and does not fit. */
+/* Leaves on the host what must be, where |options| allow it: experts first, then layers. Called when the rehearsal of
+ * what was asked for did not fit. */
 static rdna_status choose_split(rehearsal *r, const rdna_llm_plan_options *options, int asked_context,
                                 int asked_batch) {
   bool may_layers = options->host_layers == RDNA_LLM_AUTO;
@@ -235,7 +236,7 @@ static rdna_status find_budget(rdna_device *device, rdna_llm_memory *memory, uin
   return RDNA_OK;
 }
 
-/* About the longest context that would fit; 0: none. */
+/* An estimate of the longest context that would fit; 0: none. */
 static long long fitting_context(const rdna_llm_plan *plan) {
   double of_position = (double)plan->device.caches / plan->context;
   double left = (double)plan->budget - (double)(plan->device.reserved - plan->device.caches);

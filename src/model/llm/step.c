@@ -12,19 +12,20 @@
 #include "model/llm/cache.h"
 
 enum {
-  RECORDINGS = 3, /* that may fail in a row before there is no further one */
-  OF_TOKEN = 6    /* numbers of a token */
+  RECORDINGS = 3, /* so many failures in a row, and none is tried again */
+  OF_TOKEN = 6    /* words that each token has: ids to sequences, above */
 };
 
-/* A pass of a step: some of its parts, or all. */
+/* A pass over some parts of a step, or all. With lanes (rdna_llm_cache_options) it has as many places for tokens as
+ * there are lanes, and those that no part fills are empty. */
 typedef struct step {
   const rdna_llm_part *parts;
   int count;             /* parts */
-  int tokens, few_spans; /* that are asked for; parts of few tokens */
+  int tokens, few_spans; /* tokens of the parts; parts that have few */
   int few, few_most, wanted;
-  int places;    /* tokens of the pass: with lanes more than are asked for */
-  int sequences; /* with lanes more than parts: those of the empty places have no tokens, and no state */
-  bool in_order; /* the wanted tokens are the last ones, or with lanes the first, as their logits are to stand */
+  int places;    /* for tokens; without lanes as many as |tokens| */
+  int sequences; /* the parts', and with lanes some without tokens or state for empty places */
+  bool in_order; /* wanted logits are of the last tokens, or with lanes the first: none is to be gathered */
   bool alone;    /* each sequence has one token, and all logits are wanted: a step of decoding */
   int64_t length, few_length, stride;
 } step;
@@ -91,7 +92,7 @@ static rdna_status check_parts(const rdna_llm_cache *c, const rdna_llm_part *par
   return RDNA_OK;
 }
 
-/* Adds the parts of a pass up, and says which come first. */
+/* Counts what the parts of a pass have, and orders them: those with few tokens first. */
 static void take_parts(const rdna_llm_cache *c, step *of) {
   of->alone = true;
   for (int i = 0; i < of->count; i++) {
@@ -113,7 +114,7 @@ static void take_parts(const rdna_llm_cache *c, step *of) {
   if (c->lanes && of->few > 0) of->places = of->few = c->lanes, of->sequences = c->lanes + 1;
 }
 
-/* Pages and states for all parts, or none. */
+/* Gives every sequence of a step pages and a state for its tokens; or, where that fails, none. */
 static rdna_status take_room(rdna_llm_cache *c, const rdna_llm_part *parts, int count) {
   int64_t pages = 0;
   for (int i = 0; i < count; i++) {
@@ -132,7 +133,7 @@ static rdna_status take_room(rdna_llm_cache *c, const rdna_llm_part *parts, int 
 
 /* ---- the pass ---- */
 
-/* A length that many steps share, so that they are the same work. */
+/* |length| rounded up, so that a recording made at one length also serves the next ones. */
 static int64_t rounded_length(const rdna_llm_cache *c, int64_t length) {
   enum { SHORTEST = 128 };
   int64_t rounded = SHORTEST; /* 128, 192, 256, 384 … */
@@ -197,7 +198,7 @@ static void stage_tokens(const rdna_llm_cache *c, const step *of, const places *
   c->staging[p->starts + (size_t)of->count] = of->tokens;
 }
 
-/* Tokens of no sequence, which see nothing and are kept nowhere. */
+/* Fills empty places with tokens that attend to nothing and are written to no cache. */
 static void stage_empty_places(const rdna_llm_cache *c, const step *of, const places *p) {
   const float one = 1;
   for (size_t at = (size_t)of->tokens; at < (size_t)of->places; at++) {
@@ -237,7 +238,7 @@ static rdna_tensor words(const rdna_llm_cache *c, size_t place, int64_t count) {
   return rdna_tensor_contiguous(c->words + place, RDNA_I32, 1, &count);
 }
 
-/* What the host's part of the model gave goes to the device. */
+/* Copies what the host's layers computed to the device. */
 static rdna_status queue_carried(rdna_llm_cache *c, int64_t tokens) {
   int64_t x = tokens * c->llm->decoder.width, injected = rdna__llm_carried_values(c) * tokens - x;
   RDNA_TRY(rdna_copy_to_device(c->pass.stream, c->pass.x, c->carried, (size_t)x * sizeof *c->carried));
@@ -245,7 +246,7 @@ static rdna_status queue_carried(rdna_llm_cache *c, int64_t tokens) {
   return rdna_copy_to_device(c->pass.stream, c->pass.injected, c->carried + x, (size_t)injected * sizeof *c->carried);
 }
 
-/* What the staging buffer holds goes to the device, and the logits that are wanted to c->logits. */
+/* Copies the staging buffer to the device and queues the pass, which writes the wanted logits to c->logits. */
 static rdna_status queue_pass(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
   RDNA_TRY(rdna_copy_to_device(c->pass.stream, c->words, c->staging, p->end * sizeof *c->words));
   if (c->below) RDNA_TRY(queue_carried(c, of->places));
@@ -270,8 +271,8 @@ static rdna_status queue_pass(rdna_llm_cache *c, const step *of, const places *p
   return rdna__nn_decode(&pass, &c->llm->decoder, rows_of(c, of), c->logits);
 }
 
-/* The logits of the pass's parts to |out|, where those of the whole step are: parts that are neighbours there as one.
- */
+/* Copies the logits of the pass's parts to their rows of |out|, which has those of the whole step; one copy for parts
+ * whose rows are neighbours. */
 static rdna_status fetch_logits(const rdna_llm_cache *c, const step *of, float *out) {
   size_t vocabulary = (size_t)c->llm->info.vocabulary;
   for (int i = 0, row = 0, next; i < of->count; i = next) {
@@ -286,7 +287,7 @@ static rdna_status fetch_logits(const rdna_llm_cache *c, const step *of, float *
   return RDNA_OK;
 }
 
-/* The recording of this shape, or the one that was not used for the longest time, emptied for it. */
+/* The recording of this shape, or else the least recently used one, emptied for it. */
 static rdna__llm_recording *find_recording(rdna_llm_cache *c, const rdna__llm_shape *shape) {
   rdna__llm_recording *oldest = &c->recordings[0];
   for (int i = 0; i < RDNA__LLM_RECORDINGS; i++) {
@@ -301,7 +302,7 @@ static rdna__llm_recording *find_recording(rdna_llm_cache *c, const rdna__llm_sh
   return oldest;
 }
 
-/* Records a step of single tokens. Where it cannot be, nothing is queued. */
+/* Records a step of single tokens. Where that fails, nothing is queued. */
 static void record(rdna_llm_cache *c, const step *of, const places *p, rdna__llm_recording *r) {
   rdna_status status = rdna_graph_begin(c->pass.stream);
   if (status == RDNA_OK) {
@@ -333,7 +334,7 @@ static rdna_status decode(rdna_llm_cache *c, const step *of, const places *p, bo
   return r->graph ? rdna_graph_launch(r->graph, c->pass.stream) : queue_pass(c, of, p, paged);
 }
 
-/* The first layers of a model that is split, on the host. The device waits for them. */
+/* Runs the first layers of a split model, on the host; the device's begin when their result is copied. */
 static rdna_status run_below(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
   rdna_llm_cache *below = c->below;
   step without_logits = *of;
@@ -352,7 +353,7 @@ static rdna_status run_below(rdna_llm_cache *c, const step *of, const places *p,
   return rdna_stream_synchronize(pass->stream);
 }
 
-/* One pass, over c->parts. Its logits go to their places in |out|. */
+/* Runs one pass over c->parts; writes its logits to their rows of |out|. */
 static rdna_status run(rdna_llm_cache *c, int count, float *out) {
   step of = {.parts = c->parts, .count = count};
   bool paged;
@@ -369,7 +370,7 @@ static rdna_status run(rdna_llm_cache *c, int count, float *out) {
   return status == RDNA_OK ? waited : status;
 }
 
-/* With lanes: parts of few tokens in passes of so many, each of the others by itself. */
+/* With lanes: runs the parts with few tokens in passes of that many tokens, and each other part alone. */
 static rdna_status run_in_lanes(rdna_llm_cache *c, const rdna_llm_part *parts, const int *rows, int count, float *out) {
   int members = 0, tokens = 0;
   for (int i = 0; i <= count; i++) {

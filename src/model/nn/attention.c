@@ -1,5 +1,5 @@
-/* Attention of a layer: projections, norms of heads, rotary positions, the cache, and the projection of what was seen.
- */
+/* A layer's attention: the projections q, k and v, norms of heads, rotary positions, the cache, and the projection of
+ * the result. */
 #include "base/status.h"
 #include "model/nn/nn.h"
 #include "rdna/op.h"
@@ -65,17 +65,17 @@ static rdna_status apply_gate(const rdna__nn_pass *pass, const rdna_tensor *gate
   return rdna_op_mul_sigmoid(pass->stream, place, gate, attended);
 }
 
-/* Whether the pass's attention is one over whole sequences, which matrix units do in the caches' 16 bits. */
+/* Whether prompts of this pass are attended sequence by sequence on matrix units, from caches of 16 bits. */
 static bool is_on_matrix_units(const rdna__nn_pass *pass) {
   return pass->type != RDNA_F32 && pass->kv_dtype != RDNA_F32;
 }
 
-/* Of all tokens of a pass (count, heads, head_dim), f32, and the caches of a layer. */
+/* q, k and v of all tokens of a pass, (count, heads, head_dim) in f32, and a layer's caches. */
 typedef struct attended_tensors {
   rdna_tensor q, k, v, k_cache, v_cache;
 } attended_tensors;
 
-/* A tensor (rows, heads, head_dim) as attention over sequences wants it: (1, heads, tokens, head_dim). */
+/* A view of the first |tokens| rows of (rows, heads, head_dim) as (1, heads, tokens, head_dim), for rdna_op_sdpa. */
 static rdna_tensor as_sequence(const rdna_tensor *t, int64_t tokens) {
   rdna_tensor view = *t;
   view.rank = 4;
@@ -84,7 +84,7 @@ static rdna_tensor as_sequence(const rdna_tensor *t, int64_t tokens) {
   return view;
 }
 
-/* The span from the first page on that its tokens see anything of. */
+/* |span| without the pages at its beginning that no token's window reaches. */
 static rdna__nn_span in_window(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span) {
   rdna__nn_span part = *span;
   int64_t first = span->length - span->count - (a->window - 1), pages = first / pass->page_rows;
@@ -97,9 +97,7 @@ static rdna__nn_span in_window(const rdna__nn_pass *pass, const rdna__nn_attenti
   return part;
 }
 
-/* The span's rows of both caches, of |dtype|. Values that lie in the keys, at their end, are brought together with
- * them.
- */
+/* The span's rows of both caches, of |dtype|. Where values are the end of the keys' rows, both are one copy. */
 static rdna_status rows_of_both(const rdna__nn_pass *pass, const rdna__nn_span *span, const rdna_tensor *k_cache,
                                 const rdna_tensor *v_cache, rdna_dtype dtype, rdna__scratch *scratch, rdna_tensor *k,
                                 rdna_tensor *v) {
@@ -113,7 +111,7 @@ static rdna_status rows_of_both(const rdna__nn_pass *pass, const rdna__nn_span *
   return RDNA_OK;
 }
 
-/* |seen| and |rotated| are the span's rows, of rdna__nn_sequence_type. */
+/* |seen| = the attention of one span with the queries |rotated|; both are of rdna__nn_sequence_type. */
 static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
                                       const rdna_tensor *rotated, const rdna_tensor *k_cache,
                                       const rdna_tensor *v_cache, const rdna_tensor *seen) {
@@ -171,7 +169,7 @@ static rdna_status rotate(const rdna__nn_pass *pass, const rdna__nn_attention *a
   return rotated->data ? rdna_op_cast(pass->stream, &q, &to) : RDNA_OK;
 }
 
-/* A cache (rows, kv_heads, d) as blocks. */
+/* A cache (rows, kv_heads, d) as (pages, page_rows, kv_heads, d). */
 static rdna_tensor as_pages(const rdna__nn_pass *pass, const rdna_tensor *cache) {
   rdna_tensor pages = *cache;
   pages.rank = 4;
@@ -181,8 +179,8 @@ static rdna_tensor as_pages(const rdna__nn_pass *pass, const rdna_tensor *cache)
   return pages;
 }
 
-/* The tokens of one sequence in f32. The kernels for many tokens read caches of f32 and f16, so others are converted;
- * rows that were copied begin at row 0, which is what cache_base says of sequences in pages. */
+/* Attends the tokens of one sequence in f32. The kernels for many tokens read caches of f32 and f16, so others are
+ * converted. A copy's rows begin at 0, and so does cache_base of a sequence in pages. */
 static rdna_status attend_span(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
                                const attended_tensors *all, const rdna_tensor *out_all) {
   rdna_attention attention = rdna__nn_attention_options(pass, a, span->count, span->length);
@@ -203,13 +201,13 @@ static rdna_status attend_span(const rdna__nn_pass *pass, const rdna__nn_attenti
   return rdna__scratch_release(&scratch, status);
 }
 
-/* Whether no kernel reads these heads from a cache of blocks. */
+/* Whether the cache must be converted first, as no kernel reads heads of this size from blocks. */
 static bool is_converted(const attended_tensors *all) {
   int64_t d = all->k_cache.shape[2];
   return all->k_cache.dtype == RDNA_Q8_0 && (d > 256 || d != all->v_cache.shape[2]);
 }
 
-/* The tokens of which each sequence has few, in f32, and in one call if their rows need no conversion. */
+/* Attends the sequences with few tokens, in f32: in one call, or each for itself where caches must be converted. */
 static rdna_status attend_few(const rdna__nn_pass *pass, const rdna__nn_attention *a, const attended_tensors *all,
                               const rdna_tensor *out_all) {
   for (int i = 0; i < pass->few_spans && is_converted(all); i++)
@@ -229,7 +227,7 @@ static rdna_status attend_few(const rdna__nn_pass *pass, const rdna__nn_attentio
                                  pass->workspace, pass->workspace_bytes, &out);
 }
 
-/* Everything in f32; the result is in |out|, of f32 too. */
+/* Attends all tokens of the pass in f32; |out| is f32 too. */
 static rdna_status attend_in_f32(const rdna__nn_pass *pass, const rdna__nn_attention *a, const attended_tensors *all,
                                  const rdna_tensor *out) {
   if (pass->few > 0) RDNA_TRY(attend_few(pass, a, all, out));
@@ -237,8 +235,8 @@ static rdna_status attend_in_f32(const rdna__nn_pass *pass, const rdna__nn_atten
   return RDNA_OK;
 }
 
-/* The tokens that are not few, on matrix units; |rotated| and |seen| are of all tokens, of
- * rdna__nn_sequence_type. */
+/* Attends the sequences with many tokens on matrix units. |rotated|, the queries, and |seen|, the result, have rows for
+ * all tokens and are of rdna__nn_sequence_type. */
 static rdna_status attend_spans(const rdna__nn_pass *pass, const rdna__nn_attention *a, const attended_tensors *all,
                                 const rdna_tensor *rotated, const rdna_tensor *seen) {
   for (int i = pass->few_spans; i < pass->span_count; i++) {
@@ -258,7 +256,8 @@ static rdna_status cast_rows(const rdna__nn_pass *pass, const rdna_tensor *from,
   return rdna_op_cast(pass->stream, &x, &y);
 }
 
-/* The few in f32, in the place of q, the others on matrix units; |attended| is of the pass's type. */
+/* Attends sequences with few tokens in f32, which overwrites their q, and the others on matrix units. |attended| is of
+ * the pass's type. */
 static rdna_status attend_in_halves(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon,
                                     const attended_tensors *all, const rdna_tensor *attended) {
   const rdna_tensor in_place = {0};

@@ -73,7 +73,7 @@ static rdna_status add(const rdna__nn_pass *pass, const rdna__nn_decoder *decode
   return as_input(pass, x, place, h);
 }
 
-/* The block of layer |index| through which tokens hear of each other. */
+/* Runs the block of layer |index| that mixes tokens: attention, latent attention, recurrence or a convolution. */
 static rdna_status mix_tokens(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
                               const rdna_tensor *h, const rdna_tensor *out) {
   const rdna__nn_layer *layer = &decoder->layers[index];
@@ -83,7 +83,7 @@ static rdna_status mix_tokens(const rdna__nn_pass *pass, const rdna__nn_decoder 
   return rdna__nn_attend(pass, decoder, index, h, out);
 }
 
-/* The block in which tokens are alone: feed-forward, experts, or both, normed and added. */
+/* Runs the block that takes each token alone: feed-forward, experts, or the sum of both after a norm of each. */
 static rdna_status feed(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna__nn_layer *layer,
                         const rdna_tensor *h, const rdna_tensor *x, const rdna_tensor *out) {
   const rdna__nn_moe *moe = &layer->moe;
@@ -102,7 +102,7 @@ static rdna_status feed(const rdna__nn_pass *pass, const rdna__nn_decoder *decod
   return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, out, &beside, zero, zero, out);
 }
 
-/* |branch|, what attention made of |h|, and what the feed-forward block makes of it. */
+/* Adds the feed-forward block over |h| to |branch|, which is attention's result over the same |h|. */
 static rdna_status feed_beside(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna__nn_layer *layer,
                                const rdna_tensor *h, const rdna_tensor *branch) {
   const rdna_scalar zero = rdna_scalar_real(0);
@@ -111,7 +111,8 @@ static rdna_status feed_beside(const rdna__nn_pass *pass, const rdna__nn_decoder
   return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, branch, &beside, zero, zero, branch);
 }
 
-/* Adds what the feed-forward block gave, and what else happens to the residual stream before the next layer. */
+/* Ends a layer: adds |branch| to the residual stream |x|, injects the token's vector for this layer, scales, and norms
+ * for the next one. */
 static rdna_status finish_layer(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
                                 const rdna_tensor *branch, const rdna__nn_norm *next, const rdna_tensor *x,
                                 const rdna_tensor *place, rdna_tensor *h) {

@@ -51,8 +51,8 @@ rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn 
     RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->gate, h, &gate));
     RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->up, h, &up));
   }
-  /* A sixty-fourth of what leaves f16's range does not, and loses nothing: what becomes too small for all its bits is
-   * small beside the rest of the sum. */
+  /* Values beyond f16's range fit once divided by 64. Those that become subnormal and lose bits by it are too small to
+   * matter beside the rest of their sum. */
   const double part = ffn->wide && gate.dtype == RDNA_F16 && !ffn->down.bias.data ? 0x1p-6 : 1;
   RDNA_TRY(rdna__nn_scale(pass->stream, &up, part));
   RDNA_TRY(rdna__nn_gate_with(pass->stream, ffn->activation, &gate, &up));

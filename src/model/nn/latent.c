@@ -1,6 +1,6 @@
-/* Multi-head latent attention (DeepSeek-AI, 2024): what is cached of a token is one vector c for all heads, and the
- * part of a key that is rotated, k_r. Keys and values of a head would be products of c; instead the queries are
- * multiplied by the keys' matrix, and what was seen by the values':
+/* Multi-head latent attention (DeepSeek-AI, 2024). The cache has one vector c a token for all heads, and the rotated
+ * part k_r of its key. A head's key would be W_k c and its value W_v c for every position; instead W_k is applied once
+ * to the query and W_v once to the result:
  *
  *     cache row    | k_r (rotated) | c (rank) |            one key head, whose values are its c
  *     query        | q_r (rotated) | q W_k    |
@@ -9,7 +9,7 @@
 #include "model/nn/nn.h"
 #include "rdna/op.h"
 
-/* The last dimension of |t| from |first| on, |count| of it. */
+/* Columns |first| to |first| + |count| - 1 of |t|: a view. */
 static rdna_tensor columns_of(const rdna_tensor *t, int64_t first, int64_t count) {
   rdna_tensor part = *t;
   part.data = (float *)t->data + first;

@@ -6,7 +6,7 @@
 #include "rdna/memory.h"
 #include "rdna/op.h"
 
-/* Which experts the tokens take, and with what weights. */
+/* Chooses experts for each token: their |indices| and their |shares| of its result, (count, used) each. */
 static rdna_status route(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h, rdna_tensor *indices,
                          rdna_tensor *shares) {
   int64_t shape[] = {pass->count, moe->used};
@@ -31,7 +31,8 @@ static rdna_status route(const rdna__nn_pass *pass, const rdna__nn_moe *moe, con
   return rdna_op_zip(pass->stream, RDNA_ZIP_MUL, shares, &scales, zero, zero, shares);
 }
 
-/* |activated| (tokens, used, hidden) = what the experts' down matrices read; it is where the gates were. */
+/* |activated| (tokens, used, hidden) = f(gate x) * up x of the chosen experts, which is what their down matrices read.
+ * It overwrites gate x. */
 static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *x,
                               const rdna_tensor *indices, rdna_tensor *activated) {
   int64_t tokens = pass->count, hidden = moe->hidden, values = tokens * moe->used * hidden;
@@ -60,7 +61,7 @@ static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe
   return rdna_op_cast(pass->stream, &gate, activated);
 }
 
-/* The expert that all tokens take, added to |projected|; with a gate of its own, by as much as that says. */
+/* Adds the shared expert, which all tokens take, to |projected|; scaled by sigmoid of its own gate where it has one. */
 static rdna_status add_shared(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
                               const rdna_tensor *projected) {
   const rdna_scalar zero = rdna_scalar_real(0);
@@ -75,7 +76,7 @@ static rdna_status add_shared(const rdna__nn_pass *pass, const rdna__nn_moe *moe
   return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, projected, &out, zero, zero, projected);
 }
 
-/* projected = the products of the chosen experts over |h|, added up by their shares. */
+/* projected = the sum of the chosen experts' results over |h|, each times its share. */
 static rdna_status multiply(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
                             const rdna_tensor *indices, const rdna_tensor *shares, const rdna_tensor *projected) {
   rdna_tensor activated;
@@ -92,7 +93,8 @@ static rdna_status fetch(const rdna__nn_pass *pass, const rdna_tensor *from, voi
   return rdna_copy_to_host(pass->stream, to, from->data, rdna_dtype_bytes(from->dtype, rdna_tensor_count(from)));
 }
 
-/* The same on the host, where the matrices are: what the products read goes there, and their sum comes back. */
+/* The same where the experts' matrices are in host memory: copies |h|, indices and shares to the host, multiplies
+ * there, and copies the sum back. */
 static rdna_status multiply_on_host(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
                                     const rdna_tensor *indices, const rdna_tensor *shares,
                                     const rdna_tensor *projected) {

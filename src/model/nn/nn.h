@@ -17,7 +17,7 @@
 #include "rdna/op/rope.h"
 #include "rdna/stream.h"
 
-/* A norm of what goes into a block: the root of mean squares, or LayerNorm, as the decoder says of all. */
+/* The norm at a block's entry: RMSNorm, or LayerNorm where the decoder's layer_norm is set. */
 typedef struct rdna__nn_norm {
   rdna_tensor weight; /* (width), f32; data NULL: there is no norm */
   rdna_tensor bias;   /* of LayerNorm, if it has one */
@@ -25,7 +25,7 @@ typedef struct rdna__nn_norm {
 
 /* Rotary positions of some layers of a model. */
 typedef struct rdna__nn_rotation {
-  rdna_tensor inv_freq;      /* (rotated / 2), f32; of length 0: positions turn nothing */
+  rdna_tensor inv_freq;      /* (rotated / 2), f32; of length 0: nothing is rotated */
   rdna_tensor long_inv_freq; /* instead of it where the context is longer than |short_context|; data NULL: never */
   int short_context;
   rdna_rope_layout layout;
@@ -36,8 +36,8 @@ typedef struct rdna__nn_attention {
   rdna__matrix_weights q, k, v, output;
   rdna__matrix_weights qkv; /* q, k and v as one matrix, for fewer kernels a token */
   bool shares_cache;        /* it reads the keys and values of an earlier layer, and has none of its own */
-  bool gated;               /* a head of q is followed by a gate of as many values, for what it has seen */
-  rdna_tensor v_norm;       /* of each head of v */
+  bool gated; /* q's rows have, behind each head, a gate of as many values: sigmoid of it scales the head's result */
+  rdna_tensor v_norm; /* of each head of v */
   rdna_tensor q_norm,
       k_norm; /* RMS norms before rotation: (head_dim), of each head, or of all heads of a token as one */
   const rdna__nn_rotation *rotation;
@@ -48,7 +48,7 @@ typedef struct rdna__nn_attention {
   rdna_tensor sinks; /* (heads), f32: see rdna_attention */
 } rdna__nn_attention;
 
-/* Attention with one vector for all heads as keys and values: see latent.c. */
+/* Multi-head latent attention, which caches one vector a token for all heads: see latent.c. */
 typedef struct rdna__nn_latent {
   rdna__matrix_weights q_a, q_b; /* queries through a vector of q_rank; q_rank 0: q_b alone */
   rdna__matrix_weights kv_a;     /* (rank + rotated, width) */
@@ -109,16 +109,16 @@ typedef struct rdna__nn_moe {
   int groups, groups_kept, group_best; /* see rdna_moe_routing */
   float scale;
   rdna_tensor
-      router_norm; /* (width): the router reads the residual stream, normed by this; data NULL: what experts do */
-  rdna_tensor expert_scale; /* (experts): on the weights of the chosen */
-  /* It stands beside ffn, whose result and its own are normed and added; it reads the residual stream through the last
-   */
-  rdna_tensor ffn_post_norm, post_norm, norm; /* (width); data NULL: in place of ffn */
-  rdna__nn_ffn shared;                        /* an expert that every token takes; hidden 0: none */
-  rdna__matrix_weights shared_gate;           /* (1, width): it counts for sigmoid of that; weight.data NULL: whole */
+      router_norm; /* (width): of the residual stream, for the router; data NULL: it reads what the experts read */
+  rdna_tensor expert_scale; /* (experts): multiplies the router's weight of a chosen expert */
+  /* Experts beside a dense ffn (Gemma 4): |norm| makes their input from the residual stream, and the two results are
+   * added, normed by |ffn_post_norm| and |post_norm|. All (width); data NULL: experts alone, in place of ffn */
+  rdna_tensor ffn_post_norm, post_norm, norm;
+  rdna__nn_ffn shared;              /* an expert that every token takes; hidden 0: none */
+  rdna__matrix_weights shared_gate; /* (1, width): sigmoid of this product scales it; weight.data NULL: none */
 } rdna__nn_moe;
 
-/* What a layer adds of a vector that each token has for it, beside its embedding (Gemma 3n and 4):
+/* Per-layer embeddings (Gemma 3n and 4): a token has a small vector for each layer, which the layer adds as
  * x + norm(out(gelu(gate x) * vector)) */
 typedef struct rdna__nn_injection {
   rdna__matrix_weights gate, out; /* (size, width), (width, size) */
@@ -179,14 +179,15 @@ typedef struct rdna__nn_span {
 } rdna__nn_span;
 
 /* One pass of tokens through the layers: where activations and caches are. The tokens of a sequence stand in order.
- * Those of sequences of which there are few each come first, and attention has them in one call:
+ * Sequences with few tokens in this pass (those that decode) come first, and attention takes them in one call; others
+ * (prompts) follow, with a call each:
  *
  *     tokens   | a | b | c c | d d d d d d d … |      spans a b c d, few = 4
  *              |<--- few --->|                        */
 typedef struct rdna__nn_pass {
   rdna_stream *stream;
   int count;                              /* tokens */
-  int few;                                /* of them, the first: of spans that have few */
+  int few;                                /* tokens of the sequences with few: the first so many */
   int few_spans, few_most;                /* how many spans those are, and the most tokens of one */
   bool few_paged;                         /* their caches are read through |table|, else from |cache_base| on */
   int64_t length;                         /* the most positions that a token sees */
@@ -235,8 +236,8 @@ typedef struct rdna__nn_pass {
   const struct rdna__nn_pass *host;
 } rdna__nn_pass;
 
-/* The most values that a layer needs of each buffer: for each token of a pass, gate_up 7 more; of caches for each
- * position, of states for each slot. */
+/* How many values the largest layer needs in each buffer: of activations for each token of a pass (gate_up has 7 more),
+ * of caches for each position, of states for each slot. */
 typedef struct rdna__nn_buffers {
   int64_t width, qkv, attended, gate_up;
   int64_t router, used, experts, shared; /* 0 where no layer has experts */
@@ -267,24 +268,26 @@ int64_t rdna__nn_latent_values(const rdna__nn_latent *latent);
 rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn *ffn, const rdna_tensor *h,
                                   const rdna_tensor *projected);
 
-/* projected = the recurrent layer |index| over |h| (count, width), whose state moves on; and what its buffers hold. */
+/* projected = the recurrent layer |index|, Gated DeltaNet or a short convolution, over |h| (count, width). Moves its
+ * state to behind these tokens. */
 rdna_status rdna__nn_recur(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
                            const rdna_tensor *projected);
 rdna_status rdna__nn_convolve(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
                               const rdna_tensor *h, const rdna_tensor *projected);
-/* The pass's sequences, and where the convolution of layer |index| keeps its last inputs. */
+/* The pass's sequences; the last inputs of |layer|'s convolution; and, for one token, how many values its buffer has
+ * and how many channels it convolves. */
 rdna_sequences rdna__nn_sequences(const rdna__nn_pass *pass);
 rdna_tensor rdna__nn_conv_state(const rdna__nn_pass *pass, const rdna__nn_layer *layer);
 int64_t rdna__nn_recurrent_values(const rdna__nn_recurrent *recurrent);
 int64_t rdna__nn_recurrent_channels(const rdna__nn_recurrent *recurrent);
 
 /* The rows of |cache| (rows, kv_heads, d) that hold the positions of |span| up to its length, one after the other and
- * of |dtype|: as they lie, or brought together from its pages, and converted. */
+ * of |dtype|: a view of the cache where that will do, else a copy, gathered from its pages and converted. */
 rdna_status rdna__nn_rows_of(const rdna__nn_pass *pass, const rdna__nn_span *span, const rdna_tensor *cache,
                              rdna_dtype dtype, rdna__scratch *scratch, rdna_tensor *rows);
 /* The type of 16 bits in which attention over whole sequences reads the caches. */
 rdna_dtype rdna__nn_sequence_type(const rdna__nn_pass *pass);
-/* rdna_op_rope_qkv_write of tokens from |first| on, into caches of any type. */
+/* rdna_op_rope_qkv_write of tokens from |first| on; the caches may have any type, blocks too. */
 rdna_status rdna__nn_rotate_and_keep(const rdna__nn_pass *pass, const rdna_rope *rope, int first, const rdna_tensor *q,
                                      const rdna_tensor *k, const rdna_tensor *v, const rdna_tensor *k_cache,
                                      const rdna_tensor *v_cache);

@@ -1,5 +1,5 @@
-/* Rows of a cache: where a pass writes its tokens' keys and values, and a sequence's rows as attention over whole
- * sequences reads them, one after the other. */
+/* Writes keys and values of a pass's tokens into caches, and gathers the rows of one sequence from its pages, for
+ * attention that reads them one after the other. */
 #include "base/status.h"
 #include "model/nn/nn.h"
 #include "rdna/op.h"
@@ -8,7 +8,7 @@ rdna_dtype rdna__nn_sequence_type(const rdna__nn_pass *pass) {
   return pass->kv_dtype == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
 }
 
-/* A cache as (rows of |at_once| slots, their values); of a type of blocks as their bytes. */
+/* A cache as a matrix whose rows are |at_once| positions each; of a block format as bytes. */
 static rdna_tensor as_matrix(const rdna_tensor *cache, int64_t slots, int64_t at_once) {
   int64_t values = at_once * cache->shape[1] * cache->shape[2], rows = slots / at_once;
   if (rdna_dtype_block_values(cache->dtype) == 1)
@@ -17,7 +17,7 @@ static rdna_tensor as_matrix(const rdna_tensor *cache, int64_t slots, int64_t at
                                 (int64_t[]){rows, (int64_t)rdna_dtype_bytes(cache->dtype, values)});
 }
 
-/* Pages are rows of a matrix, and the span's are taken in its order. */
+/* Gathers the span's pages, in its order, in scratch memory; |rows| is a view of them. */
 static rdna_status bring_together(const rdna__nn_pass *pass, const rdna__nn_span *span, const rdna_tensor *cache,
                                   rdna__scratch *scratch, rdna_tensor *rows) {
   rdna_tensor pages = as_matrix(cache, pass->pages * pass->page_rows, pass->page_rows), out;

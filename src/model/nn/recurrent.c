@@ -1,4 +1,4 @@
-/* Gated DeltaNet (Yang, Kautz and Hatamizadeh, 2024), a layer that knows what came before from a state of fixed size:
+/* Gated DeltaNet (Yang, Kautz and Hatamizadeh, 2024), a layer that remembers earlier tokens in a state of fixed size:
  *
  *     h -- qkv -- convolution over time -- q, k, v --+
  *     h -- z                                         +-- gated delta rule -- norm, gated by z -- output
@@ -19,8 +19,8 @@ int64_t rdna__nn_recurrent_values(const rdna__nn_recurrent *r) {
   return 3 * rdna__nn_recurrent_channels(r) + 3 * values + 2 * (int64_t)r->v_heads;
 }
 
-/* |data| of |tokens| rows of |row| values as (tokens, k_heads, repeats, dim), a value head's part beginning at
- * |first|. */
+/* A view of |data|, |tokens| rows of |row| values each, as (tokens, k_heads, repeats, dim), whether heads are grouped
+ * or tiled. */
 static rdna_tensor value_heads(const rdna__nn_recurrent *r, float *data, int64_t tokens, int64_t row, int64_t dim) {
   int64_t k_heads = r->k_heads, repeats = r->v_heads / r->k_heads;
   rdna_tensor t = rdna_tensor_contiguous(data, RDNA_F32, 4, (int64_t[]){tokens, k_heads, repeats, dim});
@@ -30,7 +30,7 @@ static rdna_tensor value_heads(const rdna__nn_recurrent *r, float *data, int64_t
   return t;
 }
 
-/* One number a value head, (tokens, k_heads, repeats), or (k_heads, repeats) where |tokens| is 0. */
+/* The same of one number for each value head: (tokens, k_heads, repeats), or (k_heads, repeats) where |tokens| is 0. */
 static rdna_tensor of_heads(const rdna__nn_recurrent *r, float *data, int64_t tokens, int64_t row) {
   rdna_tensor t = value_heads(r, data, tokens, row, 1);
   t.rank = 3;

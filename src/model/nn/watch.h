@@ -1,4 +1,4 @@
-/* For who wants to see what a model's matrices are multiplied by, as `rdna imatrix` does. */
+/* Lets a caller see what each matrix of a model is multiplied by; `rdna imatrix` collects that. */
 #ifndef RDNA_MODEL_NN_WATCH_H
 #define RDNA_MODEL_NN_WATCH_H
 
