@@ -82,17 +82,22 @@ class Bench:
                        self.lib.op("gemm", ctypes.c_float(1), view(a), view(b.t()), ctypes.c_float(0), None, view(c)),
                        lambda: close(c, want, rtol))
 
+    def weights(self, name, dense):
+        """|dense| in f16, as it is or as blocks of type |name| have it; the operand of that type; and its memory."""
+        half = dense.half()
+        if name == "f16":
+            return half, view(half), half
+        blocks, memory = blocks_of(self.lib, name, dense)
+        self.lib.op("dequantize", blocks, view(half))()
+        self.lib.check(self.lib.c.rdna_stream_synchronize(self.lib.stream))
+        return half, blocks, memory
+
     def case_linear(self):
         """A prompt in f16 through weights in blocks, beside PyTorch's product with the same weights in f16."""
         for n, k in ((4096, 4096), (14336, 4096), (4096, 14336)):
             for weights in ("f16", "q8_0", "q4_0", "q4_K"):
                 dense = torch.randn(n, k, device="cuda")
-                half = dense.half()
-                blocks, memory = view(half), half
-                if weights != "f16":
-                    blocks, memory = blocks_of(self.lib, weights, dense)
-                    self.lib.op("dequantize", blocks, view(half))()
-                    self.lib.check(self.lib.c.rdna_stream_synchronize(self.lib.stream))
+                half, blocks, memory = self.weights(weights, dense)
                 for m in (512, 4096):
                     x = torch.randn(m, k, device="cuda", dtype=torch.float16)
                     out = torch.empty(m, n, device="cuda", dtype=torch.float16)
@@ -107,12 +112,7 @@ class Bench:
         experts, top, n, k = 128, 8, 768, 2048
         for weights in ("f16", "q8_0", "q4_K"):
             dense = torch.randn(experts, n, k, device="cuda")
-            half = dense.half()
-            blocks, memory = view(half), half
-            if weights != "f16":
-                blocks, memory = blocks_of(self.lib, weights, dense)
-                self.lib.op("dequantize", blocks, view(half))()
-                self.lib.check(self.lib.c.rdna_stream_synchronize(self.lib.stream))
+            half, blocks, memory = self.weights(weights, dense)
             for tokens in (512, 4096):
                 x = torch.randn(tokens, k, device="cuda", dtype=torch.float16)
                 slots = torch.arange(tokens * top, device="cuda", dtype=torch.int32)

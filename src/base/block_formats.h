@@ -38,7 +38,7 @@
  *           values 160 + l + 16 n; 4 bytes with the last 16 values in four digits each; d. Digits a, b, c, d, e, the
  *           first the highest, are the byte ceil(256 / 243 (81 a + 27 b + 9 c + 3 d + e)).  value = d (q - 1)
  *
- *   Blocks of 256 whose magnitudes are entries g of a grid (math/quant/quant_grids.h), 8 values each or in IQ3 4. Runs of
+ *   Blocks of 256 whose magnitudes are entries g of a grid (math/quant/quant_grids.h), 8 values each, in IQ3 4. Runs of
  *   32 values follow each other; |signs| are a bit a value, 1 for minus, in 7 bits for 8 values whose number of minus
  *   signs is even. s is 4 bits.
  *   iq2_xxs 66 bytes: d; for each run 4 bytes of indices, and a word of four times 7 signs and s above them.
@@ -52,10 +52,10 @@
  *   iq3_s   110 bytes: d; 64 bytes of indices; for each run a byte with bit 8 of its indices; 32 bytes of signs; 4
  *           bytes of two s, one for each run.                                             value = d (2 s + 1) g
  *   iq1_s   50 bytes: d; 32 bytes of indices; for each run 16 bits: four times 3 bits above the indices' 8, 3 bits s,
- *           and whether 1/8 is taken off g, -1, 0 or 1, not added.                        value = d (2 s + 1) (g +-
- * 1/8) iq1_m   56 bytes: 32 bytes of indices; for each run 4 nibbles: 3 bits above an index's 8, and the sign of its
- * 1/8; four words of 16 bits, each with four times 3 bits s, one for 16 values, and a nibble of d, low first. value = d
- * (2 s + 1) (g +- 1/8)
+ *           and whether 1/8 is taken off g, -1, 0 or 1, not added.             value = d (2 s + 1) (g +- 1/8)
+ *   iq1_m   56 bytes: 32 bytes of indices; for each run 4 nibbles: 3 bits above an index's 8, and the sign of its 1/8;
+ *           four words of 16 bits, each with four times 3 bits s, one for 16 values, and a nibble of d, low first.
+ *                                                                              value = d (2 s + 1) (g +- 1/8)
  *
  * The order of roundings is part of the format here: (d s) q - (dmin m) and (d s) (q - 32), no fused operations. */
 #ifndef RDNA_BASE_BLOCK_FORMATS_H

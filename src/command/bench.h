@@ -27,6 +27,8 @@ rdna_status bench_model(rdna_device *device, const char *path, const model_bench
 /* Prints what that would take; returns the process's exit status. */
 int bench_plan(rdna_device *device, const char *path, const model_bench *what, bool json);
 
+/* |count| random tokens, and room for one position's logits. The caller frees both, after a failure too. */
+rdna_status bench_tokens(rdna_llm *llm, int count, int32_t **out_tokens, float **out_logits);
 /* Sequences that decode together, as |what| says, each behind as many tokens as its depth. */
 rdna_status bench_batch(rdna_device *device, rdna_llm *llm, const model_bench *what, json_t *json);
 /* What |count| records say of each kernel, longest first. Reorders them. */

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "base/status.h"
 #include "command/bench.h"
 #include "command/command.h"
@@ -99,15 +98,9 @@ static rdna_status in_session(rdna_device *device, rdna_llm *llm, const model_be
 }
 
 rdna_status bench_kernels(rdna_device *device, rdna_llm *llm, const model_bench *what, int depth, json_t *json) {
-  int vocabulary = rdna_llm_get_info(llm)->vocabulary, all = depth + what->prompt + 1;
-  int32_t *tokens = malloc((size_t)all * sizeof *tokens);
-  float *logits = malloc((size_t)vocabulary * sizeof *logits);
-  rdna_status status = RDNA_OK;
-  if (!tokens || !logits) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d tokens", all);
-  rdna__random random;
-  rdna__random_seed(&random, 1);
-  for (int i = 0; status == RDNA_OK && i < all; i++)
-    tokens[i] = (int32_t)rdna__random_below(&random, (uint64_t)vocabulary);
+  int32_t *tokens;
+  float *logits;
+  rdna_status status = bench_tokens(llm, depth + what->prompt + 1, &tokens, &logits);
   if (status == RDNA_OK) status = in_session(device, llm, what, depth, tokens, logits, true, json);
   if (status == RDNA_OK) status = in_session(device, llm, what, depth, tokens, logits, false, json);
   free(tokens);

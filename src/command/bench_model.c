@@ -14,23 +14,28 @@ typedef struct rates {
   double prompt_seconds, decode_seconds;
 } rates;
 
+rdna_status bench_tokens(rdna_llm *llm, int count, int32_t **out_tokens, float **out_logits) {
+  uint64_t vocabulary = (uint64_t)rdna_llm_get_info(llm)->vocabulary;
+  *out_tokens = malloc((size_t)count * sizeof **out_tokens);
+  *out_logits = malloc((size_t)vocabulary * sizeof **out_logits);
+  if (!*out_tokens || !*out_logits) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d tokens", count);
+  rdna__random random;
+  rdna__random_seed(&random, 1);
+  for (int i = 0; i < count; i++) (*out_tokens)[i] = (int32_t)rdna__random_below(&random, vocabulary);
+  return RDNA_OK;
+}
+
 /* |depth| tokens are read before the clock runs. */
 static rdna_status measure(rdna_llm *llm, const model_bench *what, int depth, rates *out) {
   int prompt = what->prompt, decode = what->decode;
-  int vocabulary = rdna_llm_get_info(llm)->vocabulary;
   rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = depth + prompt + decode,
                                       .kv_dtype = what->kv};
   rdna_llm_session *session;
   RDNA_TRY(rdna_llm_session_create(llm, &options, &session));
-  int all = depth + prompt + decode;
-  int32_t *tokens = malloc((size_t)all * sizeof *tokens), *first = tokens + depth;
-  float *logits = malloc((size_t)vocabulary * sizeof *logits);
-  rdna_status status = RDNA_OK;
-  if (!tokens || !logits) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d tokens", all);
-  rdna__random random;
-  rdna__random_seed(&random, 1);
-  for (int i = 0; status == RDNA_OK && i < all; i++)
-    tokens[i] = (int32_t)rdna__random_below(&random, (uint64_t)vocabulary);
+  int32_t *tokens;
+  float *logits;
+  rdna_status status = bench_tokens(llm, depth + prompt + decode, &tokens, &logits);
+  const int32_t *first = tokens + depth;
 
   /* once to load code, touch the weights and, with a second token, record a token's kernels; then for the clock */
   if (status == RDNA_OK && depth > 0) status = rdna_llm_session_eval(session, tokens, depth, logits);

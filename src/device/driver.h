@@ -151,4 +151,17 @@ void rdna__null_hold_copies(bool held);
 /* Objects that were made and not destroyed: devices, memory, host memory, streams, events. */
 uint64_t rdna__null_live(void);
 
+/* The entries that every driver has, for functions of their names behind |prefix|: one that a driver lacks does not
+ * compile. */
+#define RDNA__DRIVER_ENTRIES(prefix)                                                                                \
+  .device_close = prefix##device_close, .device_synchronize = prefix##device_synchronize,                           \
+  .memory_info = prefix##memory_info, .memory_alloc = prefix##memory_alloc, .memory_free = prefix##memory_free,     \
+  .host_alloc = prefix##host_alloc, .host_free = prefix##host_free, .copy = prefix##copy, .fill = prefix##fill,     \
+  .copy_peer = prefix##copy_peer, .stream_create = prefix##stream_create, .stream_destroy = prefix##stream_destroy, \
+  .stream_synchronize = prefix##stream_synchronize, .stream_query = prefix##stream_query,                           \
+  .stream_wait = prefix##stream_wait, .stream_call = prefix##stream_call, .event_create = prefix##event_create,     \
+  .event_destroy = prefix##event_destroy, .event_record = prefix##event_record,                                     \
+  .event_synchronize = prefix##event_synchronize, .event_query = prefix##event_query,                               \
+  .event_elapsed = prefix##event_elapsed, .launch = prefix##launch
+
 #endif

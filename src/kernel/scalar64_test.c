@@ -12,12 +12,7 @@
 
 #include "base/random.h"
 #include "base/testing.h"
-
-#if defined(__x86_64__)
-#define FUSED __attribute__((target("avx2,fma")))
-#else
-#define FUSED
-#endif
+#include "kernel/testing_fused.h"
 
 static const long double root_half = 0.70710678118654752440084436210484904L;
 static long double sigmoid_long(long double x) { return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x)); }
@@ -86,14 +81,6 @@ static double error_of(double got, long double want, double ulps, long double mu
   if (want == 0 && (got != 0 || !signbit(got) != !signbit(want))) return (double)INFINITY;
   long double allowed = ulps * ulp_of(want) + multiplied * fabsl(want) * LDBL_EPSILON;
   return (double)(fabsl((long double)got - want) / allowed);
-}
-
-static bool has_fused(void) {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-  return true;
-#endif
 }
 
 static bool is_left_out(const tested *t, double x) {

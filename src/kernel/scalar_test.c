@@ -12,12 +12,7 @@
 #include <stdio.h>
 
 #include "base/testing.h"
-
-#if defined(__x86_64__)
-#define FUSED __attribute__((target("avx2,fma")))
-#else
-#define FUSED
-#endif
+#include "kernel/testing_fused.h"
 
 #define FUNCTIONS(X)                                                                         \
   X(exp, exp(x), 1.1, 0)                                                                     \
@@ -68,14 +63,6 @@ static double judge(const tested *t, float x, float got) {
   frexp(want, &exponent);
   double ulp = ldexp(1, (want == 0 || exponent < -125 ? -125 : exponent) - 24);
   return fabs(got - want) / (t->ulps(x) * ulp + t->absolute);
-}
-
-static bool has_fused(void) {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-  return true;
-#endif
 }
 
 /* Takes every |stride|th float; returns the largest error over its bound. */

@@ -109,6 +109,7 @@ static bool is_depthwise(const rdna__route *of, const void *which) {
 }
 static double none(const rdna__route *of, const void *which) { return 0; }
 
+#define BY_COST .applies = applies, .cost = least_cost, .measured_on = "H200"
 static const conv_route routes[] = {
     {.route = {.name = "depthwise",
                .kernels = {"conv_depthwise_{float}"},
@@ -118,9 +119,7 @@ static const conv_route routes[] = {
     {.route = {.name = "image 128 x 128",
                .kernels = {"conv_image_large_{f16|bf16}", "conv_image_sum_{f16|bf16}"},
                .when = "16-bit types whose channels lie side by side at multiples of 16 bytes",
-               .applies = applies,
-               .cost = least_cost,
-               .measured_on = "H200"},
+               BY_COST},
      .types = HALVES,
      .only_runs = true,
      .rows = 128,
@@ -132,9 +131,7 @@ static const conv_route routes[] = {
     {.route = {.name = "image 128 x 64",
                .kernels = {"conv_image_narrow_{f16|bf16}", "conv_image_sum_{f16|bf16}"},
                .when = "the same, with few channels of the result",
-               .applies = applies,
-               .cost = least_cost,
-               .measured_on = "H200"},
+               BY_COST},
      .types = HALVES,
      .only_runs = true,
      .rows = 128,
@@ -146,9 +143,7 @@ static const conv_route routes[] = {
     {.route = {.name = "image 128 x 128 f32",
                .kernels = {"conv_image_large_{f32}", "conv_image_sum_{f32}"},
                .when = "f32 in any layout",
-               .applies = applies,
-               .cost = least_cost,
-               .measured_on = "H200"},
+               BY_COST},
      .types = ONLY_F32,
      .rows = 128,
      .columns = 128,
@@ -158,9 +153,7 @@ static const conv_route routes[] = {
     {.route = {.name = "image 64 x 64",
                .kernels = {"conv_image_small_{float}", "conv_image_sum_{float}"},
                .when = "any type and layout",
-               .applies = applies,
-               .cost = least_cost,
-               .measured_on = "H200"},
+               BY_COST},
      .types = ONLY_F32 | HALVES,
      .rows = 64,
      .columns = 64,
@@ -172,9 +165,7 @@ static const conv_route routes[] = {
                .kernels = {"conv_weight_large_{f16|bf16}", "conv_weight_sum_{f16|bf16}"},
                .when =
                    "the gradient of the weight: 16-bit types whose channels lie side by side at multiples of 16 bytes",
-               .applies = applies,
-               .cost = least_cost,
-               .measured_on = "H200"},
+               BY_COST},
      .types = HALVES,
      .of_weight = true,
      .only_runs = true,
@@ -187,9 +178,7 @@ static const conv_route routes[] = {
     {.route = {.name = "weight 64 x 128",
                .kernels = {"conv_weight_narrow_{f16|bf16}", "conv_weight_sum_{f16|bf16}"},
                .when = "the same, with few channels of the gradient",
-               .applies = applies,
-               .cost = least_cost,
-               .measured_on = "H200"},
+               BY_COST},
      .types = HALVES,
      .of_weight = true,
      .only_runs = true,
@@ -202,9 +191,7 @@ static const conv_route routes[] = {
     {.route = {.name = "weight 128 x 128 f32",
                .kernels = {"conv_weight_large_{f32}", "conv_weight_sum_{f32}"},
                .when = "the gradient of the weight: f32 whose channels lie side by side at multiples of 16 bytes",
-               .applies = applies,
-               .cost = least_cost,
-               .measured_on = "H200"},
+               BY_COST},
      .types = ONLY_F32,
      .of_weight = true,
      .only_runs = true,
@@ -216,9 +203,7 @@ static const conv_route routes[] = {
     {.route = {.name = "weight 64 x 64",
                .kernels = {"conv_weight_small_{float}", "conv_weight_sum_{float}"},
                .when = "the gradient of the weight: any type and layout",
-               .applies = applies,
-               .cost = least_cost,
-               .measured_on = "H200"},
+               BY_COST},
      .types = ONLY_F32 | HALVES,
      .of_weight = true,
      .rows = 64,
@@ -228,6 +213,7 @@ static const conv_route routes[] = {
      .alone = 0.2,
      .group_bytes = GEMM_PIPE_BYTES(64, 64, 3)},
 };
+#undef BY_COST
 RDNA_ROUTES(rdna__conv_direct_routes, "conv, as the tensors lie", routes)
 
 /* Parts go to scratch memory and are added up from there. */

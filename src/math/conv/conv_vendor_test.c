@@ -1,6 +1,5 @@
 /* Convolutions by MIOpen, against our kernels on the same emulated card. The library is a stand-in that computes on its
  * memory and refuses every argument that AMD's reference does not allow. */
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include "kernel/manifest.h"
@@ -8,9 +7,7 @@
 #include "kernel/tuner_store.h"
 #include "math/common/test/operand.h"
 #include "math/conv/conv_miopen.h"
-#include "math/vendor/fake_vendor.h"
-
-static fake_vendor_record *record;
+#include "math/vendor/testing_vendor.h"
 
 typedef struct problem {
   rdna_dtype dtype;
@@ -197,22 +194,7 @@ static void families_are_all_there(void **state) {
   assert_int_equal(listed, own);
 }
 
-static int open_vendor(void **state) {
-  open_device(state);
-  rdna_vendor_info info;
-  assert_ok(rdna_vendor_get_info(device, RDNA__MIOPEN, &info));
-  if (info.status != RDNA_OK) fail_msg("%s", info.message);
-  record = dlsym(dlopen(info.library, RTLD_NOW | RTLD_NOLOAD), "fake_record");
-  assert_non_null(record);
-  return 0;
-}
-static int close_vendor(void **state) {
-  assert_ok(rdna_stream_synchronize(stream));
-  close_device(state);
-  assert_int_equal(record->handles, 0);
-  assert_int_equal(record->objects, 0);
-  return 0;
-}
+static int open_miopen(void **state) { return open_vendor(state, RDNA__MIOPEN); }
 
 int main(void) {
   char folder[] = "/tmp/rdna-conv-XXXXXX", file[64];
@@ -229,7 +211,7 @@ int main(void) {
       cmocka_unit_test(a_shape_is_asked_about_once), cmocka_unit_test(the_database_is_heard),
       cmocka_unit_test(families_are_all_there),
   };
-  int failed = cmocka_run_group_tests(tests, open_vendor, close_vendor);
+  int failed = cmocka_run_group_tests(tests, open_miopen, close_vendor);
   unlink(file);
   rmdir(folder);
   return failed;

@@ -1,18 +1,15 @@
 /* Products by vendors' libraries, against sums in double. The libraries are stand-ins that compute on the memory of a
  * stand-in libcuda or of an emulated card, and refuse every argument that the vendors' references do not allow. */
-#include <dlfcn.h>
-
+#include "math/gemm/gemm_vendor.h"
 #include "base/config.h"
 #include "device/driver/testing_flavours.h"
 #include "kernel/tuner.h"
 #include "kernel/tuner_store.h"
 #include "math/common/test/operand.h"
-#include "math/gemm/gemm_vendor.h"
-#include "math/vendor/fake_vendor.h"
+#include "math/vendor/testing_vendor.h"
 #include "rdna/op/gemm.h"
 
 static rdna__vendor vendor;
-static fake_vendor_record *record;
 
 typedef struct problem {
   rdna_dtype types[3];
@@ -300,26 +297,7 @@ static void is_described(void **state) {
   assert_refused(rdna_vendor_get_info(device, 99, &info), RDNA_INVALID_ARGUMENT, "99", "number");
 }
 
-static int open_vendor(void **state) {
-  open_device(state);
-  assert_non_null(rdna__vendor_handle(device, vendor));
-  rdna_vendor_info info;
-  assert_ok(rdna_vendor_get_info(device, (int)vendor, &info));
-  void *library = dlopen(info.library, RTLD_NOW | RTLD_NOLOAD);
-  assert_non_null(library);
-  record = dlsym(library, "fake_record");
-  assert_non_null(record);
-  return 0;
-}
-
-/* With the device goes everything that was made. */
-static int close_vendor(void **state) {
-  assert_ok(rdna_stream_synchronize(stream));
-  close_device(state);
-  assert_int_equal(record->handles, 0);
-  assert_int_equal(record->objects, 0);
-  return 0;
-}
+static int open_library(void **state) { return open_vendor(state, vendor); }
 
 static int run_suite(void) {
   const struct CMUnitTest tests[] = {
@@ -331,7 +309,7 @@ static int run_suite(void) {
       cmocka_unit_test(on_two_streams),
       cmocka_unit_test(is_described),
   };
-  return cmocka_run_group_tests(tests, open_vendor, close_vendor);
+  return cmocka_run_group_tests(tests, open_library, close_vendor);
 }
 
 static void use_cuda(const char *folder) {

@@ -14,54 +14,70 @@ INLINE struct windows windows_at(const struct pool_axis axis[3], int32_t z, int3
   return (struct windows){pool_window_at(&axis[0], z), pool_window_at(&axis[1], y), pool_window_at(&axis[2], x)};
 }
 
+/* A value of the result: its place, and what it is made of. */
+struct pooled {
+  struct volume_place p;
+  uint32_t c;
+  struct windows w;
+  bool some;     /* the window holds anything */
+  int64_t plane; /* of x, where the channel begins */
+  int64_t to;    /* of out */
+};
+
+/* False: value |i| belongs to a channel behind the last, which a block of channels may have. */
+INLINE bool pooled_at(const struct pool_args *a, int64_t i, struct pooled *o) {
+  uint32_t block = a->order.channels;
+  o->p = volume_place_at(&a->order, (uint32_t)(i / block));
+  o->c = (uint32_t)o->p.c * block + (uint32_t)(i % block);
+  if (o->c >= a->channels) return false;
+  o->w = windows_at(a->axis, o->p.z, o->p.y, o->p.x);
+  o->some = o->w.z.begin < o->w.z.end && o->w.y.begin < o->w.y.end && o->w.x.begin < o->w.x.end;
+  o->plane = volume_channel(&a->x, o->p.n, o->c);
+  o->to = volume_channel(&a->out, o->p.n, o->c) + volume_offset(&a->out, o->p.z, o->p.y, o->p.x);
+  return true;
+}
+
 INLINE void max_range(const struct pool_args *a, rdna_dtype dtype, int64_t begin, int64_t end) {
   uint32_t block = a->order.channels;
   for (int64_t i = begin * block; i < end * block; i++) {
-    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / block));
-    struct windows w = windows_at(a->axis, p.z, p.y, p.x);
-    uint32_t c = (uint32_t)p.c * block + (uint32_t)(i % block);
-    if (c >= a->channels) continue;
-    int64_t plane = volume_channel(&a->x, p.n, c),
-            to = volume_channel(&a->out, p.n, c) + volume_offset(&a->out, p.z, p.y, p.x);
-    bool some = w.z.begin < w.z.end && w.y.begin < w.y.end && w.x.begin < w.x.end;
+    struct pooled o;
+    if (!pooled_at(a, i, &o)) continue;
+    struct windows w = o.w;
     double best = -INFINITY;
-    int64_t at = some ? ((int64_t)w.z.begin * a->axis[1].in + w.y.begin) * a->axis[2].in + w.x.begin : -1;
+    int64_t at = o.some ? ((int64_t)w.z.begin * a->axis[1].in + w.y.begin) * a->axis[2].in + w.x.begin : -1;
     for (int32_t z = w.z.begin; z < w.z.end; z += a->axis[0].dilation) {
       for (int32_t y = w.y.begin; y < w.y.end; y += a->axis[1].dilation) {
         for (int32_t x = w.x.begin; x < w.x.end; x += a->axis[2].dilation) {
-          double v = load_double(dtype, a->x.data, plane + volume_offset(&a->x, z, y, x));
+          double v = load_double(dtype, a->x.data, o.plane + volume_offset(&a->x, z, y, x));
           if (!(v > best) && v == v) continue;
           best = v, at = ((int64_t)z * a->axis[1].in + y) * a->axis[2].in + x;
         }
       }
     }
-    store_double(dtype, a->out.data, to, best);
-    if (!a->indices.data) continue;
-    ((int64_t *)a->indices.data)[volume_channel(&a->indices, p.n, c) + volume_offset(&a->indices, p.z, p.y, p.x)] = at;
+    store_double(dtype, a->out.data, o.to, best);
+    int64_t *indices = a->indices.data;
+    if (indices)
+      indices[volume_channel(&a->indices, o.p.n, o.c) + volume_offset(&a->indices, o.p.z, o.p.y, o.p.x)] = at;
   }
 }
 
 INLINE void average_range(const struct pool_args *a, rdna_dtype dtype, int64_t begin, int64_t end) {
   uint32_t block = a->order.channels;
   for (int64_t i = begin * block; i < end * block; i++) {
-    struct volume_place p = volume_place_at(&a->order, (uint32_t)(i / block));
-    struct windows w = windows_at(a->axis, p.z, p.y, p.x);
-    uint32_t c = (uint32_t)p.c * block + (uint32_t)(i % block);
-    if (c >= a->channels) continue;
-    int64_t plane = volume_channel(&a->x, p.n, c),
-            to = volume_channel(&a->out, p.n, c) + volume_offset(&a->out, p.z, p.y, p.x);
-    bool some = w.z.begin < w.z.end && w.y.begin < w.y.end && w.x.begin < w.x.end;
+    struct pooled o;
+    if (!pooled_at(a, i, &o)) continue;
+    struct windows w = o.w;
     double sum = 0;
     for (int32_t z = w.z.begin; z < w.z.end; z++) {
       for (int32_t y = w.y.begin; y < w.y.end; y++) {
         for (int32_t x = w.x.begin; x < w.x.end; x++) {
-          sum += load_double(dtype, a->x.data, plane + volume_offset(&a->x, z, y, x));
+          sum += load_double(dtype, a->x.data, o.plane + volume_offset(&a->x, z, y, x));
         }
       }
     }
-    store_double(dtype, a->out.data, to,
+    store_double(dtype, a->out.data, o.to,
                  sum / (double)(a->divisor ? a->divisor
-                                : some     ? pool_count(w.z, w.y, w.x, a->padding)
+                                : o.some   ? pool_count(w.z, w.y, w.x, a->padding)
                                            : 1));
   }
 }

@@ -150,17 +150,9 @@ rdna_status rdna__gpu_graph_launch(rdna__driver_device *device, rdna__driver_str
 void rdna__gpu_graph_destroy(rdna__driver_device *device, rdna__driver_graph *graph);
 
 /* The same list as initializers of a rdna__driver. */
-#define RDNA__GPU_ENTRIES                                                                                             \
-  .device_close = rdna__gpu_device_close, .device_synchronize = rdna__gpu_device_synchronize,                         \
-  .memory_info = rdna__gpu_memory_info, .memory_alloc = rdna__gpu_memory_alloc, .memory_free = rdna__gpu_memory_free, \
-  .host_alloc = rdna__gpu_host_alloc, .host_free = rdna__gpu_host_free, .copy = rdna__gpu_copy,                       \
-  .fill = rdna__gpu_fill, .copy_peer = rdna__gpu_copy_peer, .stream_create = rdna__gpu_stream_create,                 \
-  .stream_destroy = rdna__gpu_stream_destroy, .stream_synchronize = rdna__gpu_stream_synchronize,                     \
-  .stream_query = rdna__gpu_stream_query, .stream_wait = rdna__gpu_stream_wait, .stream_call = rdna__gpu_stream_call, \
-  .event_create = rdna__gpu_event_create, .event_destroy = rdna__gpu_event_destroy,                                   \
-  .event_record = rdna__gpu_event_record, .event_synchronize = rdna__gpu_event_synchronize,                           \
-  .event_query = rdna__gpu_event_query, .event_elapsed = rdna__gpu_event_elapsed, .launch = rdna__gpu_launch,         \
-  .native_call = rdna__gpu_native_call, .graph_begin = rdna__gpu_graph_begin, .graph_end = rdna__gpu_graph_end,       \
-  .graph_launch = rdna__gpu_graph_launch, .graph_destroy = rdna__gpu_graph_destroy
+#define RDNA__GPU_ENTRIES                                                                                       \
+  RDNA__DRIVER_ENTRIES(rdna__gpu_), .native_call = rdna__gpu_native_call, .graph_begin = rdna__gpu_graph_begin, \
+      .graph_end = rdna__gpu_graph_end, .graph_launch = rdna__gpu_graph_launch,                                 \
+      .graph_destroy = rdna__gpu_graph_destroy
 
 #endif

@@ -66,7 +66,8 @@ static rdna_status stream_create(rdna__driver_device *device, int priority, rdna
 }
 
 static void stream_destroy(rdna__driver_device *device, rdna__driver_stream *stream) {}
-static rdna_status stream_done(rdna__driver_device *device, rdna__driver_stream *stream) { return RDNA_OK; }
+static rdna_status stream_synchronize(rdna__driver_device *device, rdna__driver_stream *stream) { return RDNA_OK; }
+static rdna_status stream_query(rdna__driver_device *device, rdna__driver_stream *stream) { return RDNA_OK; }
 
 static rdna_status stream_wait(rdna__driver_device *device, rdna__driver_stream *stream, rdna__driver_event *event) {
   return RDNA_OK;
@@ -89,7 +90,8 @@ static rdna_status event_record(rdna__driver_device *device, rdna__driver_event 
   return RDNA_OK;
 }
 
-static rdna_status event_done(rdna__driver_device *device, rdna__driver_event *event) { return RDNA_OK; }
+static rdna_status event_synchronize(rdna__driver_device *device, rdna__driver_event *event) { return RDNA_OK; }
+static rdna_status event_query(rdna__driver_device *device, rdna__driver_event *event) { return RDNA_OK; }
 
 static rdna_status event_elapsed(rdna__driver_device *device, rdna__driver_event *start, rdna__driver_event *end,
                                  float *out_ms) {
@@ -116,6 +118,8 @@ static rdna_status launch(rdna__driver_device *device, rdna__driver_stream *stre
   return RDNA_OK;
 }
 
+static rdna_status graph_begin(rdna__driver_device *device, rdna__driver_stream *stream) { return RDNA_OK; }
+
 static rdna_status graph_end(rdna__driver_device *device, rdna__driver_stream *stream, rdna__driver_graph **out_graph) {
   *out_graph = (rdna__driver_graph *)&nothing;
   return RDNA_OK;
@@ -135,33 +139,11 @@ rdna_status rdna__rehearsal_open(const rdna__driver *like, const rdna__driver **
   device->table = (rdna__driver){
       .name = like->name,
       .code_format = like->code_format,
-      .device_close = device_close,
-      .device_synchronize = device_synchronize,
-      .memory_info = memory_info,
-      .memory_alloc = memory_alloc,
-      .memory_free = memory_free,
-      .host_alloc = host_alloc,
-      .host_free = host_free,
-      .copy = copy,
-      .fill = fill,
-      .copy_peer = copy_peer,
-      .stream_create = stream_create,
-      .stream_destroy = stream_destroy,
-      .stream_synchronize = stream_done,
-      .stream_query = stream_done,
-      .stream_wait = stream_wait,
-      .stream_call = stream_call,
-      .event_create = event_create,
-      .event_destroy = event_destroy,
-      .event_record = event_record,
-      .event_synchronize = event_done,
-      .event_query = event_done,
-      .event_elapsed = event_elapsed,
+      RDNA__DRIVER_ENTRIES(),
       .module_load = module_load,
       .module_unload = module_unload,
       .module_function = module_function,
-      .launch = launch,
-      .graph_begin = records ? stream_done : NULL,
+      .graph_begin = records ? graph_begin : NULL,
       .graph_end = records ? graph_end : NULL,
       .graph_launch = records ? graph_launch : NULL,
       .graph_destroy = records ? graph_destroy : NULL,
