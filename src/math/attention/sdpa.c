@@ -159,12 +159,11 @@ static rdna_status check_mask(struct call *call) {
   return RDNA_OK;
 }
 
-/* An f32 of |rank| without gaps. */
+/* An f32 of |rank|. */
 static rdna_status check_f32(const struct call *call, const char *argument, const rdna_tensor *tensor, int rank) {
   RDNA_TRY(rdna__check_tensor(call->name, argument, tensor));
   RDNA_TRY(rdna__check_dtype(call->name, argument, tensor, RDNA_F32));
-  RDNA_TRY(rdna__check_rank(call->name, argument, tensor, rank));
-  return rdna__check_contiguous(call->name, argument, tensor);
+  return rdna__check_rank(call->name, argument, tensor, rank);
 }
 
 static rdna_status check_slopes(struct call *call) {
@@ -173,6 +172,7 @@ static rdna_status check_slopes(struct call *call) {
   RDNA_TRY(check_f32(call, "slopes", slopes, slopes->rank == 2 ? 2 : 1));
   RDNA_TRY(rdna__check_size(call->name, "slopes", slopes, slopes->rank - 1, call->args.heads, "the heads of q"));
   if (slopes->rank == 2) RDNA_TRY(rdna__check_size(call->name, "slopes", slopes, 0, call->args.batch, "the batch"));
+  RDNA_TRY(rdna__check_contiguous(call->name, "slopes", slopes));
   call->args.slopes = slopes->data;
   call->args.slopes_stride = slopes->rank == 2 ? call->args.heads : 0;
   return RDNA_OK;
@@ -183,6 +183,7 @@ static rdna_status check_sinks(struct call *call) {
   if (!sinks) return RDNA_OK;
   RDNA_TRY(check_f32(call, "sinks", sinks, 1));
   RDNA_TRY(rdna__check_size(call->name, "sinks", sinks, 0, call->args.heads, "the heads of q"));
+  RDNA_TRY(rdna__check_contiguous(call->name, "sinks", sinks));
   call->args.sinks = sinks->data;
   return RDNA_OK;
 }
@@ -194,6 +195,7 @@ static rdna_status check_lse(struct call *call, const rdna_tensor *lse, const rd
   RDNA_TRY(rdna__check_size(call->name, "lse", lse, call->packed ? 0 : 1, a->heads, "the heads of q"));
   int64_t rows = q->shape[call->packed ? 0 : 2];
   RDNA_TRY(rdna__check_size(call->name, "lse", lse, call->packed ? 1 : 2, rows, "the queries of q"));
+  RDNA_TRY(rdna__check_contiguous(call->name, "lse", lse));
   a->lse = lse->data;
   a->lse_stride[0] = call->packed ? 0 : a->heads * rows;
   a->lse_stride[1] = rows;
