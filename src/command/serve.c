@@ -7,21 +7,48 @@
 #include "base/status.h"
 #include "command/command.h"
 #include "command/generation.h"
+#include "server/heartbeat.h"
+#include "server/presets_file.h"
 #include "server/server.h"
 
 enum { MOST_KEYS = 64 };
 
 typedef struct serve_options {
   device_choice device;
-  const char *host, *name, *cors, *kv, *key, *keys_file;
-  int64_t port, slots, context, cache, batch, queue, body, connections, drain;
-  double seconds;
+  const char *host, *name, *cors, *kv, *key, *keys_file, *models_file;
+  int64_t port, slots, context, cache, batch, queue, body, connections, drain, gpu_layers, loaded;
+  double seconds, ping, idle, queue_seconds, heartbeat;
   bool any_model, exact, log;
+  /* Of a worker. */
+  const char *worker_id, *model, *model_ref, *hive_url;
+  int64_t rocm_device;
+  char rocm_name[16];
+
+  const char *paths[POSITIONAL_MAX];
+  int path_count;
 } serve_options;
+#define SERVE_OPTIONS_DEFAULT       \
+  {.device = DEVICE_CHOICE_DEFAULT, \
+   .host = "127.0.0.1",             \
+   .kv = "f16",                     \
+   .port = 8080,                    \
+   .slots = 8,                      \
+   .batch = 512,                    \
+   .queue = 256,                    \
+   .body = 32,                      \
+   .connections = 256,              \
+   .drain = 30,                     \
+   .gpu_layers = -1,                \
+   .idle = -1,                      \
+   .ping = 10,                      \
+   .heartbeat = 30,                 \
+   .rocm_device = -1}
 
 /* One key a line; the file's text must stay. */
 static rdna_status read_keys(const serve_options *o, char **out_text, const char *keys[MOST_KEYS], size_t *out_count) {
   size_t size;
+  const char *token = getenv("LLORCH_API_TOKEN"); /* which hives give their workers */
+  if (token && *token) keys[(*out_count)++] = token;
   if (o->key) keys[(*out_count)++] = o->key;
   if (!o->keys_file) return RDNA_OK;
   RDNA_TRY(read_whole(o->keys_file, out_text, &size));
@@ -40,19 +67,97 @@ static rdna_status read_keys(const serve_options *o, char **out_text, const char
   return RDNA_OK;
 }
 
-/* Waits for SIGINT or SIGTERM, which all threads have blocked. */
-static void wait_for_signal(const sigset_t *signals) {
-  int signal_number;
-  sigwait(signals, &signal_number);
+/* ---- the models ---- */
+
+/* What the options say of all models, but for their names and files. */
+static preset default_preset(const serve_options *o) {
+  return (preset){.gpu_layers = (int)o->gpu_layers,
+                  .idle_seconds = o->idle,
+                  .scheduler = {.writers = (int)o->slots,
+                                .context = (int)o->context,
+                                .positions = o->cache,
+                                .batch = (int)(o->batch < o->slots ? o->slots : o->batch),
+                                .queue = (int)o->queue,
+                                .queue_seconds = o->queue_seconds,
+                                .exact = o->exact,
+                                .kv_dtype = kv_type(o->kv)}};
+}
+
+static rdna_status read_presets(const char *path, const preset *defaults, preset *presets, size_t *count) {
+  char *text = NULL, *copy = strdup(path), *slash = copy ? strrchr(copy, '/') : NULL;
+  size_t size;
+  if (!copy) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for presets");
+  if (slash) *slash = 0;
+  rdna_status status = read_whole(path, &text, &size);
+  if (status == RDNA_OK)
+    status = rdna__annotate(presets_parse(text, size, slash ? copy : ".", defaults, presets, count), "%s", path);
+  free(text);
+  free(copy);
+  return status;
+}
+
+/* Those of the command line, of which the first is loaded at the start, and those of the file. The caller frees them,
+ * also after a failure. */
+static rdna_status collect_models(const serve_options *o, preset presets[MOST_PRESETS], size_t *out_count) {
+  const preset defaults = default_preset(o);
+  *out_count = 0;
+  for (int i = 0; i < o->path_count; i++) {
+    preset one = defaults;
+    one.path = (char *)o->paths[i];
+    one.preload = i == 0;
+    preset_name_after(&one, o->paths[i]);
+    if (o->name) snprintf(one.name, sizeof one.name, "%s", o->name);
+    RDNA_TRY(preset_copy(&one, &presets[*out_count]));
+    (*out_count)++;
+  }
+  if (o->models_file) RDNA_TRY(read_presets(o->models_file, &defaults, presets, out_count));
+  return presets_check(presets, *out_count);
+}
+
+static void free_models(preset *presets, size_t count) {
+  while (count > 0) preset_deinit(&presets[--count]);
+}
+
+/* Reads the file of presets again; where it is wrong, all stays as it was. */
+static void reload(const serve_options *o, server *s) {
+  preset presets[MOST_PRESETS];
+  size_t count;
+  rdna_status status = collect_models(o, presets, &count);
+  if (status == RDNA_OK) status = server_reload(s, presets, count);
+  if (status == RDNA_OK)
+    fprintf(stderr, "rdna: %zu models from now on\n", count);
+  else
+    fprintf(stderr, "rdna: the models stay as they were: %s\n", rdna_last_error());
+  free_models(presets, count);
+}
+
+/* ---- its life ---- */
+
+/* Waits for SIGINT or SIGTERM, which all threads have blocked; with SIGHUP the models are read again. */
+static void wait_for_end(const sigset_t *signals, const serve_options *o, server *s) {
+  int number;
+  while (sigwait(signals, &number) == 0 && number == SIGHUP) reload(o, s);
 }
 
 /* A second signal does not wait. */
 static void *leave_at_once(void *data) {
-  wait_for_signal(data);
+  int number;
+  while (sigwait(data, &number) == 0 && number == SIGHUP);
   _exit(EXIT_FAILED);
 }
 
-static rdna_status serve(const serve_options *o, const char *path, const server_options *options) {
+static void say_start(const serve_options *o, const server *s, const preset *presets, size_t count,
+                      const char *device) {
+  bool is_v6 = strchr(o->host, ':') != NULL;
+  char more[48] = "";
+  if (count > 1) snprintf(more, sizeof more, " and %zu more", count - 1);
+  printf("%s%s on http://%s%s%s:%d, %s\n", presets[0].name, more, is_v6 ? "[" : "", o->host, is_v6 ? "]" : "",
+         server_port(s), device);
+  fflush(stdout);
+}
+
+static rdna_status serve_models(const serve_options *o, const preset *presets, size_t count,
+                                const server_options *options) {
   rdna_device *device;
   server *s;
   sigset_t signals;
@@ -60,17 +165,22 @@ static rdna_status serve(const serve_options *o, const char *path, const server_
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
   signal(SIGPIPE, SIG_IGN);
   RDNA_TRY(open_chosen_device(&o->device, &device));
-  rdna_status status = server_start(options, path, device, show_loading, NULL, &s);
+  rdna_status status = server_start(options, presets, count, device, show_loading, NULL, &s);
   end_progress();
+  heartbeat *beats = NULL;
+  if (status == RDNA_OK && o->hive_url) {
+    status = heartbeat_start(o->hive_url, o->worker_id, getenv("LLORCH_API_TOKEN"), o->heartbeat, o->log, &beats);
+    if (status != RDNA_OK) server_stop(s);
+  }
   if (status == RDNA_OK) {
-    printf("%s on http://%s%s%s:%d, %s\n", server_model_name(s), strchr(o->host, ':') ? "[" : "", o->host,
-           strchr(o->host, ':') ? "]" : "", server_port(s), rdna_device_get_info(device)->name);
-    fflush(stdout);
-    wait_for_signal(&signals);
+    say_start(o, s, presets, count, rdna_device_get_info(device)->name);
+    wait_for_end(&signals, o, s);
     if (pthread_create(&impatient, NULL, leave_at_once, &signals) == 0) pthread_detach(impatient);
+    heartbeat_stop(beats);
     server_drain(s, (double)o->drain);
     server_stop(s);
   }
@@ -78,71 +188,103 @@ static rdna_status serve(const serve_options *o, const char *path, const server_
   return status;
 }
 
+static rdna_status serve(const serve_options *o, server_options *options) {
+  preset presets[MOST_PRESETS];
+  const char *keys[MOST_KEYS + 1];
+  char *text = NULL;
+  size_t count;
+  options->keys = keys;
+  rdna_status status = read_keys(o, &text, keys, &options->key_count);
+  if (status == RDNA_OK) {
+    status = collect_models(o, presets, &count);
+    if (status == RDNA_OK) status = serve_models(o, presets, count, options);
+    free_models(presets, count);
+  }
+  free(text);
+  return status;
+}
+
+/* What a hive gives its workers: other names for some options. */
+static const char *take_worker_options(serve_options *o) {
+  if (o->model) {
+    if (o->path_count > 0) return "--model and another MODEL; give one of them";
+    o->paths[o->path_count++] = o->model;
+  }
+  if (o->model_ref) o->name = o->model_ref;
+  if (o->rocm_device >= 0) {
+    snprintf(o->rocm_name, sizeof o->rocm_name, "%d", (int)o->rocm_device);
+    o->device = (device_choice){.driver = "hip", .device = o->rocm_name};
+  }
+  if (o->path_count == 0 && !o->models_file) return "no model; give a MODEL.gguf, or --models FILE";
+  if (o->name && o->path_count != 1) return "--name goes with one MODEL";
+  return NULL;
+}
+
 int command_serve(int argc, char **argv) {
-  serve_options o = {.device = DEVICE_CHOICE_DEFAULT,
-                     .host = "127.0.0.1",
-                     .kv = "f16",
-                     .port = 8080,
-                     .slots = 8,
-                     .batch = 512,
-                     .queue = 256,
-                     .body = 32,
-                     .connections = 256,
-                     .drain = 30};
+  serve_options o = SERVE_OPTIONS_DEFAULT;
   const option_row options[] = {
       {"--host", OPTION_TEXT, &o.host, "ADDRESS", "where to listen; 0.0.0.0 is everywhere (127.0.0.1)", 0, 0},
       {"--port", OPTION_INTEGER, &o.port, "N", "0 is any free one (8080)", 0, 65535},
+      {"--models", OPTION_TEXT, &o.models_file, "FILE", "more models, as JSON; read again with SIGHUP", 0, 0},
       {"--name", OPTION_TEXT, &o.name, "NAME", "what the model is called (its file, without .gguf)", 0, 0},
       {"--any-model", OPTION_FLAG, &o.any_model, NULL, "answer whatever model a request names", 0, 0},
+      {"--idle", OPTION_NUMBER, &o.idle, "S", "unused for so long, a model leaves memory (-1: never)", -1, 1e9},
+      {"--loaded", OPTION_INTEGER, &o.loaded, "N", "most models in memory (0: as many as have room)", 0, 1e6},
       {"--slots", OPTION_INTEGER, &o.slots, "N", "texts that are written at a time (8)", 1, 1024},
       {"--context", OPTION_INTEGER, &o.context, "N", "most tokens of a text (the model's, at most 4096)", 1, 1e8},
       {"--cache", OPTION_INTEGER, &o.cache, "N", "tokens that all texts have room for (slots times context)", 1, 1e10},
       {"--batch", OPTION_INTEGER, &o.batch, "N", "most tokens in a step (512)", 1, 65536},
       {"--kv", OPTION_CHOICE, &o.kv, KV_CHOICES, "type of the cache (f16)", 0, 0},
       {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing to 16 bits in a prompt's products on a GPU", 0, 0},
+      {"--gpu-layers", OPTION_INTEGER, &o.gpu_layers, "N", "last layers on the card, others on the host (all)", -1,
+       1e5},
       {"--key", OPTION_TEXT, &o.key, "KEY", "what requests must show: Authorization: Bearer KEY", 0, 0},
       {"--keys", OPTION_TEXT, &o.keys_file, "FILE", "the same, any of its lines", 0, 0},
       {"--cors", OPTION_TEXT, &o.cors, "ORIGIN", "whose web pages may ask; * is all", 0, 0},
       {"--queue", OPTION_INTEGER, &o.queue, "N", "most texts that wait (256)", 0, 1e6},
+      {"--queue-seconds", OPTION_NUMBER, &o.queue_seconds, "S", "most that a text waits (0: any)", 0, 1e9},
       {"--body", OPTION_INTEGER, &o.body, "MIB", "most of a request's body (32)", 1, 4096},
       {"--connections", OPTION_INTEGER, &o.connections, "N", "most at a time (256)", 1, 65536},
       {"--seconds", OPTION_NUMBER, &o.seconds, "S", "most that a request may take (0: any)", 0, 1e9},
+      {"--ping", OPTION_NUMBER, &o.ping, "S", "silent for so long, a stream says that it goes on (10)", 0.01, 1e6},
       {"--drain", OPTION_INTEGER, &o.drain, "S", "seconds that SIGTERM leaves to what is being written (30)", 0, 1e6},
       {"--log", OPTION_FLAG, &o.log, NULL, "a line of JSON on stderr for each request", 0, 0},
+      {"--worker-id", OPTION_TEXT, &o.worker_id, "ID", "what the hive calls this worker", 0, 0},
+      {"--model", OPTION_TEXT, &o.model, "MODEL.gguf", "the same as MODEL", 0, 0},
+      {"--model-ref", OPTION_TEXT, &o.model_ref, "NAME", "the same as --name", 0, 0},
+      {"--hive-url", OPTION_TEXT, &o.hive_url, "URL", "where heartbeats go: http://HOST:PORT", 0, 0},
+      {"--heartbeat", OPTION_NUMBER, &o.heartbeat, "S", "seconds between heartbeats (30)", 0.01, 1e6},
+      {"--rocm-device", OPTION_INTEGER, &o.rocm_device, "N", "the same as --driver hip --device N", 0, 1e4},
       DEVICE_OPTIONS(o.device),
   };
   const command_line line = {
       "rdna serve",
-      "Serves a language model over HTTP in the manners of OpenAI (/v1/chat/completions, /v1/completions,\n"
-      "/v1/models), Anthropic (/v1/messages) and Ollama (/api/chat, /api/generate); /health, /metrics.",
-      "MODEL.gguf",
-      1,
-      1,
+      "Serves language models over HTTP in the manners of OpenAI (/v1/chat/completions, /v1/completions,\n"
+      "/v1/models), Anthropic (/v1/messages) and Ollama (/api/chat, /api/generate), and as a hive's worker "
+      "(/v1/jobs);\n"
+      "/health, /ready, /metrics. docs/serve.md has it all.",
+      "[MODEL.gguf…]",
+      0,
+      POSITIONAL_MAX,
       options,
       sizeof options / sizeof *options};
-  const char *positionals[POSITIONAL_MAX], *keys[MOST_KEYS + 1];
-  int count, exit_status;
-  if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
-  char *text = NULL;
+  int exit_status;
+  if (!parse_command_line(&line, argc, argv, o.paths, &o.path_count, &exit_status)) return exit_status;
+  const char *misuse = take_worker_options(&o);
+  if (misuse) {
+    fprintf(stderr, "rdna serve: %s; see rdna serve --help\n", misuse);
+    return EXIT_USAGE;
+  }
   server_options served = {.host = o.host,
                            .port = (int)o.port,
-                           .name = o.name,
                            .any_model = o.any_model,
-                           .keys = keys,
+                           .most_loaded = (int)o.loaded,
                            .cors = o.cors,
                            .most_body = (size_t)o.body << 20,
                            .most_connections = (int)o.connections,
                            .most_seconds = o.seconds,
+                           .ping_seconds = o.ping,
                            .log_requests = o.log,
-                           .scheduler = {.writers = (int)o.slots,
-                                         .context = (int)o.context,
-                                         .positions = o.cache,
-                                         .batch = (int)(o.batch < o.slots ? o.slots : o.batch),
-                                         .queue = (int)o.queue,
-                                         .exact = o.exact,
-                                         .kv_dtype = kv_type(o.kv)}};
-  rdna_status status = read_keys(&o, &text, keys, &served.key_count);
-  if (status == RDNA_OK) status = serve(&o, positionals[0], &served);
-  free(text);
-  return status == RDNA_OK ? EXIT_OK : fail_with_status();
+                           .worker_id = o.worker_id};
+  return serve(&o, &served) == RDNA_OK ? EXIT_OK : fail_with_status();
 }

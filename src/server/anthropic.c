@@ -12,6 +12,8 @@ static const field_row fields[] = {
     {"model", FIELD_READ},
     {"messages", FIELD_READ},
     {"max_tokens", FIELD_READ},
+    {"priority", FIELD_READ},
+    {"timeout", FIELD_READ},
     {"system", FIELD_READ},
     {"temperature", FIELD_READ},
     {"top_p", FIELD_READ},
@@ -208,7 +210,8 @@ static bool read_prompt(exchange *x, request *r, problem *p) {
 static bool read_request(exchange *x, request *r, problem *p) {
   settings *s = &r->settings;
   if (!read_prompt(x, r, p) || !read_sampling(r->json, "repetition_penalty", s, p) ||
-      !read_bool(r->json, "stream", &x->stream, p) || !read_stops(r->json, "stop_sequences", s, p) ||
+      !read_bool(r->json, "stream", &x->stream, p) || !read_urgency(r->json, s, p) ||
+      !read_stops(r->json, "stop_sequences", s, p) ||
       !read_integer(r->json, "max_tokens", 1, INT32_MAX, &s->most_tokens, p))
     return false;
   if (s->most_tokens < 0) return refuse(p, 400, NULL, "max_tokens", "'max_tokens' is missing");
@@ -238,8 +241,8 @@ static json_t *usage(const job *j) {
 
 static json_t *message(const exchange *x, json_t *content, const char *stop_reason, const char *stop) {
   return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:s?, s:o}", "id", x->id, "type", "message", "role", "assistant",
-                   "model", x->server->model.name, "content", content, "stop_reason", stop_reason, "stop_sequence",
-                   stop, "usage", usage(x->job));
+                   "model", x->model->name, "content", content, "stop_reason", stop_reason, "stop_sequence", stop,
+                   "usage", usage(x->job));
 }
 
 static const char *reason_of(const exchange *x) {
@@ -250,9 +253,9 @@ static const char *reason_of(const exchange *x) {
 }
 
 static void begin(exchange *x, bytes *out) {
-  scheduler_lock(x->server->scheduler);
+  server_lock(x->server);
   json_t *empty = message(x, json_array(), NULL, NULL);
-  scheduler_unlock(x->server->scheduler);
+  server_unlock(x->server);
   append_event(out, "message_start", json_pack("{s:s, s:o}", "type", "message_start", "message", empty));
 }
 

@@ -77,11 +77,11 @@ static bool settle_tools(const exchange *x, chat_request *c, problem *p) {
     c->tools = NULL;
     return true;
   }
-  return x->server->model.format.form != RDNA__REPLY_PLAIN ||
+  return x->model->format.form != RDNA__REPLY_PLAIN ||
          refuse(
              p, 400, "unsupported_parameter", "tools",
              "the chat template of the model '%s' has no form for calls of tools that is known here; leave 'tools' out",
-             x->server->model.name);
+             x->model->name);
 }
 
 /* ---- the form of the reply ---- */
@@ -89,11 +89,11 @@ static bool settle_tools(const exchange *x, chat_request *c, problem *p) {
 /* The token whose text is exactly |text|; -1: none. */
 static int32_t token_of(const exchange *x, const char *text) {
   int32_t id;
-  return text && rdna_tokenizer_find(x->server->model.tokenizer, text, strlen(text), &id) == RDNA_OK ? id : -1;
+  return text && rdna_tokenizer_find(x->model->tokenizer, text, strlen(text), &id) == RDNA_OK ? id : -1;
 }
 
 static bool use_grammar(const exchange *x, settings *s, const char *text, const char *field, problem *p) {
-  s->grammars = x->server->model.grammars;
+  s->grammars = x->model->grammars;
   return grammars_get(s->grammars, text, &s->grammar) == RDNA_OK || refuse_with_status(p, field);
 }
 
@@ -105,7 +105,7 @@ static bool begin_at_once(const exchange *x, settings *s, problem *p) {
          refuse(p, 400, NULL, NULL,
                 "the model '%s' thinks first, and its vocabulary has no token for the end of that: no form of what "
                 "follows can be kept to",
-                x->server->model.name);
+                x->model->name);
 }
 
 static char *text_of(const json_t *json) { return json ? json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY) : NULL; }
@@ -125,7 +125,7 @@ static bool use_rules(exchange *x, settings *s, const chat_request *c, problem *
                                    .parallel = !c->one_call,
                                    .schema = schema,
                                    .may_think = true};
-  rdna_status status = rdna__reply_grammar(&x->format, x->server->model.tokenizer, &rules, &grammar);
+  rdna_status status = rdna__reply_grammar(&x->format, x->model->tokenizer, &rules, &grammar);
   free(tools);
   free(schema);
   bool fine = true;
@@ -163,7 +163,7 @@ bool use_form(exchange *x, request *r, const json_t *schema, const char *grammar
 
 /* How the reply will be taken apart. */
 static void set_format(exchange *x, settings *s, const chat_request *c, const char *prompt, size_t size) {
-  x->format = x->server->model.format;
+  x->format = x->model->format;
   x->one_call = c->one_call;
   if (!c->tools && x->format.form != RDNA__REPLY_HARMONY) x->format.form = RDNA__REPLY_PLAIN; /* no calls */
   if (c->tools) x->tools = json_incref(c->tools);
@@ -175,7 +175,7 @@ static void set_format(exchange *x, settings *s, const chat_request *c, const ch
 }
 
 bool chat_prepare(exchange *x, request *r, chat_request *c, problem *p) {
-  const served_model *m = &x->server->model;
+  const served_model *m = x->model;
   char *prompt = NULL;
   size_t size = 0;
   if (!settle_tools(x, c, p)) return false;

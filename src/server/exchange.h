@@ -20,6 +20,8 @@ typedef struct news {
   int32_t *ids; /* (token_count) */
   float *values;
   logprob *tops;
+  size_t *ends;                    /* (token_count) how long the choice's text was with each, */
+  size_t text_first;               /* where the new text begins in it */
   size_t first_token, token_count; /* the first one's place among the choice's */
   const char *finish_reason;       /* with the last news */
   const char *stop;
@@ -40,6 +42,9 @@ typedef struct dialect {
 
 struct exchange {
   server *server;
+  struct catalog_model *hosted; /* that it holds; NULL: none yet. The next two are its: */
+  const served_model *model;
+  scheduler *scheduler;
   struct MHD_Connection *connection;
   const struct route *route;
   char path[256];
@@ -70,21 +75,34 @@ struct exchange {
   rdna__reply_format format;
   json_t *tools;          /* that may be called; NULL: none */
   struct reader *readers; /* (choices) NULL: none has begun */
+  bool (*fill)(
+      exchange *x);  /* adds to |out| or ends the stream, or puts the connection to sleep; false: it breaks off */
+  double told_share; /* of a model that is loaded, in a stream of that */
 
-  /* Under the scheduler's lock. */
+  /* Under the server's lock. */
+  struct catalog_model *awaited; /* it waits until this one is loaded */
+  bool watches_load;             /* and tells how far it is */
+  struct kept_job *kept;         /* whose reader it is */
   bool suspended;
   bool ping; /* it is time for one */
   double last_sent;
-  exchange *before, *after; /* of those that wait for a job */
+  exchange *before, *after; /* of those that wait for a job or a model */
 };
 
 /* Sends a response; |json| is released. */
 enum MHD_Result respond_json(exchange *x, int status, json_t *json);
 enum MHD_Result respond_bytes(exchange *x, int status, const char *type, bytes *body); /* takes the bytes */
-/* Sends x->problem in the manner of the interface. */
+/* Sends x->problem in the manner of the interface. Without one the exchange waits for a model: it sleeps, and its
+ * handler is called again. */
 enum MHD_Result respond_problem(exchange *x);
 /* Gives the job to the scheduler and answers in the manner of |x->dialect|; takes |j|. */
 enum MHD_Result respond_job(exchange *x, job *j);
+/* The first half of that; false with x->problem, and |j| is still the caller's. */
+bool submit_job(exchange *x, job *j);
+/* The second half, as a stream, of a job that is under way or finished; takes a reference to |j|. */
+enum MHD_Result respond_kept_job(exchange *x, job *j);
+/* A stream of what x->fill makes. */
+enum MHD_Result respond_stream(exchange *x, const char *type);
 
 /* Parts of a job's answer. Of a job that is finished, or under the lock. */
 int64_t prompt_tokens(const job *j);

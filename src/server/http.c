@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "server/catalog.h"
 #include "server/clock.h"
+#include "server/jobs.h"
 #include "server/parts.h"
 #include "server/routes.h"
 
@@ -79,8 +81,17 @@ static void log_exchange(const exchange *x, bool whole) {
   json_decref(line);
 }
 
-/* Under the lock. */
-static void leave_waiting(exchange *x) {
+void server_lock(server *s) { pthread_mutex_lock(&s->lock); }
+void server_unlock(server *s) { pthread_mutex_unlock(&s->lock); }
+
+void join_waiting(exchange *x) {
+  server *s = x->server;
+  x->after = s->waiting;
+  if (s->waiting) s->waiting->before = x;
+  s->waiting = x;
+}
+
+void leave_waiting(exchange *x) {
   server *s = x->server;
   if (x->before) x->before->after = x->after;
   if (x->after) x->after->before = x->before;
@@ -88,35 +99,53 @@ static void leave_waiting(exchange *x) {
   x->before = x->after = NULL;
 }
 
+void resume(exchange *x) {
+  if (!x->suspended) return;
+  x->suspended = false;
+  MHD_resume_connection(x->connection);
+}
+
+void stop_awaiting(exchange *x) {
+  x->awaited = NULL;
+  leave_waiting(x);
+  resume(x);
+}
+
 static void completed(void *data, struct MHD_Connection *connection, void **con_cls,
                       enum MHD_RequestTerminationCode why) {
   exchange *x = *con_cls;
   if (!x) return;
   *con_cls = NULL;
-  scheduler *owner = x->server->scheduler;
-  scheduler_lock(owner);
+  server *s = x->server;
+  server_lock(s);
   leave_waiting(x);
   if (x->job) {
     x->job->wake = NULL;
-    if (x->job->unfinished) scheduler_cancel(owner, x->job);
+    if (x->job->unfinished) scheduler_cancel(x->scheduler, x->job);
   }
-  if (x->server->options->log_requests) log_exchange(x, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
-  scheduler_unlock(owner);
+  jobs_leave(x);
+  if (s->options->log_requests) log_exchange(x, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+  server_unlock(s);
   readers_free(x);
   json_decref(x->tools);
   json_decref(x->echo);
   json_decref(x->output);
   bytes_deinit(&x->item_text);
-  if (x->job) scheduler_release_job(owner, x->job);
+  if (x->job) scheduler_release_job(x->scheduler, x->job);
   bytes_deinit(&x->body);
   bytes_deinit(&x->out);
   free(x->text_at);
   free(x->tokens_at);
   free(x->told_end);
+  server_lock(s);
+  if (x->hosted) catalog_drop(s, x->hosted);
+  server_unlock(s);
   free(x);
 }
 
 /* ---- responses ---- */
+
+static enum MHD_Result go_on(exchange *x) { return x->problem.status ? respond_problem(x) : x->route->handle(x); }
 
 static void add_headers(exchange *x, struct MHD_Response *response, const char *type) {
   const char *origin = x->server->options->cors;
@@ -160,8 +189,19 @@ enum MHD_Result respond_json(exchange *x, int status, json_t *json) {
   return respond_bytes(x, status, "application/json", &body);
 }
 
+/* Where it was loaded meanwhile, the handler goes on at once. */
+static enum MHD_Result wait_for_model(exchange *x) {
+  server_lock(x->server);
+  x->suspended = x->awaited != NULL;
+  if (x->suspended) MHD_suspend_connection(x->connection);
+  bool sleeps = x->suspended;
+  server_unlock(x->server);
+  return sleeps ? MHD_YES : go_on(x);
+}
+
 enum MHD_Result respond_problem(exchange *x) {
   bytes body = {0};
+  if (!x->problem.status) return wait_for_model(x);
   x->dialect->refuse(&x->problem, &body);
   return respond_bytes(x, x->problem.status, "application/json", &body);
 }
@@ -172,8 +212,7 @@ enum MHD_Result respond_problem(exchange *x) {
 static void wake_exchange(void *data) {
   exchange *x = data;
   if (!x->suspended || (!x->stream && x->job->unfinished)) return;
-  x->suspended = false;
-  MHD_resume_connection(x->connection);
+  resume(x);
 }
 
 static bool copy_news(exchange *x, int index, news *n) {
@@ -181,16 +220,18 @@ static bool copy_news(exchange *x, int index, news *n) {
   size_t tops = x->job->settings.top_logprobs > 0 ? (size_t)x->job->settings.top_logprobs : 0;
   size_t first = x->tokens_at[index], count = c->token_count - first;
   bool ends = c->finish_reason && !x->told_end[index];
-  *n = (news){.choice = index, .first_token = first};
+  *n = (news){.choice = index, .first_token = first, .text_first = x->text_at[index]};
   if (c->text.size == x->text_at[index] && !ends) return false; /* tokens without a text wait for theirs */
   bytes_append(&n->text, c->text.data + x->text_at[index], c->text.size - x->text_at[index]);
   n->ids = malloc(count * sizeof *n->ids + 1);
   n->values = malloc(count * sizeof *n->values + 1);
   n->tops = malloc(count * tops * sizeof *n->tops + 1);
-  if (n->ids && n->values && n->tops && count) {
+  n->ends = malloc(count * sizeof *n->ends + 1);
+  if (n->ids && n->values && n->tops && n->ends && count) {
     n->token_count = count;
     memcpy(n->ids, c->ids + first, count * sizeof *n->ids);
     memcpy(n->values, c->values + first, count * sizeof *n->values);
+    memcpy(n->ends, c->ends + first, count * sizeof *n->ends);
     if (tops) memcpy(n->tops, c->tops + first * tops, count * tops * sizeof *n->tops);
   }
   x->text_at[index] = c->text.size;
@@ -208,6 +249,12 @@ static void news_deinit(news *n) {
   free(n->ids);
   free(n->values);
   free(n->tops);
+  free(n->ends);
+}
+
+static void refuse_failed(exchange *x) {
+  const job *j = x->job;
+  refuse(&x->problem, j->error_status, j->error_status == 503 ? "queue_timeout" : NULL, NULL, "%s", j->error);
 }
 
 /* Turns what is new into bytes to send; without any the connection sleeps until there is something. */
@@ -216,7 +263,7 @@ static bool fill_stream(exchange *x) {
   news *all = calloc((size_t)j->choice_count, sizeof *all);
   if (!all) return false;
   int count = 0;
-  scheduler_lock(x->server->scheduler);
+  server_lock(x->server);
   for (int i = 0; i < j->choice_count; i++) count += copy_news(x, i, &all[count]);
   bool finished = j->unfinished == 0, ping = x->ping;
   bool nothing = x->begun_stream && count == 0 && !finished && !ping;
@@ -226,7 +273,7 @@ static bool fill_stream(exchange *x) {
     x->suspended = true;
     MHD_suspend_connection(x->connection);
   }
-  scheduler_unlock(x->server->scheduler);
+  server_unlock(x->server);
   if (!x->begun_stream) x->dialect->begin(x, &x->out);
   x->begun_stream = true;
   for (int i = 0; i < count; i++) {
@@ -237,7 +284,7 @@ static bool fill_stream(exchange *x) {
   if (ping && count == 0) bytes_append_text(&x->out, x->dialect->ping);
   if (!finished) return !x->out.failed;
   if (j->error[0])
-    refuse(&x->problem, 500, NULL, NULL, "%s", j->error), x->dialect->fail(x, &x->problem, &x->out);
+    refuse_failed(x), x->dialect->fail(x, &x->problem, &x->out);
   else
     x->dialect->end(x, &x->out);
   x->ended = true;
@@ -249,7 +296,7 @@ static ssize_t read_stream(void *data, uint64_t position, char *buffer, size_t m
   if (x->out_at == x->out.size) {
     if (x->ended) return MHD_CONTENT_READER_END_OF_STREAM;
     x->out.size = x->out_at = 0;
-    if (!fill_stream(x)) return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (!x->fill(x)) return MHD_CONTENT_READER_END_WITH_ERROR;
   }
   size_t left = x->out.size - x->out_at, size = left < most ? left : most;
   if (size == 0) return x->ended ? MHD_CONTENT_READER_END_OF_STREAM : 0;
@@ -261,16 +308,16 @@ static ssize_t read_stream(void *data, uint64_t position, char *buffer, size_t m
 /* The whole answer when it is there, until which the connection sleeps. */
 static enum MHD_Result respond_whole(exchange *x) {
   job *j = x->job;
-  scheduler_lock(x->server->scheduler);
+  server_lock(x->server);
   bool finished = j->unfinished == 0;
   if (!finished) {
     x->suspended = true;
     MHD_suspend_connection(x->connection);
   }
-  scheduler_unlock(x->server->scheduler);
+  server_unlock(x->server);
   if (!finished) return MHD_YES;
   if (j->error[0])
-    refuse(&x->problem, 500, NULL, NULL, "%s", j->error);
+    refuse_failed(x);
   else if (j->cancelled)
     refuse(&x->problem, 503, NULL, NULL, "the answer was cut off: its time was over, or the server ends");
   return x->problem.status ? respond_problem(x) : respond_json(x, 200, x->dialect->whole(x));
@@ -278,42 +325,68 @@ static enum MHD_Result respond_whole(exchange *x) {
 
 static enum MHD_Result begin_answer(exchange *x) {
   server *s = x->server;
-  scheduler_lock(s->scheduler);
+  server_lock(s);
   x->last_sent = clock_seconds();
-  x->after = s->waiting;
-  if (s->waiting) s->waiting->before = x;
-  s->waiting = x;
-  scheduler_unlock(s->scheduler);
+  join_waiting(x);
+  server_unlock(s);
   if (!x->stream) return respond_whole(x);
+  x->fill = fill_stream;
+  return respond_stream(x, x->dialect->stream_type);
+}
+
+enum MHD_Result respond_stream(exchange *x, const char *type) {
   struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, read_stream, x, NULL);
   if (response) {
     MHD_add_response_header(response, "Cache-Control", "no-cache");
     MHD_add_response_header(response, "X-Accel-Buffering", "no");
   }
-  return queue(x, 200, x->dialect->stream_type, response);
+  return queue(x, 200, type, response);
 }
 
-enum MHD_Result respond_job(exchange *x, job *j) {
+bool submit_job(exchange *x, job *j) {
+  double most = x->server->options->most_seconds;
+  settings *s = &j->settings;
+  if (most > 0 && (s->most_seconds == 0 || s->most_seconds > most)) s->most_seconds = most;
+  switch (scheduler_submit(x->scheduler, j)) {
+    case SUBMITTED:
+      return true;
+    case SUBMIT_FAILED:
+      return refuse(&x->problem, 500, NULL, NULL, "%s", rdna_last_error());
+    case SUBMIT_QUEUE_FULL:
+      return refuse(&x->problem, 429, "queue_full", NULL, "too many requests wait already; try again later");
+    default:
+      return refuse(&x->problem, 503, NULL, NULL, "the server is about to end and takes no more requests");
+  }
+}
+
+/* Room for what the answer to |j|, which is the exchange's from now on, has told. */
+static bool attach_job(exchange *x, job *j) {
   size_t count = (size_t)j->choice_count;
-  j->wake = wake_exchange;
-  j->wake_data = x;
   x->job = j;
   x->text_at = calloc(count, sizeof *x->text_at);
   x->tokens_at = calloc(count, sizeof *x->tokens_at);
   x->told_end = calloc(count, sizeof *x->told_end);
-  submitted result =
-      x->text_at && x->tokens_at && x->told_end ? scheduler_submit(x->server->scheduler, j) : SUBMIT_QUEUE_FULL;
-  if (result == SUBMITTED) return begin_answer(x);
-  if (result == SUBMIT_FAILED)
-    refuse(&x->problem, 500, NULL, NULL, "%s", rdna_last_error());
-  else if (result == SUBMIT_QUEUE_FULL)
-    refuse(&x->problem, 429, "queue_full", NULL, "too many requests wait already; try again later");
-  else
-    refuse(&x->problem, 503, NULL, NULL, "the server is about to end and takes no more requests");
-  scheduler_lock(x->server->scheduler);
+  return (x->text_at && x->tokens_at && x->told_end) ||
+         refuse(&x->problem, 500, NULL, NULL, "no host memory for the request");
+}
+
+enum MHD_Result respond_job(exchange *x, job *j) {
+  j->wake = wake_exchange;
+  j->wake_data = x;
+  if (attach_job(x, j) && submit_job(x, j)) return begin_answer(x);
+  server_lock(x->server);
   j->unfinished = 0; /* of a job that nobody works on */
-  scheduler_unlock(x->server->scheduler);
+  server_unlock(x->server);
   return respond_problem(x);
+}
+
+enum MHD_Result respond_kept_job(exchange *x, job *j) {
+  if (!attach_job(x, j)) return respond_problem(x);
+  server_lock(x->server);
+  j->wake = wake_exchange;
+  j->wake_data = x;
+  server_unlock(x->server);
+  return begin_answer(x);
 }
 
 /* ---- the daemon ---- */
@@ -352,7 +425,7 @@ static enum MHD_Result access_handler(void *data, struct MHD_Connection *connect
   if (x->job) return respond_whole(x); /* it woke */
   if (strcmp(method, "OPTIONS") == 0) return handle_options(x);
   if (x->body.failed) refuse(&x->problem, 500, NULL, NULL, "no host memory for the request");
-  return x->problem.status ? respond_problem(x) : x->route->handle(x);
+  return go_on(x);
 }
 
 static rdna_status open_socket(server *s, int *out_socket) {

@@ -23,6 +23,7 @@ static void choice_deinit(choice *c) {
   free(c->ids);
   free(c->values);
   free(c->tops);
+  free(c->ends);
 }
 
 void job_free(job *j) {

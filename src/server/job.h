@@ -19,8 +19,10 @@ typedef struct settings {
   int32_t *bias_ids;
   float *biases; /* (bias_count) added to the logits of |bias_ids| */
   size_t bias_count;
-  int top_logprobs; /* -1: no log probabilities; otherwise of so many of the likeliest tokens besides */
-  bool ignore_end;  /* write on after the model's token for the end */
+  int top_logprobs;    /* -1: no log probabilities; otherwise of so many of the likeliest tokens besides */
+  bool ignore_end;     /* write on after the model's token for the end */
+  int priority;        /* lower ones come first; see scheduler.h */
+  double most_seconds; /* from the asking to the end; 0: any time */
 
   bool show_control;        /* write control tokens as they are: the text is to be taken apart */
   grammars *grammars;       /* where |grammar| is from */
@@ -54,6 +56,7 @@ typedef struct choice {
 
   /* The scheduler's own. */
   struct choice *next;   /* in the queue */
+  double rank;           /* its place there: smaller ones come first */
   struct writer *writer; /* while it is being written */
   rdna_tokens history;   /* the prompt and what was written behind it */
   rdna_sampler *sampler;
@@ -69,6 +72,7 @@ typedef struct choice {
   int32_t *ids;  /* (token_count) of the text and of what is held back */
   float *values; /* (token_count) their log probabilities */
   logprob *tops; /* (token_count, top_logprobs) of the likeliest in their place */
+  size_t *ends;  /* (token_count) how long the text was with each of them */
   size_t token_count, token_room;
   int cached_tokens;         /* of the prompt, that were not computed again; -1: it waits */
   size_t thought_tokens;     /* of the tokens, those between the settings' tokens for thinking */
@@ -87,7 +91,8 @@ struct job {
   int references;           /* whoever asked, and the scheduler */
   int unfinished;           /* choices */
   bool cancelled;           /* nobody waits for it any more */
-  char error[512];          /* why a choice failed */
+  char error[512];          /* why a choice failed, */
+  int error_status;         /* of HTTP */
   void (*wake)(void *data); /* something new is there; called under the lock. NULL: nobody wants to know */
   void *wake_data;
   double asked, first, finished; /* seconds: when it came, when its first token did, when its last did; 0: not yet */

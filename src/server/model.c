@@ -5,40 +5,54 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "model/template/conversation.h"
 
-static void name_after_file(served_model *m, const char *path) {
-  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-  const char *dot = strrchr(base, '.');
-  int size = dot && dot != base ? (int)(dot - base) : (int)strlen(base);
-  snprintf(m->name, sizeof m->name, "%.*s", size, base);
-}
-
-static rdna_status open_template(served_model *m) {
+/* Of a file of its own, or the model's. */
+static rdna_status open_template(served_model *m, const char *path) {
   rdna_gguf_key key;
-  rdna_text text;
-  if (!rdna_gguf_find_key(m->file, "tokenizer.chat_template", &key)) return RDNA_OK;
-  RDNA_TRY(rdna_gguf_get_text(m->file, "tokenizer.chat_template", &text));
+  rdna_text text = {"", 0};
+  rdna__file file = {0};
+  if (path)
+    RDNA_TRY(rdna__annotate(rdna__file_map(path, &file), "chat template %s", path));
+  else if (!rdna_gguf_find_key(m->file, "tokenizer.chat_template", &key))
+    return RDNA_OK;
+  else
+    RDNA_TRY(rdna_gguf_get_text(m->file, "tokenizer.chat_template", &text));
+  if (file.data) text = (rdna_text){(const char *)file.data, file.size};
   m->format = rdna__reply_format_of(text.data, text.size);
   m->knows_developer = memmem(text.data, text.size, "developer", 9) != NULL;
-  return rdna__compile_model_template(m->file, &m->chat_template);
+  rdna_status status = path ? rdna_template_compile(text.data, text.size, &m->chat_template)
+                            : rdna__compile_model_template(m->file, &m->chat_template);
+  rdna__file_unmap(&file);
+  return status;
 }
 
-rdna_status served_model_open(served_model *m, const char *path, const char *name, rdna_device *device,
+/* How many of the model's layers the host is to have. */
+static rdna_status count_layers(served_model *m, const preset *p, rdna_device *device, int *out_host) {
+  const rdna_llm_session_options least = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = 1, .batch = 1};
+  const rdna_llm_plan_options options = {RDNA_LLM_PLAN_OPTIONS_INIT, .session = &least};
+  rdna_llm_plan plan;
+  RDNA_TRY(rdna_llm_make_plan(device, m->file, &options, &plan));
+  m->layers = plan.layers;
+  *out_host = p->gpu_layers >= 0 && p->gpu_layers < plan.layers ? plan.layers - p->gpu_layers : 0;
+  return RDNA_OK;
+}
+
+rdna_status served_model_open(served_model *m, const preset *p, rdna_device *device,
                               void (*progress)(void *data, double share), void *progress_data) {
   struct stat status;
-  if (name)
-    snprintf(m->name, sizeof m->name, "%s", name);
-  else
-    name_after_file(m, path);
+  rdna_llm_open_options options = {RDNA_LLM_OPEN_OPTIONS_INIT, .progress = progress, .progress_data = progress_data};
+  snprintf(m->name, sizeof m->name, "%s", p->name);
   m->opened = (int64_t)time(NULL);
-  if (stat(path, &status) == 0) m->bytes = (uint64_t)status.st_size;
-  RDNA_TRY(rdna_gguf_open(path, &m->file));
+  if (stat(p->path, &status) == 0) m->bytes = (uint64_t)status.st_size;
+  RDNA_TRY(rdna_gguf_open(p->path, &m->file));
   RDNA_TRY(rdna_tokenizer_open(m->file, &m->tokenizer));
-  RDNA_TRY(open_template(m));
+  RDNA_TRY(open_template(m, p->template_path));
   RDNA_TRY(grammars_create(m->tokenizer, &m->grammars));
-  return rdna_llm_open(device, m->file, progress, progress_data, &m->llm);
+  RDNA_TRY(count_layers(m, p, device, &options.host_layers));
+  return rdna_llm_open_with(device, m->file, &options, &m->llm);
 }
 
 void served_model_close(served_model *m) {

@@ -1,4 +1,4 @@
-/* The model that is served: its file, vocabulary, chat template and weights. */
+/* A model that is served: its file, vocabulary, chat template and weights. */
 #ifndef RDNA_SERVER_MODEL_H
 #define RDNA_SERVER_MODEL_H
 
@@ -9,10 +9,12 @@
 #include "rdna/template.h"
 #include "server/fields.h"
 #include "server/grammars.h"
+#include "server/preset.h"
 
 typedef struct served_model {
   char name[128];
   int64_t opened; /* seconds since 1970 */
+  int layers;
   uint64_t bytes; /* of the file */
   rdna_gguf *file;
   rdna_tokenizer *tokenizer;
@@ -23,10 +25,10 @@ typedef struct served_model {
   rdna_llm *llm;
 } served_model;
 
-/* |name| NULL: the file's, without the ending. All zeros is one that close takes. */
-rdna_status served_model_open(served_model *m, const char *path, const char *name, rdna_device *device,
+/* All zeros is one that close takes. */
+rdna_status served_model_open(served_model *m, const preset *p, rdna_device *device,
                               void (*progress)(void *data, double share), void *progress_data);
-void served_model_close(served_model *m);
+void served_model_close(served_model *m); /* leaves an empty one */
 
 /* The text of |messages| and of the beginning of an answer, as the model's template has it; free() releases it.
  * |extra|, an object or NULL, are more variables for the template. False with a problem. */

@@ -2,9 +2,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/json.h"
+#include "server/catalog.h"
 #include "server/chat.h"
 #include "server/clock.h"
 #include "server/http.h"
@@ -12,15 +14,17 @@
 #include "server/routes.h"
 
 static const field_row chat_fields[] = {
-    {"model", FIELD_READ},       {"messages", FIELD_READ},        {"stream", FIELD_READ}, {"options", FIELD_READ},
-    {"think", FIELD_READ},       {"tools", FIELD_READ},           {"format", FIELD_READ}, {"keep_alive", FIELD_IGNORED},
-    {"logprobs", FIELD_REFUSED}, {"top_logprobs", FIELD_REFUSED},
+    {"model", FIELD_READ},           {"messages", FIELD_READ},      {"stream", FIELD_READ},
+    {"options", FIELD_READ},         {"think", FIELD_READ},         {"tools", FIELD_READ},
+    {"format", FIELD_READ},          {"keep_alive", FIELD_IGNORED}, {"logprobs", FIELD_REFUSED},
+    {"top_logprobs", FIELD_REFUSED}, {"priority", FIELD_READ},      {"timeout", FIELD_READ},
 };
 static const field_row generate_fields[] = {
     {"model", FIELD_READ},      {"prompt", FIELD_READ},      {"system", FIELD_READ},          {"stream", FIELD_READ},
     {"raw", FIELD_READ},        {"options", FIELD_READ},     {"think", FIELD_READ},           {"format", FIELD_READ},
     {"suffix", FIELD_READ},     {"template", FIELD_READ},    {"keep_alive", FIELD_IGNORED},   {"images", FIELD_REFUSED},
-    {"context", FIELD_REFUSED}, {"logprobs", FIELD_REFUSED}, {"top_logprobs", FIELD_REFUSED},
+    {"context", FIELD_REFUSED}, {"logprobs", FIELD_REFUSED}, {"top_logprobs", FIELD_REFUSED}, {"priority", FIELD_READ},
+    {"timeout", FIELD_READ},
 };
 static const field_row option_fields[] = {
     {"temperature", FIELD_READ},
@@ -97,7 +101,7 @@ static bool read_both(exchange *x, request *r, const field_row *rows, size_t cou
   x->stream = true;
   r->json = parse_object(x->body.data, x->body.size, p);
   return r->json && check_fields(r->json, rows, count, p) && read_model(x, r->json, p) &&
-         read_bool(r->json, "stream", &x->stream, p) && read_options(r, p);
+         read_bool(r->json, "stream", &x->stream, p) && read_urgency(r->json, &r->settings, p) && read_options(r, p);
 }
 
 /* |list| is a chat's messages. */
@@ -106,8 +110,8 @@ static bool prepare(exchange *x, request *r, const json_t *list, problem *p) {
   json_t *tools = json_object_get(r->json, "tools");
   chat_request c = {.tools = tools && !json_is_null(tools) ? json_deep_copy(tools) : NULL};
   if (think && !json_is_null(think)) c.variables = json_pack("{s:b}", "enable_thinking", !json_is_false(think));
-  bool fine = read_form(r->json, &c.schema, p) && (c.messages = read_messages(&x->server->model, list, p)) &&
-              chat_prepare(x, r, &c, p);
+  bool fine =
+      read_form(r->json, &c.schema, p) && (c.messages = read_messages(x->model, list, p)) && chat_prepare(x, r, &c, p);
   chat_deinit(&c);
   return fine && request_check(x, r, p);
 }
@@ -115,7 +119,7 @@ static bool prepare(exchange *x, request *r, const json_t *list, problem *p) {
 static bool prepare_text(exchange *x, request *r, const char *prompt, problem *p) {
   json_t *schema = NULL;
   bool fine = read_form(r->json, &schema, p) && use_form(x, r, schema, NULL, p) && request_add_prompts(r, 1, p) &&
-              encode_text(&x->server->model, prompt, strlen(prompt), &r->prompts[0], p);
+              encode_text(x->model, prompt, strlen(prompt), &r->prompts[0], p);
   json_decref(schema);
   return fine && request_check(x, r, p);
 }
@@ -132,7 +136,7 @@ static bool read_generate(exchange *x, request *r, problem *p) {
   if (!read_text(r->json, "template", &other, p)) return false;
   if (other && *other)
     return refuse(p, 400, NULL, "template", "'template' is not offered by this server; leave it out");
-  if (raw || !x->server->model.chat_template) return prepare_text(x, r, prompt, p);
+  if (raw || !x->model->chat_template) return prepare_text(x, r, prompt, p);
   json_t *messages = json_array();
   if (system && *system) json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "system", "content", system));
   json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "user", "content", prompt));
@@ -150,20 +154,25 @@ static bool read_chat(exchange *x, request *r, problem *p) {
 
 static void refuse_ollama(const problem *p, bytes *out) { append_line(out, json_pack("{s:s}", "error", p->message)); }
 
-static json_t *now_text(void) {
-  struct timespec now;
+static json_t *date_text(int64_t seconds, long nanoseconds) {
+  time_t when = (time_t)seconds;
   struct tm parts;
   char text[64], date[32];
-  clock_gettime(CLOCK_REALTIME, &now);
-  gmtime_r(&now.tv_sec, &parts);
+  gmtime_r(&when, &parts);
   strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &parts);
-  snprintf(text, sizeof text, "%s.%06ldZ", date, now.tv_nsec / 1000);
+  snprintf(text, sizeof text, "%s.%06ldZ", date, nanoseconds / 1000);
   return json_string(text);
+}
+
+static json_t *now_text(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return date_text(now.tv_sec, now.tv_nsec);
 }
 
 /* |message|: {"content": …} and what else there is of "thinking" and "tool_calls". */
 static json_t *part_of(const exchange *x, json_t *message, bool done) {
-  json_t *part = json_pack("{s:s, s:o}", "model", x->server->model.name, "created_at", now_text());
+  json_t *part = json_pack("{s:s, s:o}", "model", x->model->name, "created_at", now_text());
   if (x->chat) {
     json_object_set_new(message, "role", json_string("assistant"));
     json_object_set_new(part, "message", message);
@@ -248,47 +257,76 @@ static enum MHD_Result handle(exchange *x, bool chat) {
 enum MHD_Result handle_ollama_chat(exchange *x) { return handle(x, true); }
 enum MHD_Result handle_ollama_generate(exchange *x) { return handle(x, false); }
 
-/* ---- the model ---- */
+/* ---- the models ---- */
 
+/* Under the lock, or of a model that is held; what only a model in memory tells is empty in the others. */
 static json_t *details_of(const served_model *m) {
-  const rdna_llm_info *info = rdna_llm_get_info(m->llm);
-  char size[32];
-  if (info->parameters < 1000000000)
+  static const rdna_llm_info unknown = {0};
+  const rdna_llm_info *info = m ? rdna_llm_get_info(m->llm) : &unknown;
+  char size[32] = "";
+  if (m && info->parameters < 1000000000)
     snprintf(size, sizeof size, "%.1fM", (double)info->parameters / 1e6);
-  else
+  else if (m)
     snprintf(size, sizeof size, "%.1fB", (double)info->parameters / 1e9);
   return json_pack("{s:s, s:s, s:s, s:[s], s:s, s:s}", "parent_model", "", "format", "gguf", "family",
                    info->architecture, "families", info->architecture, "parameter_size", size, "quantization_level",
                    "");
 }
 
-static json_t *model_of(const served_model *m) {
+/* Under the lock. */
+static json_t *model_of(const catalog_model *m) {
   char name[160];
-  snprintf(name, sizeof name, "%s:latest", m->name);
-  return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o}", "name", name, "model", name, "modified_at", now_text(), "size",
-                   (json_int_t)m->bytes, "digest", "", "details", details_of(m));
+  struct stat file = {0};
+  if (stat(m->preset.path, &file) != 0) file.st_size = 0;
+  snprintf(name, sizeof name, "%s:latest", m->preset.name);
+  return json_pack("{s:s, s:s, s:o, s:I, s:s, s:o}", "name", name, "model", name, "modified_at",
+                   date_text(file.st_mtim.tv_sec, file.st_mtim.tv_nsec), "size", (json_int_t)file.st_size, "digest", "",
+                   "details", details_of(m->state == MODEL_IN ? &m->served : NULL));
 }
 
 enum MHD_Result handle_ollama_tags(exchange *x) {
-  return respond_json(x, 200, json_pack("{s:[o]}", "models", model_of(&x->server->model)));
+  json_t *list = json_array();
+  server_lock(x->server);
+  for (const catalog_model *m = x->server->models; m; m = m->next)
+    if (!m->retired) json_array_append_new(list, model_of(m));
+  server_unlock(x->server);
+  return respond_json(x, 200, json_pack("{s:o}", "models", list));
+}
+
+/* When nobody uses |m| from now on. */
+static json_t *expires_at(const catalog_model *m) {
+  static const double for_ever = 100 * 365 * 86400.0;
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  double begun = m->holders > 0 ? clock_seconds() : m->used;
+  double left = m->idle < 0 ? for_ever : begun + m->idle - clock_seconds();
+  return date_text(now.tv_sec + (int64_t)left, 0);
 }
 
 enum MHD_Result handle_ollama_ps(exchange *x) {
-  json_t *model = model_of(&x->server->model);
-  json_object_set_new(model, "context_length", json_integer(scheduler_context(x->server->scheduler)));
-  json_object_set_new(model, "size_vram", json_integer(0));
-  return respond_json(x, 200, json_pack("{s:[o]}", "models", model));
+  json_t *list = json_array();
+  server_lock(x->server);
+  for (const catalog_model *m = x->server->models; m; m = m->next) {
+    if (m->state != MODEL_IN) continue;
+    json_t *model = model_of(m);
+    json_object_set_new(model, "context_length", json_integer(scheduler_context(m->scheduler)));
+    json_object_set_new(model, "size_vram", json_integer(0));
+    json_object_set_new(model, "expires_at", expires_at(m));
+    json_array_append_new(list, model);
+  }
+  server_unlock(x->server);
+  return respond_json(x, 200, json_pack("{s:o}", "models", list));
 }
 
 enum MHD_Result handle_ollama_show(exchange *x) {
-  const served_model *m = &x->server->model;
-  const rdna_llm_info *info = rdna_llm_get_info(m->llm);
   char key[64];
   rdna_text jinja = {"", 0};
   json_t *json = parse_object(x->body.data, x->body.size, &x->problem);
   bool fine = json && read_model(x, json, &x->problem);
   json_decref(json);
   if (!fine) return respond_problem(x);
+  const served_model *m = x->model;
+  const rdna_llm_info *info = rdna_llm_get_info(m->llm);
   if (m->chat_template && rdna_gguf_get_text(m->file, "tokenizer.chat_template", &jinja) != RDNA_OK)
     jinja = (rdna_text){"", 0};
   snprintf(key, sizeof key, "%s.context_length", info->architecture);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "server/catalog.h"
 #include "server/http.h"
 #include "server/parts.h"
 #include "server/routes.h"
@@ -29,14 +30,14 @@ static json_t *usage(const exchange *x) {
 
 static json_t *text_of(const exchange *x, int32_t id) {
   rdna_text piece;
-  if (rdna_tokenizer_piece(x->server->model.tokenizer, id, &piece) != RDNA_OK) return json_string("");
+  if (rdna_tokenizer_piece(x->model->tokenizer, id, &piece) != RDNA_OK) return json_string("");
   return rdna__json_of_text(piece.data, piece.size);
 }
 
 static json_t *bytes_of(const exchange *x, int32_t id) {
   rdna_text piece;
   json_t *list = json_array();
-  if (rdna_tokenizer_piece(x->server->model.tokenizer, id, &piece) != RDNA_OK) return list;
+  if (rdna_tokenizer_piece(x->model->tokenizer, id, &piece) != RDNA_OK) return list;
   for (size_t i = 0; i < piece.size; i++) json_array_append_new(list, json_integer((unsigned char)piece.data[i]));
   return list;
 }
@@ -70,7 +71,7 @@ static size_t offset_of(const exchange *x, const news *n, size_t first) {
   size_t offset = 0;
   rdna_text piece;
   for (size_t i = 0; i < first; i++)
-    if (rdna_tokenizer_piece(x->server->model.tokenizer, c->ids[i], &piece) == RDNA_OK) offset += piece.size;
+    if (rdna_tokenizer_piece(x->model->tokenizer, c->ids[i], &piece) == RDNA_OK) offset += piece.size;
   return offset;
 }
 
@@ -78,9 +79,9 @@ static json_t *completion_logprobs(const exchange *x, const news *n) {
   int tops = x->job->settings.top_logprobs;
   if (tops < 0) return json_null();
   json_t *tokens = json_array(), *values = json_array(), *likeliest = json_array(), *offsets = json_array();
-  scheduler_lock(x->server->scheduler); /* the ids may move */
+  server_lock(x->server); /* the ids may move */
   size_t offset = offset_of(x, n, n->first_token);
-  scheduler_unlock(x->server->scheduler);
+  server_unlock(x->server);
   for (size_t i = 0; i < n->token_count; i++) {
     rdna_text piece;
     json_t *list = json_object();
@@ -94,7 +95,7 @@ static json_t *completion_logprobs(const exchange *x, const news *n) {
     json_array_append_new(tokens, text_of(x, n->ids[i]));
     json_array_append_new(values, json_real(finite_of(n->values[i])));
     json_array_append_new(offsets, json_integer((json_int_t)offset));
-    if (rdna_tokenizer_piece(x->server->model.tokenizer, n->ids[i], &piece) == RDNA_OK) offset += piece.size;
+    if (rdna_tokenizer_piece(x->model->tokenizer, n->ids[i], &piece) == RDNA_OK) offset += piece.size;
   }
   return json_pack("{s:o, s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", values, "top_logprobs", likeliest,
                    "text_offset", offsets);
@@ -110,7 +111,7 @@ static const char *object_name(const exchange *x) {
 /* An answer around |choices|. */
 static json_t *envelope(const exchange *x, json_t *choices) {
   return json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", x->id, "object", object_name(x), "created",
-                   (json_int_t)x->created, "model", x->server->model.name, "choices", choices);
+                   (json_int_t)x->created, "model", x->model->name, "choices", choices);
 }
 
 static json_t *choice_of(const exchange *x, const news *n, const char *part, json_t *content) {
@@ -261,19 +262,35 @@ static enum MHD_Result handle(exchange *x, bool chat) {
 enum MHD_Result handle_chat_completions(exchange *x) { return handle(x, true); }
 enum MHD_Result handle_completions(exchange *x) { return handle(x, false); }
 
+/* Under the lock; what only a model in memory tells is left out of the others. */
+static json_t *model_of(const catalog_model *m) {
+  json_t *model = json_pack("{s:s, s:s, s:I, s:s}", "id", m->preset.name, "object", "model", "created",
+                            (json_int_t)m->served.opened, "owned_by", "rdna");
+  if (m->state != MODEL_IN) return model;
+  const rdna_llm_info *info = rdna_llm_get_info(m->served.llm);
+  json_object_set_new(model, "meta",
+                      json_pack("{s:s, s:i, s:i, s:i, s:I}", "architecture", info->architecture, "context",
+                                scheduler_context(m->scheduler), "trained_context", info->context, "vocabulary",
+                                info->vocabulary, "parameters", (json_int_t)info->parameters));
+  return model;
+}
+
+static enum MHD_Result list_models(exchange *x) {
+  json_t *list = json_array();
+  server_lock(x->server);
+  for (const catalog_model *m = x->server->models; m; m = m->next)
+    if (!m->retired) json_array_append_new(list, model_of(m));
+  server_unlock(x->server);
+  return respond_json(x, 200, json_pack("{s:s, s:o}", "object", "list", "data", list));
+}
+
 enum MHD_Result handle_models(exchange *x) {
-  const served_model *m = &x->server->model;
-  const rdna_llm_info *info = rdna_llm_get_info(m->llm);
-  json_t *model = json_pack("{s:s, s:s, s:I, s:s, s:{s:s, s:i, s:i, s:i, s:I}}", "id", m->name, "object", "model",
-                            "created", (json_int_t)m->opened, "owned_by", "rdna", "meta", "architecture",
-                            info->architecture, "context", scheduler_context(x->server->scheduler), "trained_context",
-                            info->context, "vocabulary", info->vocabulary, "parameters", (json_int_t)info->parameters);
   size_t prefix = strlen("/v1/models/");
-  if (strncmp(x->path, "/v1/models/", prefix) != 0)
-    return respond_json(x, 200, json_pack("{s:s, s:[o]}", "object", "list", "data", model));
-  if (strcmp(x->path + prefix, m->name) == 0) return respond_json(x, 200, model);
-  json_decref(model);
-  refuse(&x->problem, 404, "model_not_found", "model", "there is no model '%s' here; there is '%s'", x->path + prefix,
-         m->name);
-  return respond_problem(x);
+  if (strncmp(x->path, "/v1/models/", prefix) != 0) return list_models(x);
+  server_lock(x->server);
+  const catalog_model *m = catalog_find(x->server, x->path + prefix);
+  json_t *model = m ? model_of(m) : NULL;
+  if (!m) catalog_refuse(x->server, x->path + prefix, &x->problem);
+  server_unlock(x->server);
+  return m ? respond_json(x, 200, model) : respond_problem(x);
 }

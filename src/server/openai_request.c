@@ -6,14 +6,14 @@
 #include "server/http.h"
 #include "server/openai.h"
 
-#define FIELDS_OF_BOTH                                                                                                \
-  {"model", FIELD_READ}, {"stream", FIELD_READ}, {"stream_options", FIELD_READ}, {"n", FIELD_READ},                   \
-      {"max_tokens", FIELD_READ}, {"temperature", FIELD_READ}, {"top_p", FIELD_READ}, {"top_k", FIELD_READ},          \
-      {"min_p", FIELD_READ}, {"repetition_penalty", FIELD_READ}, {"frequency_penalty", FIELD_READ},                   \
-      {"presence_penalty", FIELD_READ}, {"seed", FIELD_READ}, {"stop", FIELD_READ}, {"logit_bias", FIELD_READ},       \
-      {"logprobs", FIELD_READ}, {"ignore_eos", FIELD_READ}, {"response_format", FIELD_READ}, {"grammar", FIELD_READ}, \
-      {"user", FIELD_IGNORED}, {                                                                                      \
-    "cache_prompt", FIELD_IGNORED                                                                                     \
+#define FIELDS_OF_BOTH                                                                                          \
+  {"model", FIELD_READ}, {"stream", FIELD_READ}, {"stream_options", FIELD_READ}, {"n", FIELD_READ},             \
+      {"max_tokens", FIELD_READ}, {"temperature", FIELD_READ}, {"top_p", FIELD_READ}, {"top_k", FIELD_READ},    \
+      {"min_p", FIELD_READ}, {"repetition_penalty", FIELD_READ}, {"frequency_penalty", FIELD_READ},             \
+      {"presence_penalty", FIELD_READ}, {"seed", FIELD_READ}, {"stop", FIELD_READ}, {"logit_bias", FIELD_READ}, \
+      {"logprobs", FIELD_READ}, {"ignore_eos", FIELD_READ}, {"priority", FIELD_READ}, {"timeout", FIELD_READ},  \
+      {"response_format", FIELD_READ}, {"grammar", FIELD_READ}, {"user", FIELD_IGNORED}, {                      \
+    "cache_prompt", FIELD_IGNORED                                                                               \
   }
 
 static const field_row chat_fields[] = {
@@ -61,8 +61,8 @@ static bool read_common(exchange *x, request *r, problem *p) {
   return read_model(x, json, p) && read_sampling(json, "repetition_penalty", s, p) &&
          read_bool(json, "stream", &x->stream, p) && read_integer(json, "n", 1, MOST_CHOICES, &r->n, p) &&
          read_integer(json, "max_tokens", 1, INT32_MAX, &s->most_tokens, p) && read_stops(json, "stop", s, p) &&
-         read_bool(json, "ignore_eos", &s->ignore_end, p) &&
-         read_logit_bias(json, (size_t)rdna_llm_get_info(x->server->model.llm)->vocabulary, s, p);
+         read_bool(json, "ignore_eos", &s->ignore_end, p) && read_urgency(json, s, p) &&
+         read_logit_bias(json, (size_t)rdna_llm_get_info(x->model->llm)->vocabulary, s, p);
 }
 
 static bool read_top(const json_t *json, const char *field, settings *s, problem *p) {
@@ -135,7 +135,7 @@ bool openai_read_chat(exchange *x, request *r, problem *p) {
   chat_request c = {0};
   bool fine = read_common(x, r, p) && read_chat_logprobs(json, &r->settings, p) && read_form(json, &c, p) &&
               read_integer(json, "max_completion_tokens", 1, INT32_MAX, &r->settings.most_tokens, p) &&
-              (c.messages = read_messages(&x->server->model, json_object_get(json, "messages"), p)) &&
+              (c.messages = read_messages(x->model, json_object_get(json, "messages"), p)) &&
               (c.variables = read_variables(json, p)) && chat_prepare(x, r, &c, p);
   chat_deinit(&c);
   return fine && request_check(x, r, p);
@@ -144,7 +144,7 @@ bool openai_read_chat(exchange *x, request *r, problem *p) {
 /* ---- completions ---- */
 
 static bool read_ids(const exchange *x, const json_t *ids, rdna_tokens *tokens, problem *p) {
-  int vocabulary = rdna_llm_get_info(x->server->model.llm)->vocabulary;
+  int vocabulary = rdna_llm_get_info(x->model->llm)->vocabulary;
   for (size_t i = 0; i < json_array_size(ids); i++) {
     const json_t *id = json_array_get(ids, i);
     if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= vocabulary)
@@ -157,7 +157,7 @@ static bool read_ids(const exchange *x, const json_t *ids, rdna_tokens *tokens, 
 
 static bool read_prompt(const exchange *x, const json_t *prompt, rdna_tokens *tokens, problem *p) {
   if (json_is_string(prompt))
-    return encode_text(&x->server->model, json_string_value(prompt), json_string_length(prompt), tokens, p);
+    return encode_text(x->model, json_string_value(prompt), json_string_length(prompt), tokens, p);
   if (json_is_array(prompt)) return read_ids(x, prompt, tokens, p);
   return refuse(p, 400, NULL, "prompt", "'prompt' must be a text, a list of token ids, or a list of such");
 }

@@ -1,14 +1,19 @@
 /* How the server itself is. */
 #include <stdio.h>
 
+#include "server/catalog.h"
 #include "server/http.h"
 #include "server/routes.h"
 
 enum MHD_Result handle_health(exchange *x) {
-  scheduler_counts counts = scheduler_get_counts(x->server->scheduler);
-  return respond_json(x, 200,
-                      json_pack("{s:s, s:s, s:i, s:i, s:i}", "status", "healthy", "model", x->server->model.name,
-                                "running", counts.running, "waiting", counts.waiting, "idle", counts.idle));
+  server *s = x->server;
+  server_lock(s);
+  scheduler_counts counts = catalog_counts(s);
+  const catalog_model *first = catalog_find(s, NULL);
+  json_t *answer = json_pack("{s:s, s:s, s:i, s:i, s:i}", "status", "healthy", "model", first ? first->preset.name : "",
+                             "running", counts.running, "waiting", counts.waiting, "idle", counts.idle);
+  server_unlock(s);
+  return respond_json(x, 200, answer);
 }
 
 typedef struct metric {
@@ -18,13 +23,16 @@ typedef struct metric {
 
 /* The text format of Prometheus, version 0.0.4. */
 enum MHD_Result handle_metrics(exchange *x) {
-  const scheduler_counts c = scheduler_get_counts(x->server->scheduler);
+  server_lock(x->server);
+  const scheduler_counts c = catalog_counts(x->server);
+  server_unlock(x->server);
   const metric metrics[] = {
       {"jobs_total", "counter", "requests to write", (double)c.jobs},
       {"refused_total", "counter", "of them refused, as the queue was full", (double)c.refused},
       {"cancelled_total", "counter", "of them cut off, as nobody waited any more or their time was over",
        (double)c.cancelled},
       {"failed_total", "counter", "of them failed", (double)c.failed},
+      {"expired_total", "counter", "of those that failed, those that waited for too long", (double)c.expired},
       {"prompt_tokens_total", "counter", "tokens of prompts", (double)c.prompt_tokens},
       {"cached_tokens_total", "counter", "of them not computed again", (double)c.cached_tokens},
       {"processed_tokens_total", "counter", "tokens that the model read, of prompts and texts",

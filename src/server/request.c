@@ -3,11 +3,10 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/random.h>
 
 #include "base/status.h"
-#include "server/http.h"
+#include "server/catalog.h"
 
 void request_deinit(request *r) {
   json_decref(r->json);
@@ -24,21 +23,13 @@ bool request_add_prompts(request *r, size_t count, problem *p) {
   return true;
 }
 
-/* "NAME" and "NAME:latest". */
-static bool is_name(const char *given, const char *name) {
-  size_t size = strlen(name);
-  return strncasecmp(given, name, size) == 0 && (given[size] == 0 || strcmp(given + size, ":latest") == 0);
-}
-
-bool read_model(const exchange *x, const json_t *json, problem *p) {
-  const char *name = NULL, *ours = x->server->model.name;
-  if (!read_text(json, "model", &name, p)) return false;
-  if (!name || x->server->options->any_model || is_name(name, ours)) return true;
-  return refuse(p, 404, "model_not_found", "model", "there is no model '%.100s' here; there is '%s'", name, ours);
+bool read_model(exchange *x, const json_t *json, problem *p) {
+  const char *name = NULL;
+  return read_text(json, "model", &name, p) && catalog_hold(x, name, p);
 }
 
 bool request_check(const exchange *x, request *r, problem *p) {
-  int context = scheduler_context(x->server->scheduler);
+  int context = scheduler_context(x->scheduler);
   for (size_t i = 0; i < r->prompt_count; i++) {
     if (r->prompts[i].count > (size_t)context)
       return refuse(p, 400, "context_length_exceeded", "messages",
@@ -55,16 +46,29 @@ bool request_check(const exchange *x, request *r, problem *p) {
   return true;
 }
 
-enum MHD_Result request_run(exchange *x, request *r) {
+bool read_urgency(const json_t *json, settings *s, problem *p) {
+  int64_t priority = 0;
+  if (!read_integer(json, "priority", -MOST_PRIORITY, MOST_PRIORITY, &priority, p) ||
+      !read_number(json, "timeout", 0, MOST_TIMEOUT, &s->most_seconds, p))
+    return false;
+  s->priority = (int)priority;
+  return true;
+}
+
+job *request_make_job(request *r, problem *p) {
   job *j = job_create(&r->settings, r->prompts, r->prompt_count, (int)r->n);
   if (j) {
     r->prompts = NULL; /* the job's */
     r->prompt_count = 0;
   }
   request_deinit(r);
-  if (j) return respond_job(x, j);
-  refuse(&x->problem, 500, NULL, NULL, "no host memory for the request");
-  return respond_problem(x);
+  if (!j) refuse(p, 500, NULL, NULL, "no host memory for the request");
+  return j;
+}
+
+enum MHD_Result request_run(exchange *x, request *r) {
+  job *j = request_make_job(r, &x->problem);
+  return j ? respond_job(x, j) : respond_problem(x);
 }
 
 static bool add_stop(settings *s, const json_t *stop, const char *field, problem *p) {

@@ -4,6 +4,8 @@
 
 #include "server/exchange.h"
 
+enum { MOST_PRIORITY = 100, MOST_TIMEOUT = 1000000 };
+
 /* A request on its way to a job. All zeros and SETTINGS_DEFAULT is an empty one. */
 typedef struct request {
   json_t *json;
@@ -17,11 +19,16 @@ void request_deinit(request *r);
 
 /* Room for |count| empty prompts. */
 bool request_add_prompts(request *r, size_t count, problem *p);
-/* Whether the model that the request names is here; a missing name is the one that there is. */
-bool read_model(const exchange *x, const json_t *json, problem *p);
+/* Lets the exchange hold the model that the request names; a missing name is the first one. False with a problem, or
+ * without one where it has to be loaded first: see respond_problem. */
+bool read_model(exchange *x, const json_t *json, problem *p);
 /* Whether the request is whole: prompts that the context has room for, and a seed. */
 bool request_check(const exchange *x, request *r, problem *p);
-/* Makes the job and answers; the request is empty afterwards. */
+/* priority and timeout. */
+bool read_urgency(const json_t *json, settings *s, problem *p);
+/* Makes the job; the request is empty afterwards. NULL with a problem. */
+job *request_make_job(request *r, problem *p);
+/* The same, and answers. */
 enum MHD_Result request_run(exchange *x, request *r);
 /* temperature, top_p, top_k, min_p, frequency_penalty, presence_penalty, seed, and the penalty that each interface
  * names otherwise. Settings are as they are where a field is missing. */

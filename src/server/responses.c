@@ -15,6 +15,8 @@ static const field_row fields[] = {
     {"model", FIELD_READ},
     {"input", FIELD_READ},
     {"instructions", FIELD_READ},
+    {"priority", FIELD_READ},
+    {"timeout", FIELD_READ},
     {"max_output_tokens", FIELD_READ},
     {"temperature", FIELD_READ},
     {"top_p", FIELD_READ},
@@ -104,7 +106,7 @@ static json_t *read_input(const exchange *x, const json_t *json, problem *p) {
   else if (fine && !json_is_array(input))
     fine = refuse(p, 400, NULL, "input", "'input' must be a text or a list of items");
   for (size_t i = 0; fine && i < json_array_size(input); i++) fine = add_item(messages, json_array_get(input, i), i, p);
-  if (fine) read = read_messages(&x->server->model, messages, p);
+  if (fine) read = read_messages(x->model, messages, p);
   json_decref(messages);
   if (!read && !p->status) refuse(p, 400, NULL, "input", "an item of 'input' is not as it should be");
   return read;
@@ -194,8 +196,8 @@ static bool read_request(exchange *x, request *r, problem *p) {
   const json_t *json = r->json = parse_object(x->body.data, x->body.size, p);
   bool fine = json && check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_model(x, json, p) &&
               read_sampling(json, "repetition_penalty", s, p) && read_bool(json, "stream", &x->stream, p) &&
-              read_integer(json, "max_output_tokens", 1, INT32_MAX, &s->most_tokens, p) && read_chat(x, json, &c, p) &&
-              chat_prepare(x, r, &c, p);
+              read_urgency(json, s, p) && read_integer(json, "max_output_tokens", 1, INT32_MAX, &s->most_tokens, p) &&
+              read_chat(x, json, &c, p) && chat_prepare(x, r, &c, p);
   chat_deinit(&c);
   if (!fine || !request_check(x, r, p)) return false;
   x->echo = make_echo(json, s);
@@ -216,11 +218,11 @@ static json_t *usage(const exchange *x) {
 /* |status|: "in_progress", "completed", "incomplete" or "failed". */
 static json_t *response(const exchange *x, const char *status) {
   bool incomplete = strcmp(status, "incomplete") == 0, over = strcmp(status, "in_progress") != 0;
-  json_t *it = json_pack(
-      "{s:s, s:s, s:I, s:s, s:n, s:o, s:s, s:O, s:n, s:b, s:s, s:{}, s:n}", "id", x->id, "object", "response",
-      "created_at", (json_int_t)x->created, "status", status, "error", "incomplete_details",
-      incomplete ? json_pack("{s:s}", "reason", "max_output_tokens") : json_null(), "model", x->server->model.name,
-      "output", x->output, "previous_response_id", "store", 0, "truncation", "disabled", "metadata", "user");
+  json_t *it =
+      json_pack("{s:s, s:s, s:I, s:s, s:n, s:o, s:s, s:O, s:n, s:b, s:s, s:{}, s:n}", "id", x->id, "object", "response",
+                "created_at", (json_int_t)x->created, "status", status, "error", "incomplete_details",
+                incomplete ? json_pack("{s:s}", "reason", "max_output_tokens") : json_null(), "model", x->model->name,
+                "output", x->output, "previous_response_id", "store", 0, "truncation", "disabled", "metadata", "user");
   json_object_update_missing(it, x->echo);
   json_object_set_new(it, "usage", over ? usage(x) : json_null());
   return it;

@@ -5,6 +5,13 @@
 static const route routes[] = {
     {"GET", "/health", handle_health, &openai, true},
     {"GET", "/metrics", handle_metrics, &openai, false},
+    {"GET", "/ready", handle_ready, &openai, true},
+    {"GET", "/v1/ready", handle_worker_ready, &worker, true},
+    {"GET", "/v1/loading/progress", handle_loading_progress, &worker, true},
+    {"POST", "/v1/jobs", handle_jobs, &worker, false},
+    {"POST", "/v1/inference", handle_jobs, &worker, false},
+    {"GET", "/v1/jobs/*", handle_job_stream, &worker, false},
+    {"GET", "/v1/inference/*", handle_job_stream, &worker, false},
     {"GET", "/v1/models", handle_models, &openai, false},
     {"GET", "/v1/models/*", handle_models, &openai, false},
     {"POST", "/v1/chat/completions", handle_chat_completions, &openai, false},
@@ -41,5 +48,6 @@ const route *find_route(const char *method, const char *path, const char **out_a
 
 const dialect *dialect_of_path(const char *path) {
   if (strncmp(path, "/api/", 5) == 0) return &ollama;
+  if (strncmp(path, "/v1/jobs", 8) == 0 || strncmp(path, "/v1/inference", 13) == 0) return &worker;
   return strncmp(path, "/v1/messages", 12) == 0 ? &anthropic : &openai;
 }

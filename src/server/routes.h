@@ -17,9 +17,14 @@ const route *find_route(const char *method, const char *path, const char **out_a
 const dialect *dialect_of_path(const char *path);
 
 /* The interfaces' functions, in their files. */
-extern const dialect openai, responses, anthropic, ollama;
+extern const dialect openai, responses, anthropic, ollama, worker;
 enum MHD_Result handle_health(exchange *x);
 enum MHD_Result handle_metrics(exchange *x);
+enum MHD_Result handle_ready(exchange *x);
+enum MHD_Result handle_worker_ready(exchange *x);
+enum MHD_Result handle_loading_progress(exchange *x);
+enum MHD_Result handle_jobs(exchange *x);
+enum MHD_Result handle_job_stream(exchange *x);
 enum MHD_Result handle_models(exchange *x);
 enum MHD_Result handle_chat_completions(exchange *x);
 enum MHD_Result handle_completions(exchange *x);

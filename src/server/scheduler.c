@@ -13,8 +13,10 @@
  * like this prompt, but for how its end asks for an answer. */
 enum { LAST_TOKENS = 32 };
 
-void scheduler_lock(scheduler *s) { pthread_mutex_lock(&s->lock); }
-void scheduler_unlock(scheduler *s) { pthread_mutex_unlock(&s->lock); }
+static const double PRIORITY_SECONDS = 10;
+
+static void scheduler_lock(scheduler *s) { pthread_mutex_lock(s->lock); }
+static void scheduler_unlock(scheduler *s) { pthread_mutex_unlock(s->lock); }
 int scheduler_context(const scheduler *s) { return s->context; }
 
 static void wake(job *j) {
@@ -25,6 +27,8 @@ static void wake(job *j) {
 static void drop_reference(job *j) {
   if (--j->references == 0) job_free(j);
 }
+
+void scheduler_drop_job(scheduler *s, job *j) { drop_reference(j); }
 
 void scheduler_release_job(scheduler *s, job *j) {
   scheduler_lock(s);
@@ -46,8 +50,12 @@ static void finish(scheduler *s, choice *c, const char *reason) {
 }
 
 /* Under the lock. */
-static void fail_choice(scheduler *s, choice *c, const char *sentence) {
-  if (!c->job->error[0]) snprintf(c->job->error, sizeof c->job->error, "%s", sentence);
+static void fail_choice(scheduler *s, choice *c, int status, const char *sentence) {
+  job *j = c->job;
+  if (!j->error[0]) {
+    snprintf(j->error, sizeof j->error, "%s", sentence);
+    j->error_status = status;
+  }
   finish(s, c, "failed");
 }
 
@@ -59,20 +67,20 @@ static void rest(scheduler *s, writer *w) {
 
 /* ---- the queue ---- */
 
-static void put_last(scheduler *s, choice *c) {
-  c->next = NULL;
-  if (s->last_waiting)
-    s->last_waiting->next = c;
-  else
-    s->first_waiting = c;
-  s->last_waiting = c;
-  s->waiting++;
-}
-
-static void put_first(scheduler *s, choice *c) {
-  c->next = s->first_waiting;
-  s->first_waiting = c;
-  if (!s->last_waiting) s->last_waiting = c;
+/* Before those of its rank, or behind them. */
+static void put(scheduler *s, choice *c, bool before_equals) {
+  choice **link = &s->first_waiting, *before = NULL;
+  if (s->last_waiting && !before_equals && s->last_waiting->rank <= c->rank) {
+    before = s->last_waiting; /* as most do */
+    link = &before->next;
+  }
+  while (*link && ((*link)->rank < c->rank || (!before_equals && (*link)->rank == c->rank))) {
+    before = *link;
+    link = &before->next;
+  }
+  c->next = *link;
+  *link = c;
+  if (!c->next) s->last_waiting = c;
   s->waiting++;
 }
 
@@ -98,7 +106,10 @@ submitted scheduler_submit(scheduler *s, job *j) {
     j->references++;
     j->asked = clock_seconds();
     s->counts.jobs++;
-    for (int i = 0; i < j->choice_count; i++) put_last(s, &j->choices[i]);
+    for (int i = 0; i < j->choice_count; i++) {
+      j->choices[i].rank = j->asked + PRIORITY_SECONDS * j->settings.priority;
+      put(s, &j->choices[i], false);
+    }
     pthread_cond_signal(&s->work);
   }
   scheduler_unlock(s);
@@ -110,14 +121,40 @@ void scheduler_cancel(scheduler *s, job *j) {
   pthread_cond_signal(&s->work);
 }
 
-/* Under the lock: ends jobs that nobody waits for any more, or all jobs. */
+/* Whether |c| is to end, or everything. */
+static bool is_over(const scheduler *s, choice *c, double now) {
+  job *j = c->job;
+  if (j->settings.most_seconds > 0 && now - j->asked > j->settings.most_seconds) j->cancelled = true;
+  return s->leaving || j->cancelled;
+}
+
+/* Whether |c|, which waits, has done so for too long; what has begun to be written may always end. */
+static bool is_late(const scheduler *s, const choice *c, double now) {
+  double most = s->options.queue_seconds;
+  return most > 0 && c->cached_tokens < 0 && now - c->job->asked > most;
+}
+
+static void give_up(scheduler *s, choice *c) {
+  char sentence[128];
+  snprintf(sentence, sizeof sentence, "the request waited for %g seconds in the queue, which is all that it may",
+           s->options.queue_seconds);
+  if (!c->job->error[0]) s->counts.expired++;
+  c->job->cancelled = true; /* and so do its other texts */
+  fail_choice(s, c, 503, sentence);
+}
+
+/* Under the lock: ends jobs that nobody waits for any more or whose time is over, or all jobs. */
 static void drop_cancelled(scheduler *s) {
+  double now = clock_seconds();
   choice *before = NULL;
   for (choice **link = &s->first_waiting; *link;) {
     choice *c = *link;
-    if (s->leaving || c->job->cancelled) {
-      take_out(s, link, before);
+    bool over = is_over(s, c, now), late = !over && is_late(s, c, now);
+    if (over || late) take_out(s, link, before);
+    if (over) {
       finish(s, c, "cancelled");
+    } else if (late) {
+      give_up(s, c);
     } else {
       before = c;
       link = &c->next;
@@ -126,7 +163,7 @@ static void drop_cancelled(scheduler *s) {
   for (int i = 0; i < s->options.writers; i++) {
     writer *w = &s->writers[i];
     choice *c = w->choice;
-    if (!c || !(s->leaving || c->job->cancelled)) continue;
+    if (!c || !is_over(s, c, now)) continue;
     rest(s, w);
     finish(s, c, "cancelled");
   }
@@ -261,23 +298,27 @@ static void show(scheduler *s) {
     if (shown)
       finish(s, c, a->finish_reason);
     else
-      fail_choice(s, c, a->status != RDNA_OK ? a->error : "no host memory for the text");
+      fail_choice(s, c, 500, a->status != RDNA_OK ? a->error : "no host memory for the text");
   }
 }
 
-/* Under the lock. The cache is full: an idle writer's pages go, or the text that began last waits. */
+static bool comes_after(const writer *a, const writer *b) {
+  return a->choice->rank > b->choice->rank || (a->choice->rank == b->choice->rank && a->since > b->since);
+}
+
+/* Under the lock. The cache is full: an idle writer's pages go, or the text of the last rank waits. */
 static bool make_room(scheduler *s) {
   if (writers_evict(s, NULL)) return true;
   writer *last = NULL;
   for (int i = 0; i < s->options.writers; i++) {
     writer *w = &s->writers[i];
-    if (w->choice && (!last || w->since > last->since)) last = w;
+    if (w->choice && (!last || comes_after(w, last))) last = w;
   }
   if (!last || s->running == 1) return false;
   choice *c = last->choice;
   rest(s, last);
   writer_empty(last);
-  put_first(s, c);
+  put(s, c, true);
   s->counts.preempted++;
   return true;
 }
@@ -293,7 +334,7 @@ static void fail_step(scheduler *s, rdna_status status) {
     if (status == RDNA_OUT_OF_MEMORY && c->token_count > 0)
       finish(s, c, "length");
     else
-      fail_choice(s, c, rdna_last_error());
+      fail_choice(s, c, 500, rdna_last_error());
   }
 }
 
@@ -343,7 +384,7 @@ static void *run(void *data) {
     if (s->waiting > 0) continue;
     pthread_cond_broadcast(&s->idle);
     if (s->leaving) break;
-    pthread_cond_wait(&s->work, &s->lock);
+    pthread_cond_wait(&s->work, s->lock);
   }
   scheduler_unlock(s);
   return NULL;
@@ -358,19 +399,17 @@ bool scheduler_drain(scheduler *s, double seconds) {
   scheduler_lock(s);
   s->stopping = true;
   int error = 0;
-  while (s->waiting + s->running > 0 && error == 0) error = pthread_cond_timedwait(&s->idle, &s->lock, &until);
+  while (s->waiting + s->running > 0 && error == 0) error = pthread_cond_timedwait(&s->idle, s->lock, &until);
   bool done = s->waiting + s->running == 0;
   scheduler_unlock(s);
   return done;
 }
 
-scheduler_counts scheduler_get_counts(scheduler *s) {
-  scheduler_lock(s);
+scheduler_counts scheduler_get_counts(const scheduler *s) {
   scheduler_counts counts = s->counts;
   counts.waiting = s->waiting;
   counts.running = s->running;
   counts.idle = s->options.writers - s->running;
-  scheduler_unlock(s);
   return counts;
 }
 
@@ -394,7 +433,6 @@ static rdna_status open_cache(scheduler *s) {
 
 static void deinit(scheduler *s) {
   rdna_llm_cache_release(s->cache);
-  pthread_mutex_destroy(&s->lock);
   pthread_cond_destroy(&s->work);
   pthread_cond_destroy(&s->idle);
   free(s->writers);
@@ -404,14 +442,14 @@ static void deinit(scheduler *s) {
 }
 
 rdna_status scheduler_create(rdna_llm *llm, const rdna_tokenizer *tokenizer, const scheduler_options *options,
-                             scheduler **out_scheduler) {
+                             pthread_mutex_t *lock, scheduler **out_scheduler) {
   scheduler *s = calloc(1, sizeof *s);
   if (!s) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the scheduler");
   s->options = *options;
   s->llm = llm;
   s->tokenizer = tokenizer;
   s->vocabulary = (size_t)rdna_llm_get_info(llm)->vocabulary;
-  pthread_mutex_init(&s->lock, NULL);
+  s->lock = lock;
   pthread_cond_init(&s->work, NULL);
   pthread_cond_init(&s->idle, NULL);
   s->writers = calloc((size_t)options->writers, sizeof *s->writers);

@@ -5,9 +5,14 @@
  *                                | writer 2: nobody's; what it has read may begin the next prompt |
  *
  * A step reads the last token of every text that is being written, and of prompts as many more as fit in it, in equal
- * shares. */
+ * shares.
+ *
+ * Texts come to the writers in the order of their ranks: of the time when they were asked for, and PRIORITY_SECONDS
+ * later or earlier for each step of their priority. So the urgent ones come first, and nobody waits for ever. */
 #ifndef RDNA_SERVER_SCHEDULER_H
 #define RDNA_SERVER_SCHEDULER_H
+
+#include <pthread.h>
 
 #include "rdna/llm_cache.h"
 #include "server/job.h"
@@ -15,11 +20,12 @@
 typedef struct scheduler scheduler;
 
 typedef struct scheduler_options {
-  int writers;       /* texts that are written at a time */
-  int context;       /* the most tokens of one text with its prompt; 0: the model's own, at most 4,096 */
-  int64_t positions; /* that all texts together have room for; 0: the context for each writer */
-  int batch;         /* the most tokens in a step */
-  int queue;         /* the most texts that wait */
+  int writers;          /* texts that are written at a time */
+  int context;          /* the most tokens of one text with its prompt; 0: the model's own, at most 4,096 */
+  int64_t positions;    /* that all texts together have room for; 0: the context for each writer */
+  int batch;            /* the most tokens in a step */
+  int queue;            /* the most texts that wait */
+  double queue_seconds; /* that a text waits before it is given up; 0: any time */
   rdna_dtype kv_dtype;
   bool exact;
 } scheduler_options;
@@ -27,6 +33,7 @@ typedef struct scheduler_options {
 /* What it did so far. */
 typedef struct scheduler_counts {
   uint64_t jobs, refused, cancelled, failed; /* refused: the queue was full */
+  uint64_t expired;                          /* of those that failed: they waited for too long */
   uint64_t prompt_tokens, cached_tokens;     /* of prompts: all of them, and those that were not computed again */
   uint64_t processed_tokens;                 /* that steps read, of prompts and of texts */
   uint64_t written_tokens;
@@ -39,9 +46,10 @@ typedef struct scheduler_counts {
   int64_t pages, free_pages;
 } scheduler_counts;
 
-/* |llm| and |tokenizer| must outlive it. */
+/* |llm| and |tokenizer| must outlive it, and so must |lock|, which several may share: what jobs say is under it, and
+ * nobody holds it for long. */
 rdna_status scheduler_create(rdna_llm *llm, const rdna_tokenizer *tokenizer, const scheduler_options *options,
-                             scheduler **out_scheduler);
+                             pthread_mutex_t *lock, scheduler **out_scheduler);
 /* Ends what is being written, as cancelled, and the thread; jobs are refused from now on. */
 void scheduler_end(scheduler *s);
 void scheduler_release(scheduler *s); /* after the end; NULL is fine */
@@ -55,14 +63,13 @@ submitted scheduler_submit(scheduler *s, job *j);
 /* From now on jobs are refused. Returns when all are finished, or after |seconds|: then false. */
 bool scheduler_drain(scheduler *s, double seconds);
 
-/* The lock of what jobs say is under it. Never held for long. */
-void scheduler_lock(scheduler *s);
-void scheduler_unlock(scheduler *s);
 /* Under the lock: nobody waits for the job any more. */
 void scheduler_cancel(scheduler *s, job *j);
-/* Gives the caller's reference back. */
+/* Gives the caller's reference back: under the lock, and without it. */
+void scheduler_drop_job(scheduler *s, job *j);
 void scheduler_release_job(scheduler *s, job *j);
 
-scheduler_counts scheduler_get_counts(scheduler *s);
+/* Under the lock. */
+scheduler_counts scheduler_get_counts(const scheduler *s);
 
 #endif

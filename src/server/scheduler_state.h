@@ -35,7 +35,7 @@ struct scheduler {
   uint64_t now;
 
   pthread_t thread;
-  pthread_mutex_t lock;
+  pthread_mutex_t *lock;
   pthread_cond_t work, idle; /* something to do came; all is done */
   /* Under the lock. */
   choice *first_waiting, *last_waiting;

@@ -5,21 +5,39 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "server/catalog.h"
 #include "server/clock.h"
 #include "server/http.h"
+#include "server/jobs.h"
 
 enum { SENDING_SECONDS = 5 };
 
-rdna_status server_start(const server_options *options, const char *path, rdna_device *device,
-                         void (*progress)(void *data, double share), void *progress_data, server **out_server) {
+static rdna_status server_create(const server_options *options, rdna_device *device, server **out) {
   server *s = calloc(1, sizeof *s);
   if (!s) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a server");
+  pthread_condattr_t clock;
+  pthread_condattr_init(&clock);
+  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->changed, &clock);
+  pthread_condattr_destroy(&clock);
   s->options = options;
-  rdna_status status = served_model_open(&s->model, path, options->name, device, progress, progress_data);
-  if (status == RDNA_OK)
-    status = scheduler_create(s->model.llm, s->model.tokenizer, &options->scheduler, &s->scheduler);
+  s->device = device;
+  *out = s;
+  return RDNA_OK;
+}
+
+rdna_status server_start(const server_options *options, const preset *presets, size_t count, rdna_device *device,
+                         void (*progress)(void *data, double share), void *progress_data, server **out_server) {
+  server *s = NULL;
+  RDNA_TRY(server_create(options, device, &s));
+  s->progress = progress;
+  s->progress_data = progress_data;
+  rdna_status status = catalog_set(s, presets, count);
   if (status == RDNA_OK) status = watch_start(s);
   if (status == RDNA_OK) status = http_start(s);
+  if (status == RDNA_OK) status = catalog_start(s);
+  if (status == RDNA_OK) status = catalog_wait(s);
   if (status != RDNA_OK) {
     server_stop(s);
     return status;
@@ -28,31 +46,60 @@ rdna_status server_start(const server_options *options, const char *path, rdna_d
   return RDNA_OK;
 }
 
+rdna_status server_reload(server *s, const preset *presets, size_t count) { return catalog_set(s, presets, count); }
+
 int server_port(const server *s) { return s->port; }
-const char *server_model_name(const server *s) { return s->model.name; }
 
 /* What is written must also be sent. */
 static bool all_sent(server *s) {
-  scheduler_lock(s->scheduler);
+  server_lock(s);
   bool none = s->waiting == NULL;
-  scheduler_unlock(s->scheduler);
+  server_unlock(s);
   return none;
+}
+
+/* The scheduler of a model that has not ended its texts; it stays while it is looked at. */
+static catalog_model *hold_next(server *s, const catalog_model *after) {
+  server_lock(s);
+  catalog_model *m = after ? after->next : s->models;
+  while (m && m->state != MODEL_IN) m = m->next;
+  if (m) m->holders++;
+  server_unlock(s);
+  return m;
+}
+
+static bool drain_models(server *s, double until) {
+  bool all = true;
+  for (catalog_model *m = hold_next(s, NULL), *next; m; m = next) {
+    double left = until - clock_seconds();
+    all &= scheduler_drain(m->scheduler, left > 0 ? left : 0);
+    next = hold_next(s, m);
+    server_lock(s);
+    catalog_drop(s, m);
+    server_unlock(s);
+  }
+  return all;
 }
 
 void server_drain(server *s, double seconds) {
   int socket = MHD_quiesce_daemon(s->daemon);
   if (socket != MHD_INVALID_SOCKET) close(socket);
-  if (!scheduler_drain(s->scheduler, seconds)) return;
+  catalog_quiet(s);
+  if (!drain_models(s, clock_seconds() + seconds)) return;
   for (double until = clock_seconds() + SENDING_SECONDS; !all_sent(s) && clock_seconds() < until;) poll(NULL, 0, 10);
 }
 
 void server_stop(server *s) {
   if (!s) return;
-  if (s->scheduler) watch_stop(s);
-  if (s->scheduler)
-    scheduler_end(s->scheduler); /* wakes all connections: the HTTP library does not end beside sleepers */
+  catalog_quiet(s);
+  watch_stop(s);
+  catalog_end(s); /* wakes all connections: the HTTP library does not end beside sleepers */
   http_stop(s);
-  scheduler_release(s->scheduler);
-  served_model_close(&s->model);
+  server_lock(s);
+  jobs_end(s);
+  server_unlock(s);
+  catalog_deinit(s);
+  pthread_mutex_destroy(&s->lock);
+  pthread_cond_destroy(&s->changed);
   free(s);
 }

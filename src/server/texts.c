@@ -23,7 +23,6 @@ enum MHD_Result handle_tokenize(exchange *x) {
   static const field_row fields[] = {{"model", FIELD_READ},         {"content", FIELD_READ},
                                      {"prompt", FIELD_READ},        {"add_special", FIELD_READ},
                                      {"parse_special", FIELD_READ}, {"with_pieces", FIELD_READ}};
-  const served_model *m = &x->server->model;
   problem *p = &x->problem;
   bool add = false, parse = false, pieces = false;
   const char *text = NULL;
@@ -35,11 +34,11 @@ enum MHD_Result handle_tokenize(exchange *x) {
               read_bool(json, "with_pieces", &pieces, p);
   if (fine && !text) fine = refuse(p, 400, NULL, "content", "'content', the text, is missing");
   unsigned flags = (add ? RDNA_ENCODE_ADD_SPECIAL : 0U) | (parse ? RDNA_ENCODE_PARSE_SPECIAL : 0U);
-  if (fine && rdna_tokenizer_encode(m->tokenizer, text, strlen(text), flags, &tokens) != RDNA_OK)
+  if (fine && rdna_tokenizer_encode(x->model->tokenizer, text, strlen(text), flags, &tokens) != RDNA_OK)
     fine = refuse_with_status(p, "content");
   if (fine)
-    answer = json_pack("{s:o, s:I, s:i}", "tokens", list_tokens(m, &tokens, pieces), "count", (json_int_t)tokens.count,
-                       "max_model_len", scheduler_context(x->server->scheduler));
+    answer = json_pack("{s:o, s:I, s:i}", "tokens", list_tokens(x->model, &tokens, pieces), "count",
+                       (json_int_t)tokens.count, "max_model_len", scheduler_context(x->scheduler));
   rdna_tokens_deinit(&tokens);
   json_decref(json);
   return fine ? respond_json(x, 200, answer) : respond_problem(x);
@@ -73,7 +72,7 @@ enum MHD_Result handle_detokenize(exchange *x) {
   bytes text = {0};
   json_t *json = parse_object(x->body.data, x->body.size, p);
   bool fine = json && check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_model(x, json, p) &&
-              detokenize(&x->server->model, json_object_get(json, "tokens"), &text, p);
+              detokenize(x->model, json_object_get(json, "tokens"), &text, p);
   json_decref(json);
   json_t *content = fine ? rdna__json_of_text(text.data ? text.data : "", text.size) : NULL;
   bytes_deinit(&text);
@@ -88,11 +87,11 @@ enum MHD_Result handle_apply_template(exchange *x) {
   size_t size = 0;
   json_t *json = parse_object(x->body.data, x->body.size, p), *messages = NULL;
   bool fine = json && check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_model(x, json, p);
-  if (fine) messages = read_messages(&x->server->model, json_object_get(json, "messages"), p);
+  if (fine) messages = read_messages(x->model, json_object_get(json, "messages"), p);
   const json_t *given = json_object_get(json, "chat_template_kwargs");
   json_t *extra = json_is_object(given) ? json_copy((json_t *)given) : json_object();
   if (json_is_array(json_object_get(json, "tools"))) json_object_set(extra, "tools", json_object_get(json, "tools"));
-  fine = messages && render_chat(&x->server->model, messages, extra, &text, &size, p);
+  fine = messages && render_chat(x->model, messages, extra, &text, &size, p);
   json_decref(extra);
   json_decref(json);
   json_decref(messages);

@@ -3,8 +3,7 @@
 #include "base/status.h"
 #include "server/clock.h"
 #include "server/http.h"
-
-static const double SILENCE = 10; /* seconds after which a stream pings */
+#include "server/jobs.h"
 
 /* A client that goes is not seen by whoever sleeps until there is something to send. */
 static bool has_gone(const exchange *x) {
@@ -16,13 +15,18 @@ static bool has_gone(const exchange *x) {
 /* Under the lock. */
 static void look_at(server *s, exchange *x, double now) {
   double most = s->options->most_seconds;
+  bool gone = has_gone(x);
+  if (x->watches_load && (gone || s->draining)) resume(x);
+  if (x->awaited && (gone || (most > 0 && now - x->begun > most))) {
+    refuse(&x->problem, 503, NULL, NULL, "the request's time was over before the model was loaded");
+    stop_awaiting(x);
+  }
   if (!x->job || x->job->unfinished == 0 || x->job->cancelled) return;
-  if (has_gone(x) || (most > 0 && now - x->begun > most)) {
-    scheduler_cancel(s->scheduler, x->job);
-  } else if (x->stream && x->suspended && x->dialect->ping[0] && now - x->last_sent > SILENCE) {
+  if (gone) {
+    scheduler_cancel(x->scheduler, x->job);
+  } else if (x->stream && x->suspended && x->dialect->ping[0] && now - x->last_sent > s->options->ping_seconds) {
     x->ping = true;
-    x->suspended = false;
-    MHD_resume_connection(x->connection);
+    resume(x);
   }
 }
 
@@ -30,11 +34,15 @@ static void *watch(void *data) {
   server *s = data;
   for (bool leaving = false; !leaving;) {
     poll(NULL, 0, 50);
-    scheduler_lock(s->scheduler);
+    server_lock(s);
     double now = clock_seconds();
-    for (exchange *x = s->waiting; x; x = x->after) look_at(s, x, now);
+    for (exchange *x = s->waiting, *next; x; x = next) {
+      next = x->after;
+      look_at(s, x, now);
+    }
+    jobs_sweep(s, now);
     leaving = s->leaving;
-    scheduler_unlock(s->scheduler);
+    server_unlock(s);
   }
   return NULL;
 }
@@ -46,9 +54,9 @@ rdna_status watch_start(server *s) {
 
 void watch_stop(server *s) {
   if (!s->has_watcher) return;
-  scheduler_lock(s->scheduler);
+  server_lock(s);
   s->leaving = true;
-  scheduler_unlock(s->scheduler);
+  server_unlock(s);
   pthread_join(s->watcher, NULL);
   s->has_watcher = false;
 }

@@ -187,7 +187,9 @@ static bool make_room(choice *c, size_t tops) {
   if (values) c->values = values;
   logprob *top = tops ? realloc(c->tops, room * tops * sizeof *top) : c->tops;
   if (top) c->tops = top;
-  if (!ids || !values || (tops && !top)) return false;
+  size_t *ends = realloc(c->ends, room * sizeof *ends);
+  if (ends) c->ends = ends;
+  if (!ids || !values || !ends || (tops && !top)) return false;
   c->token_room = room;
   return true;
 }
@@ -199,6 +201,7 @@ bool writing_show(choice *c, const addition *a) {
     if (!make_room(c, tops)) return false;
     c->ids[c->token_count] = a->id;
     c->values[c->token_count] = a->value;
+    c->ends[c->token_count] = c->text.size;
     if (tops) memcpy(c->tops + c->token_count * tops, a->tops, tops * sizeof *a->tops);
     c->token_count++;
     c->thought_tokens += a->thought;
