@@ -34,10 +34,10 @@ def write_model(folder, template=TEMPLATE, tags=()):
 class Server:
     """A running rdna serve on a port of its own."""
 
-    def __init__(self, model, *options, environment=None, device=rdna_program.DEVICE, model_option=None):
+    def __init__(self, model, *options, environment=None, device=rdna_program.DEVICE, model_option=None, stderr=subprocess.PIPE):
         arguments = [*([model_option] if model_option else []), model, "--port", 0, *(["--device", device] if device else []), *options]
         self.process = subprocess.Popen([rdna_program.PROGRAM, "serve", *map(str, arguments)], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
+                                        stderr=stderr, text=True, env={**os.environ, **(environment or {})})
         self.line = self.process.stdout.readline()
         assert "http://" in self.line, f"rdna serve did not start: {self.process.communicate()[1]}"
         self.port = int(self.line.split("http://127.0.0.1:")[1].split(",")[0])

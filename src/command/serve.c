@@ -17,7 +17,7 @@ typedef struct serve_options {
   device_choice device;
   const char *host, *name, *cors, *kv, *key, *keys_file, *models_file;
   int64_t port, slots, context, cache, batch, queue, body, connections, drain, gpu_layers, loaded;
-  double seconds, ping, idle, queue_seconds, heartbeat;
+  double seconds, ping, idle, queue_seconds, heartbeat, patience;
   bool any_model, exact, log;
   /* Of a worker. */
   const char *worker_id, *model, *model_ref, *hive_url;
@@ -41,6 +41,7 @@ typedef struct serve_options {
    .gpu_layers = -1,                \
    .idle = -1,                      \
    .ping = 10,                      \
+   .patience = 60,                  \
    .heartbeat = 30,                 \
    .rocm_device = -1}
 
@@ -146,6 +147,8 @@ static void *leave_at_once(void *data) {
   _exit(EXIT_FAILED);
 }
 
+static bool is_healthy(void *data) { return server_is_healthy(data); }
+
 static void say_start(const serve_options *o, const server *s, const preset *presets, size_t count,
                       const char *device) {
   bool is_v6 = strchr(o->host, ':') != NULL;
@@ -173,7 +176,8 @@ static rdna_status serve_models(const serve_options *o, const preset *presets, s
   end_progress();
   heartbeat *beats = NULL;
   if (status == RDNA_OK && o->hive_url) {
-    status = heartbeat_start(o->hive_url, o->worker_id, getenv("LLORCH_API_TOKEN"), o->heartbeat, o->log, &beats);
+    status = heartbeat_start(o->hive_url, o->worker_id, getenv("LLORCH_API_TOKEN"), o->heartbeat, o->log, is_healthy, s,
+                             &beats);
     if (status != RDNA_OK) server_stop(s);
   }
   if (status == RDNA_OK) {
@@ -246,6 +250,7 @@ int command_serve(int argc, char **argv) {
       {"--body", OPTION_INTEGER, &o.body, "MIB", "most of a request's body (32)", 1, 4096},
       {"--connections", OPTION_INTEGER, &o.connections, "N", "most at a time (256)", 1, 65536},
       {"--seconds", OPTION_NUMBER, &o.seconds, "S", "most that a request may take (0: any)", 0, 1e9},
+      {"--patience", OPTION_NUMBER, &o.patience, "S", "most that a request may take to arrive (60)", 0.01, 1e6},
       {"--ping", OPTION_NUMBER, &o.ping, "S", "silent for so long, a stream says that it goes on (10)", 0.01, 1e6},
       {"--drain", OPTION_INTEGER, &o.drain, "S", "seconds that SIGTERM leaves to what is being written (30)", 0, 1e6},
       {"--log", OPTION_FLAG, &o.log, NULL, "a line of JSON on stderr for each request", 0, 0},
@@ -283,6 +288,7 @@ int command_serve(int argc, char **argv) {
                            .most_body = (size_t)o.body << 20,
                            .most_connections = (int)o.connections,
                            .most_seconds = o.seconds,
+                           .patience_seconds = o.patience,
                            .ping_seconds = o.ping,
                            .log_requests = o.log,
                            .worker_id = o.worker_id};

@@ -159,6 +159,7 @@ static void add_counts(scheduler_counts *sum, const scheduler_counts *c) {
   sum->written_tokens += c->written_tokens;
   sum->steps += c->steps;
   sum->preempted += c->preempted;
+  sum->lost |= c->lost;
   sum->step_seconds += c->step_seconds;
   sum->other_seconds += c->other_seconds;
   sum->first_token_seconds += c->first_token_seconds;

@@ -49,7 +49,6 @@ struct exchange {
   const struct route *route;
   char path[256];
   bytes body;
-  bool too_large; /* the body */
   problem problem;
   double begun; /* seconds */
   int status;   /* of the response; 0: there is none yet */

@@ -19,6 +19,8 @@ struct heartbeat {
   char *worker_id, *token;
   double seconds;
   bool log;
+  bool (*is_healthy)(void *data);
+  void *data;
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -95,7 +97,8 @@ static char *make_request(const heartbeat *h) {
   clock_gettime(CLOCK_REALTIME, &now);
   gmtime_r(&now.tv_sec, &parts);
   strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  json_t *json = json_pack("{s:s, s:s, s:s}", "worker_id", h->worker_id, "timestamp", date, "health_status", "healthy");
+  json_t *json = json_pack("{s:s, s:s, s:s}", "worker_id", h->worker_id, "timestamp", date, "health_status",
+                           h->is_healthy(h->data) ? "healthy" : "degraded");
   char *body = json ? json_dumps(json, JSON_COMPACT) : NULL;
   json_decref(json);
   if (!body) return NULL;
@@ -149,7 +152,7 @@ static void heartbeat_free(heartbeat *h) {
 }
 
 rdna_status heartbeat_start(const char *url, const char *worker_id, const char *token, double seconds, bool log,
-                            heartbeat **out) {
+                            bool (*is_healthy)(void *data), void *data, heartbeat **out) {
   url_parts parts;
   pthread_condattr_t clock;
   RDNA_TRY(url_parse(url, &parts));
@@ -158,6 +161,8 @@ rdna_status heartbeat_start(const char *url, const char *worker_id, const char *
   h->url = parts;
   h->seconds = seconds;
   h->log = log;
+  h->is_healthy = is_healthy;
+  h->data = data;
   h->worker_id = strdup(worker_id ? worker_id : "");
   h->token = token ? strdup(token) : NULL;
   pthread_condattr_init(&clock);

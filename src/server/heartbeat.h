@@ -8,11 +8,11 @@
 
 typedef struct heartbeat heartbeat;
 
-/* Sends one at once, and then every |seconds|. |url| is http://HOST[:PORT][/PATH], |token| goes along as
- * 'Authorization: Bearer', NULL for none; both are copied. |log|: a line of JSON on stderr for each that the hive did
- * not take. RDNA_INVALID_ARGUMENT: the URL is no such. */
+/* Sends one at once, and then every |seconds|; |is_healthy| is asked each time, on the thread of its own. |url| is
+ * http://HOST[:PORT][/PATH], |token| goes along as 'Authorization: Bearer', NULL for none; both are copied. |log|: a
+ * line of JSON on stderr for each that the hive did not take. RDNA_INVALID_ARGUMENT: the URL is no such. */
 rdna_status heartbeat_start(const char *url, const char *worker_id, const char *token, double seconds, bool log,
-                            heartbeat **out);
+                            bool (*is_healthy)(void *data), void *data, heartbeat **out);
 void heartbeat_stop(heartbeat *h); /* NULL is fine */
 
 typedef struct url_parts {

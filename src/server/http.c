@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "server/catalog.h"
+#include "server/clients.h"
 #include "server/clock.h"
 #include "server/jobs.h"
 #include "server/parts.h"
@@ -40,6 +41,17 @@ static bool has_key(const exchange *x) {
   return any;
 }
 
+static bool refuse_size(exchange *x) {
+  return refuse(&x->problem, 413, NULL, NULL, "the request's body is larger than the %zu bytes that this server takes",
+                x->server->options->most_body);
+}
+
+/* Whether the body may be as long as the request says that it is: otherwise none of it is kept. */
+static bool check_size(exchange *x) {
+  const char *text = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "Content-Length");
+  return !text || strtoull(text, NULL, 10) <= x->server->options->most_body || refuse_size(x);
+}
+
 static bool check_request(exchange *x, const char *method) {
   const server_options *o = x->server->options;
   const char *allowed;
@@ -50,7 +62,7 @@ static bool check_request(exchange *x, const char *method) {
   if (!x->route) return refuse(&x->problem, 404, NULL, NULL, "there is no %s %s here", method, x->path);
   if (o->key_count && !x->route->open && !has_key(x))
     return refuse(&x->problem, 401, "invalid_api_key", NULL, "this server asks for a key: 'Authorization: Bearer KEY'");
-  return true;
+  return check_size(x);
 }
 
 /* ---- the life of an exchange ---- */
@@ -117,6 +129,7 @@ static void completed(void *data, struct MHD_Connection *connection, void **con_
   if (!x) return;
   *con_cls = NULL;
   server *s = x->server;
+  client_answered(connection, s);
   server_lock(s);
   leave_waiting(x);
   if (x->job) {
@@ -393,12 +406,10 @@ enum MHD_Result respond_kept_job(exchange *x, job *j) {
 
 static void keep_body(exchange *x, const char *data, size_t size) {
   size_t most = x->server->options->most_body;
-  if (x->problem.status || x->too_large) return;
+  if (x->problem.status) return;
   if (size > most - x->body.size) {
-    x->too_large = true;
     bytes_deinit(&x->body);
-    refuse(&x->problem, 413, NULL, NULL, "the request's body is larger than the %zu bytes that this server takes",
-           most);
+    refuse_size(x);
     return;
   }
   bytes_append(&x->body, data, size);
@@ -422,6 +433,7 @@ static enum MHD_Result access_handler(void *data, struct MHD_Connection *connect
     *upload_size = 0;
     return MHD_YES;
   }
+  client_arrived(connection, data);
   if (x->job) return respond_whole(x); /* it woke */
   if (strcmp(method, "OPTIONS") == 0) return handle_options(x);
   if (x->body.failed) refuse(&x->problem, 500, NULL, NULL, "no host memory for the request");
@@ -457,12 +469,12 @@ static rdna_status open_socket(server *s, int *out_socket) {
 rdna_status http_start(server *s) {
   int fd = -1;
   RDNA_TRY(open_socket(s, &fd));
-  s->daemon =
-      MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, access_handler, s,
-                       MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed, s,
-                       MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->options->most_connections,
-                       MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE,
-                       (unsigned)THREADS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+  s->daemon = MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, access_handler,
+                               s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed, s,
+                               MHD_OPTION_NOTIFY_CONNECTION, client_notify, s, MHD_OPTION_CONNECTION_LIMIT,
+                               (unsigned)s->options->most_connections, MHD_OPTION_CONNECTION_TIMEOUT,
+                               (unsigned)IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS,
+                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
   if (s->daemon) return RDNA_OK;
   close(fd);
   return rdna__fail(RDNA_UNAVAILABLE, "the HTTP library does not start on %s port %d", s->options->host, s->port);

@@ -10,19 +10,19 @@
 #include "server/chat.h"
 #include "server/clock.h"
 #include "server/http.h"
+#include "server/keep_alive.h"
 #include "server/parts.h"
 #include "server/routes.h"
 
 static const field_row chat_fields[] = {
-    {"model", FIELD_READ},           {"messages", FIELD_READ},      {"stream", FIELD_READ},
-    {"options", FIELD_READ},         {"think", FIELD_READ},         {"tools", FIELD_READ},
-    {"format", FIELD_READ},          {"keep_alive", FIELD_IGNORED}, {"logprobs", FIELD_REFUSED},
-    {"top_logprobs", FIELD_REFUSED}, {"priority", FIELD_READ},      {"timeout", FIELD_READ},
+    {"model", FIELD_READ},       {"messages", FIELD_READ},        {"stream", FIELD_READ},   {"options", FIELD_READ},
+    {"think", FIELD_READ},       {"tools", FIELD_READ},           {"format", FIELD_READ},   {"keep_alive", FIELD_READ},
+    {"logprobs", FIELD_REFUSED}, {"top_logprobs", FIELD_REFUSED}, {"priority", FIELD_READ}, {"timeout", FIELD_READ},
 };
 static const field_row generate_fields[] = {
     {"model", FIELD_READ},      {"prompt", FIELD_READ},      {"system", FIELD_READ},          {"stream", FIELD_READ},
     {"raw", FIELD_READ},        {"options", FIELD_READ},     {"think", FIELD_READ},           {"format", FIELD_READ},
-    {"suffix", FIELD_READ},     {"template", FIELD_READ},    {"keep_alive", FIELD_IGNORED},   {"images", FIELD_REFUSED},
+    {"suffix", FIELD_READ},     {"template", FIELD_READ},    {"keep_alive", FIELD_READ},      {"images", FIELD_REFUSED},
     {"context", FIELD_REFUSED}, {"logprobs", FIELD_REFUSED}, {"top_logprobs", FIELD_REFUSED}, {"priority", FIELD_READ},
     {"timeout", FIELD_READ},
 };
@@ -97,10 +97,20 @@ static bool read_form(const json_t *json, json_t **out_schema, problem *p) {
   return true;
 }
 
+/* What the request says of the model's time in memory holds until another one says something else. */
+static bool keep_model(exchange *x, const json_t *json, problem *p) {
+  double seconds = x->hosted->preset.idle_seconds;
+  if (!read_keep_alive(json, &seconds, p)) return false;
+  server_lock(x->server);
+  x->hosted->idle = seconds;
+  server_unlock(x->server);
+  return true;
+}
+
 static bool read_both(exchange *x, request *r, const field_row *rows, size_t count, problem *p) {
   x->stream = true;
   r->json = parse_object(x->body.data, x->body.size, p);
-  return r->json && check_fields(r->json, rows, count, p) && read_model(x, r->json, p) &&
+  return r->json && check_fields(r->json, rows, count, p) && read_model(x, r->json, p) && keep_model(x, r->json, p) &&
          read_bool(r->json, "stream", &x->stream, p) && read_urgency(r->json, &r->settings, p) && read_options(r, p);
 }
 
@@ -128,8 +138,7 @@ static bool prepare_text(exchange *x, request *r, const char *prompt, problem *p
 static bool read_generate(exchange *x, request *r, problem *p) {
   const char *prompt = "", *system = NULL, *other = NULL;
   bool raw = false;
-  if (!read_both(x, r, generate_fields, sizeof generate_fields / sizeof *generate_fields, p) ||
-      !read_text(r->json, "prompt", &prompt, p) || !read_text(r->json, "system", &system, p) ||
+  if (!read_text(r->json, "prompt", &prompt, p) || !read_text(r->json, "system", &system, p) ||
       !read_bool(r->json, "raw", &raw, p) || !read_text(r->json, "suffix", &other, p))
     return false;
   if (other && *other) return refuse(p, 400, NULL, "suffix", "'suffix' is not offered by this server; leave it out");
@@ -143,11 +152,6 @@ static bool read_generate(exchange *x, request *r, problem *p) {
   bool fine = prepare(x, r, messages, p);
   json_decref(messages);
   return fine;
-}
-
-static bool read_chat(exchange *x, request *r, problem *p) {
-  return read_both(x, r, chat_fields, sizeof chat_fields / sizeof *chat_fields, p) &&
-         prepare(x, r, json_object_get(r->json, "messages"), p);
 }
 
 /* ---- answers ---- */
@@ -246,12 +250,33 @@ static json_t *whole(exchange *x) {
 
 const dialect ollama = {"application/x-ndjson", "", refuse_ollama, begin, piece, end, fail, whole};
 
+/* A request without messages or a prompt only loads the model, or lets it go. */
+static bool asks_nothing(const request *r, bool chat) {
+  const json_t *text = json_object_get(r->json, chat ? "messages" : "prompt");
+  if (!text || json_is_null(text)) return true;
+  return chat ? json_is_array(text) && json_array_size(text) == 0 : json_is_string(text) && !json_string_length(text);
+}
+
+static enum MHD_Result respond_loaded(exchange *x) {
+  json_t *answer = part_of(x, json_pack("{s:s}", "content", ""), true);
+  server_lock(x->server);
+  bool goes = x->hosted->idle == 0;
+  server_unlock(x->server);
+  json_object_set_new(answer, "done_reason", json_string(goes ? "unload" : "load"));
+  return respond_json(x, 200, answer);
+}
+
 static enum MHD_Result handle(exchange *x, bool chat) {
   request r = REQUEST_DEFAULT;
+  problem *p = &x->problem;
   x->chat = chat;
-  if (chat ? read_chat(x, &r, &x->problem) : read_generate(x, &r, &x->problem)) return request_run(x, &r);
+  bool fine = chat ? read_both(x, &r, chat_fields, sizeof chat_fields / sizeof *chat_fields, p)
+                   : read_both(x, &r, generate_fields, sizeof generate_fields / sizeof *generate_fields, p);
+  bool nothing = fine && asks_nothing(&r, chat);
+  if (fine && !nothing) fine = chat ? prepare(x, &r, json_object_get(r.json, "messages"), p) : read_generate(x, &r, p);
+  if (fine && !nothing) return request_run(x, &r);
   request_deinit(&r);
-  return respond_problem(x);
+  return fine ? respond_loaded(x) : respond_problem(x);
 }
 
 enum MHD_Result handle_ollama_chat(exchange *x) { return handle(x, true); }

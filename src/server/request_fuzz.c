@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "server/keep_alive.h"
 #include "server/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -16,6 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
               read_sampling(r.json, "repetition_penalty", &r.settings, &p) &&
               read_stops(r.json, "stop", &r.settings, &p) && read_logit_bias(r.json, 100, &r.settings, &p);
   json_t *messages = r.json ? read_messages(&model, json_object_get(r.json, "messages"), &p) : NULL;
+  double keep = -2;
+  if (fine && read_keep_alive(r.json, &keep, &p) && !(keep == -2 || keep == -1 || (keep >= 0 && keep <= 1e9))) abort();
   if (!fine && !p.status) abort(); /* who refuses says why */
   if (!messages && !p.status) abort();
   json_decref(messages);

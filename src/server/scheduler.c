@@ -124,8 +124,9 @@ void scheduler_cancel(scheduler *s, job *j) {
 /* Whether |c| is to end, or everything. */
 static bool is_over(const scheduler *s, choice *c, double now) {
   job *j = c->job;
-  if (j->settings.most_seconds > 0 && now - j->asked > j->settings.most_seconds) j->cancelled = true;
-  return s->leaving || j->cancelled;
+  double most = j->settings.most_seconds;
+  j->cancelled |= s->leaving || (most > 0 && now - j->asked > most);
+  return j->cancelled;
 }
 
 /* Whether |c|, which waits, has done so for too long; what has begun to be written may always end. */
@@ -326,6 +327,7 @@ static bool make_room(scheduler *s) {
 /* Under the lock: the step's texts cannot go on. What is alone and finds no room has reached a length that the cache
  * does not have. */
 static void fail_step(scheduler *s, rdna_status status) {
+  s->counts.lost |= status == RDNA_DEVICE_LOST;
   for (int i = 0; i < s->part_count; i++) {
     writer *w = s->in_step[i];
     choice *c = w->choice;

@@ -38,6 +38,7 @@ typedef struct scheduler_counts {
   uint64_t processed_tokens;                 /* that steps read, of prompts and of texts */
   uint64_t written_tokens;
   uint64_t steps, preempted;
+  bool lost;                  /* the device is gone: no step will be again */
   double step_seconds;        /* in the model */
   double other_seconds;       /* between steps, while there was work */
   double first_token_seconds; /* sum over jobs, from the asking to the first token */

@@ -10,7 +10,7 @@
 #include "server/http.h"
 #include "server/jobs.h"
 
-enum { SENDING_SECONDS = 5 };
+enum { SENDING_SECONDS = 5, LAST_SECONDS = 1 };
 
 static rdna_status server_create(const server_options *options, rdna_device *device, server **out) {
   server *s = calloc(1, sizeof *s);
@@ -50,12 +50,23 @@ rdna_status server_reload(server *s, const preset *presets, size_t count) { retu
 
 int server_port(const server *s) { return s->port; }
 
+bool server_is_healthy(server *s) {
+  server_lock(s);
+  bool lost = catalog_counts(s).lost;
+  server_unlock(s);
+  return !lost;
+}
+
 /* What is written must also be sent. */
 static bool all_sent(server *s) {
   server_lock(s);
   bool none = s->waiting == NULL;
   server_unlock(s);
   return none;
+}
+
+static void wait_until_sent(server *s, double seconds) {
+  for (double until = clock_seconds() + seconds; !all_sent(s) && clock_seconds() < until;) poll(NULL, 0, 10);
 }
 
 /* The scheduler of a model that has not ended its texts; it stays while it is looked at. */
@@ -86,7 +97,7 @@ void server_drain(server *s, double seconds) {
   if (socket != MHD_INVALID_SOCKET) close(socket);
   catalog_quiet(s);
   if (!drain_models(s, clock_seconds() + seconds)) return;
-  for (double until = clock_seconds() + SENDING_SECONDS; !all_sent(s) && clock_seconds() < until;) poll(NULL, 0, 10);
+  wait_until_sent(s, SENDING_SECONDS);
 }
 
 void server_stop(server *s) {
@@ -94,6 +105,7 @@ void server_stop(server *s) {
   catalog_quiet(s);
   watch_stop(s);
   catalog_end(s); /* wakes all connections: the HTTP library does not end beside sleepers */
+  wait_until_sent(s, LAST_SECONDS);
   http_stop(s);
   server_lock(s);
   jobs_end(s);

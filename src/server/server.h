@@ -15,10 +15,11 @@ typedef struct server_options {
   const char *cors; /* the origin whose pages may ask, "*" for all; NULL: none */
   size_t most_body; /* bytes of a request */
   int most_connections;
-  double most_seconds;   /* that a request may take; 0: any time */
-  double ping_seconds;   /* after which a stream that is silent pings */
-  const char *worker_id; /* what a hive calls it; NULL: it has none */
-  bool log_requests;     /* a line of JSON on stderr for each */
+  double most_seconds;     /* that a request may take; 0: any time */
+  double patience_seconds; /* that a request may take to arrive */
+  double ping_seconds;     /* after which a stream that is silent pings */
+  const char *worker_id;   /* what a hive calls it; NULL: it has none */
+  bool log_requests;       /* a line of JSON on stderr for each */
 } server_options;
 
 typedef struct server server;
@@ -31,6 +32,7 @@ rdna_status server_start(const server_options *options, const preset *presets, s
 /* Serves |presets| from now on: models whose presets are as they were stay in memory, and answers go on. */
 rdna_status server_reload(server *s, const preset *presets, size_t count);
 int server_port(const server *s);
+bool server_is_healthy(server *s); /* no device is lost */
 /* Takes no more requests, and returns when those that are there are answered, or after |seconds|. */
 void server_drain(server *s, double seconds);
 /* What is still being written ends. NULL is fine. */

@@ -1,6 +1,7 @@
 #include <poll.h>
 
 #include "base/status.h"
+#include "server/clients.h"
 #include "server/clock.h"
 #include "server/http.h"
 #include "server/jobs.h"
@@ -41,6 +42,7 @@ static void *watch(void *data) {
       look_at(s, x, now);
     }
     jobs_sweep(s, now);
+    clients_sweep(s, now);
     leaving = s->leaving;
     server_unlock(s);
   }

@@ -14,13 +14,14 @@ static const catalog_model *find_missing(const server *s) {
   return NULL;
 }
 
-/* For probes: 503 until the models of the start are loaded, and when the server is about to end. */
+/* For probes: 503 until the models of the start are loaded, when the device is lost, and when the server is about to
+ * end. */
 enum MHD_Result handle_ready(exchange *x) {
   server *s = x->server;
   server_lock(s);
   const catalog_model *missing = find_missing(s);
-  const char *state = s->draining ? "ending" : missing ? "loading" : "ready";
-  bool ready = !s->draining && !missing;
+  bool lost = catalog_counts(s).lost, ready = !s->draining && !missing && !lost;
+  const char *state = s->draining ? "ending" : lost ? "lost its device" : missing ? "loading" : "ready";
   server_unlock(s);
   return respond_json(x, ready ? 200 : 503, json_pack("{s:b, s:s}", "ready", ready, "state", state));
 }
@@ -32,7 +33,11 @@ enum MHD_Result handle_worker_ready(exchange *x) {
   const catalog_model *missing = find_missing(s);
   scheduler_counts counts = catalog_counts(s);
   bool busy = counts.running + counts.waiting > 0;
-  json_t *answer = json_pack("{s:b, s:s}", "ready", !missing, "state", missing ? "loading" : busy ? "busy" : "idle");
+  json_t *answer = json_pack("{s:b, s:s}", "ready", !missing && !counts.lost, "state",
+                             counts.lost ? "error"
+                             : missing   ? "loading"
+                             : busy      ? "busy"
+                                         : "idle");
   if (missing)
     json_object_set_new(answer, "progress_url", json_string("/v1/loading/progress"));
   else
