@@ -1,8 +1,12 @@
 /* rdna serve: a language model for clients over HTTP. */
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "command/command.h"
@@ -140,11 +144,46 @@ static void wait_for_end(const sigset_t *signals, const serve_options *o, server
   while (sigwait(signals, &number) == 0 && number == SIGHUP) reload(o, s);
 }
 
-/* A second signal does not wait. */
+/* A signal that ends the process where it is. */
+typedef struct abrupt_end {
+  const sigset_t *signals;
+  int status;
+} abrupt_end;
+
 static void *leave_at_once(void *data) {
+  const abrupt_end *end = data;
   int number;
-  while (sigwait(data, &number) == 0 && number == SIGHUP);
-  _exit(EXIT_FAILED);
+  while (sigwait(end->signals, &number) == 0 && number == SIGHUP);
+  _exit(end->status);
+}
+
+/* Starts the server; a signal while the models are loaded, which may take minutes, ends all at once. */
+static rdna_status start(const server_options *options, const preset *presets, size_t count, rdna_device *device,
+                         const sigset_t *signals, server **out) {
+  abrupt_end end = {signals, EXIT_OK};
+  pthread_t waiting;
+  bool waits = pthread_create(&waiting, NULL, leave_at_once, &end) == 0;
+  rdna_status status = server_start(options, presets, count, device, show_loading, NULL, out);
+  end_progress();
+  if (!waits) return status;
+  pthread_cancel(waiting);
+  pthread_join(waiting, NULL);
+  return status;
+}
+
+/* Tells the system's service manager, where it started us and asks for it. */
+static void notify_manager(const char *state) {
+  const char *path = getenv("NOTIFY_SOCKET");
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  if (!path || !*path || strlen(path) >= sizeof address.sun_path) return;
+  memcpy(address.sun_path, path, strlen(path));
+  if (*path == '@') address.sun_path[0] = 0; /* an abstract name */
+  socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  ssize_t sent = sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size);
+  (void)sent; /* nobody to tell */
+  close(fd);
 }
 
 static bool is_healthy(void *data) { return server_is_healthy(data); }
@@ -165,6 +204,7 @@ static rdna_status serve_models(const serve_options *o, const preset *presets, s
   server *s;
   sigset_t signals;
   pthread_t impatient;
+  abrupt_end second = {&signals, EXIT_FAILED}; /* who is asked twice does not wait */
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
@@ -172,8 +212,7 @@ static rdna_status serve_models(const serve_options *o, const preset *presets, s
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
   signal(SIGPIPE, SIG_IGN);
   RDNA_TRY(open_chosen_device(&o->device, &device));
-  rdna_status status = server_start(options, presets, count, device, show_loading, NULL, &s);
-  end_progress();
+  rdna_status status = start(options, presets, count, device, &signals, &s);
   heartbeat *beats = NULL;
   if (status == RDNA_OK && o->hive_url) {
     status = heartbeat_start(o->hive_url, o->worker_id, getenv("LLORCH_API_TOKEN"), o->heartbeat, o->log, is_healthy, s,
@@ -182,8 +221,10 @@ static rdna_status serve_models(const serve_options *o, const preset *presets, s
   }
   if (status == RDNA_OK) {
     say_start(o, s, presets, count, rdna_device_get_info(device)->name);
+    notify_manager("READY=1");
     wait_for_end(&signals, o, s);
-    if (pthread_create(&impatient, NULL, leave_at_once, &signals) == 0) pthread_detach(impatient);
+    notify_manager("STOPPING=1");
+    if (pthread_create(&impatient, NULL, leave_at_once, &second) == 0) pthread_detach(impatient);
     heartbeat_stop(beats);
     server_drain(s, (double)o->drain);
     server_stop(s);
@@ -253,7 +294,7 @@ int command_serve(int argc, char **argv) {
       {"--patience", OPTION_NUMBER, &o.patience, "S", "most that a request may take to arrive (60)", 0.01, 1e6},
       {"--ping", OPTION_NUMBER, &o.ping, "S", "silent for so long, a stream says that it goes on (10)", 0.01, 1e6},
       {"--drain", OPTION_INTEGER, &o.drain, "S", "seconds that SIGTERM leaves to what is being written (30)", 0, 1e6},
-      {"--log", OPTION_FLAG, &o.log, NULL, "a line of JSON on stderr for each request", 0, 0},
+      {"--log", OPTION_FLAG, &o.log, NULL, "a line of JSON on stderr for each request and model", 0, 0},
       {"--worker-id", OPTION_TEXT, &o.worker_id, "ID", "what the hive calls this worker", 0, 0},
       {"--model", OPTION_TEXT, &o.model, "MODEL.gguf", "the same as MODEL", 0, 0},
       {"--model-ref", OPTION_TEXT, &o.model_ref, "NAME", "the same as --name", 0, 0},
@@ -290,7 +331,7 @@ int command_serve(int argc, char **argv) {
                            .most_seconds = o.seconds,
                            .patience_seconds = o.patience,
                            .ping_seconds = o.ping,
-                           .log_requests = o.log,
+                           .log = o.log,
                            .worker_id = o.worker_id};
   return serve(&o, &served) == RDNA_OK ? EXIT_OK : fail_with_status();
 }

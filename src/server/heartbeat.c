@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "server/log.h"
 
 enum { ANSWER_SECONDS = 5 };
 
@@ -121,8 +122,8 @@ static void beat(const heartbeat *h) {
   if (fd >= 0) close(fd);
   free(request);
   if (!taken && h->log)
-    fprintf(stderr, "{\"event\":\"heartbeat\",\"taken\":false,\"hive\":\"%s:%s\",\"why\":\"%s\"}\n", h->url.host,
-            h->url.port, why);
+    log_event("heartbeat",
+              json_pack("{s:b, s:s, s:s, s:s}", "taken", 0, "host", h->url.host, "port", h->url.port, "why", why));
 }
 
 static void *run(void *data) {

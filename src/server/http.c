@@ -14,6 +14,7 @@
 #include "server/clients.h"
 #include "server/clock.h"
 #include "server/jobs.h"
+#include "server/log.h"
 #include "server/parts.h"
 #include "server/routes.h"
 
@@ -78,19 +79,21 @@ static exchange *exchange_create(server *s, struct MHD_Connection *connection, c
   return x;
 }
 
-static void log_exchange(const exchange *x, bool whole) {
+/* Under the lock; what log_event tells of an exchange. */
+static json_t *describe(const exchange *x, bool whole) {
   const job *j = x->job;
   json_t *line = json_pack("{s:s, s:i, s:f, s:b}", "path", x->path, "status", x->status, "seconds",
                            clock_seconds() - x->begun, "whole", whole);
-  if (line && j) {
-    json_object_set_new(line, "prompt_tokens", json_integer(prompt_tokens(j)));
-    json_object_set_new(line, "cached_tokens", json_integer(cached_tokens(j)));
-    json_object_set_new(line, "written_tokens", json_integer(written_tokens(j)));
-  }
-  char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
-  if (text) fprintf(stderr, "%s\n", text);
-  free(text);
-  json_decref(line);
+  if (line && x->hosted) json_object_set_new(line, "model", json_string(x->hosted->preset.name));
+  if (line && x->id[0]) json_object_set_new(line, "id", json_string(x->id));
+  if (line && x->problem.status) json_object_set_new(line, "error", json_string(x->problem.message));
+  if (!line || !j) return line;
+  json_object_set_new(line, "prompt_tokens", json_integer(prompt_tokens(j)));
+  json_object_set_new(line, "cached_tokens", json_integer(cached_tokens(j)));
+  json_object_set_new(line, "written_tokens", json_integer(written_tokens(j)));
+  if (j->first > 0) json_object_set_new(line, "first_token_seconds", json_real(j->first - j->asked));
+  if (j->settings.priority) json_object_set_new(line, "priority", json_integer(j->settings.priority));
+  return line;
 }
 
 void server_lock(server *s) { pthread_mutex_lock(&s->lock); }
@@ -137,8 +140,9 @@ static void completed(void *data, struct MHD_Connection *connection, void **con_
     if (x->job->unfinished) scheduler_cancel(x->scheduler, x->job);
   }
   jobs_leave(x);
-  if (s->options->log_requests) log_exchange(x, why == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+  json_t *line = s->options->log ? describe(x, why == MHD_REQUEST_TERMINATED_COMPLETED_OK) : NULL;
   server_unlock(s);
+  if (line) log_event("request", line);
   readers_free(x);
   json_decref(x->tools);
   json_decref(x->echo);

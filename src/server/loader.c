@@ -9,6 +9,7 @@
 #include "server/catalog.h"
 #include "server/clock.h"
 #include "server/http.h"
+#include "server/log.h"
 
 /* Under the lock: whoever waits for |m| goes on, with it or with the reason why it is not there. */
 static void tell_waiting(server *s, catalog_model *m, rdna_status status) {
@@ -47,6 +48,7 @@ static void take_out(server *s, catalog_model *m) {
   served_model_close(&m->served);
   rdna_status status = rdna_memory_empty_cache(s->device); /* others may want it; if it fails, it stays ours */
   (void)status;
+  if (s->options->log) log_event("unload", json_pack("{s:s}", "model", m->preset.name));
   server_lock(s);
   m->state = is_awaited(s, m) ? MODEL_WANTED : MODEL_OUT;
   if (m->state == MODEL_WANTED) m->order = ++s->orders;
@@ -115,6 +117,12 @@ static rdna_status open_model(server *s, catalog_model *m, scheduler **out_sched
   return status;
 }
 
+static void log_load(const catalog_model *m, rdna_status status, double seconds) {
+  json_t *line = json_pack("{s:s, s:f, s:b}", "model", m->preset.name, "seconds", seconds, "whole", status == RDNA_OK);
+  if (line && status != RDNA_OK) json_object_set_new(line, "error", json_string(m->error));
+  log_event("load", line);
+}
+
 static int count_in(const server *s) {
   int count = 0;
   for (const catalog_model *m = s->models; m; m = m->next) count += m->state == MODEL_IN;
@@ -126,12 +134,14 @@ static void load(server *s, catalog_model *m) {
   int most = s->options->most_loaded;
   scheduler *created = NULL;
   rdna_status status;
+  double begun = clock_seconds();
   m->state = MODEL_LOADING;
   m->share = 0;
   while (most > 0 && count_in(s) >= most && make_room(s, m));
   do {
     server_unlock(s);
     status = open_model(s, m, &created);
+    if (s->options->log) log_load(m, status, clock_seconds() - begun);
     server_lock(s);
   } while (status == RDNA_OUT_OF_MEMORY && make_room(s, m));
   m->scheduler = created;

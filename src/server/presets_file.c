@@ -69,6 +69,7 @@ static bool read_preset(const json_t *json, const char *folder, preset *out, pro
   out->gpu_layers = (int)layers;
   preset_name_after(out, path);
   if (name) snprintf(out->name, sizeof out->name, "%s", name);
+  if (!out->name[0]) return refuse(p, 400, NULL, "path", "'path' is '%.100s', which names no file", path);
   out->path = join(folder, path);
   out->template_path = chat_template ? join(folder, chat_template) : NULL;
   return (out->path && (out->template_path || !chat_template)) ||

@@ -5,11 +5,23 @@
 #include "server/keep_alive.h"
 #include "server/request.h"
 
+/* The bytes are the text of a keep_alive. */
+static void read_time(const uint8_t *data, size_t size) {
+  problem p = {0};
+  double seconds = -2;
+  json_t *json = json_pack("{s:s%}", "keep_alive", (const char *)data, size);
+  bool fine = json && read_keep_alive(json, &seconds, &p);
+  if (json && !fine && !p.status) abort(); /* who refuses says why */
+  if (fine && !(seconds == -1 || (seconds >= 0 && seconds <= 1e9))) abort();
+  json_decref(json);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const field_row fields[] = {{"messages", FIELD_READ}, {"stop", FIELD_READ},    {"logit_bias", FIELD_READ},
                                      {"tools", FIELD_REFUSED}, {"user", FIELD_IGNORED}, {"temperature", FIELD_READ},
                                      {"seed", FIELD_READ},     {"top_k", FIELD_READ}};
   const served_model model = {0};
+  read_time(data, size);
   problem p = {0};
   request r = REQUEST_DEFAULT;
   r.json = parse_object((const char *)data, size, &p);
@@ -17,8 +29,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
               read_sampling(r.json, "repetition_penalty", &r.settings, &p) &&
               read_stops(r.json, "stop", &r.settings, &p) && read_logit_bias(r.json, 100, &r.settings, &p);
   json_t *messages = r.json ? read_messages(&model, json_object_get(r.json, "messages"), &p) : NULL;
-  double keep = -2;
-  if (fine && read_keep_alive(r.json, &keep, &p) && !(keep == -2 || keep == -1 || (keep >= 0 && keep <= 1e9))) abort();
   if (!fine && !p.status) abort(); /* who refuses says why */
   if (!messages && !p.status) abort();
   json_decref(messages);
