@@ -50,7 +50,8 @@ row architectures env RDNA_TEST_DEVICE=hip RDNA_EMULATE=gfx1100 RDNA_EMULATE_CHE
 row every_target every_target
 row lean python3 tools/lean_table.py "$build/lib/librdna.so"
 row schemas python3 tests/grammar_test.py --count 1000
+row ray python3 tests/ray_replicas.py
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo architectures every_target lean schemas fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo architectures every_target lean schemas ray fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed
