@@ -141,7 +141,7 @@ class Limits(unittest.TestCase):
         self.assertEqual(server.post("/v1/completions", **LONG)["usage"]["completion_tokens"], 480)
 
     def test_large_bodies_are_not_kept(self):
-        server = self.serve()
+        server = self.serve("--body", 4)
         status = pathlib.Path(f"/proc/{server.process.pid}/status")
         peak = lambda: int(next(line for line in status.read_text().splitlines() if line.startswith("VmHWM")).split()[1])
         server.post("/v1/completions", prompt="x", max_tokens=1)
@@ -159,7 +159,7 @@ class Limits(unittest.TestCase):
             connection.sendall(b"0\r\n\r\n")
             answer = connection.recv(65536)
             self.assertTrue(answer.startswith(b"HTTP/1.1 413"), answer)
-        self.assertLess(peak() - before, 100 << 10)  # at most 32 MiB, and its copy as it grows
+        self.assertLess(peak() - before, 32 << 10)  # at most 4 MiB, and its copy as it grows
         self.assertEqual(server.post("/v1/completions", prompt="x", max_tokens=1)["usage"]["completion_tokens"], 1)
 
     # ---- ends ----

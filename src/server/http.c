@@ -239,7 +239,7 @@ static bool copy_news(exchange *x, int index, news *n) {
   bool ends = c->finish_reason && !x->told_end[index];
   *n = (news){.choice = index, .first_token = first, .text_first = x->text_at[index]};
   if (c->text.size == x->text_at[index] && !ends) return false; /* tokens without a text wait for theirs */
-  bytes_append(&n->text, c->text.data + x->text_at[index], c->text.size - x->text_at[index]);
+  if (c->text.data) bytes_append(&n->text, c->text.data + x->text_at[index], c->text.size - x->text_at[index]);
   n->ids = malloc(count * sizeof *n->ids + 1);
   n->values = malloc(count * sizeof *n->values + 1);
   n->tops = malloc(count * tops * sizeof *n->tops + 1);

@@ -222,14 +222,16 @@ static void token(bytes *out, const char *text, size_t size, size_t index) {
 /* One event for each token, with what it adds to the text; what was held back until the end comes with no token of its
  * own, and belongs to the last. */
 static void piece(exchange *x, const news *n, bytes *out) {
-  size_t begin = n->text_first, end = n->text_first + n->text.size;
+  size_t begin = 0, end = n->text.size;
+  const char *text = n->text.data ? n->text.data : "";
   for (size_t i = 0; i < n->token_count; i++) {
     bool last = n->finish_reason && i + 1 == n->token_count;
-    size_t next = last || n->ends[i] > end ? end : n->ends[i];
-    token(out, n->text.data + (begin - n->text_first), next - begin, n->first_token + i);
+    size_t next = n->ends[i] > n->text_first ? n->ends[i] - n->text_first : 0;
+    if (last || next > end) next = end;
+    token(out, text + begin, next - begin, n->first_token + i);
     begin = next;
   }
-  if (begin < end) token(out, n->text.data + (begin - n->text_first), end - begin, n->first_token + n->token_count);
+  if (begin < end) token(out, text + begin, end - begin, n->first_token + n->token_count);
 }
 
 static const char *stop_reason(const choice *c) {
