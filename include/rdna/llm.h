@@ -13,6 +13,18 @@ extern "C" {
 typedef struct rdna_llm rdna_llm;                 /* read only once open; any number of sessions may share it */
 typedef struct rdna_llm_session rdna_llm_session; /* one sequence and its KV cache; one thread at a time */
 
+/* How what a model gives of tokens becomes one vector of a text: general in GGUF as ARCHITECTURE.pooling_type, a number
+ * less. */
+typedef enum rdna_llm_pooling {
+  RDNA_LLM_POOLING_UNSAID = 0, /* the file does not say */
+  RDNA_LLM_POOLING_NONE,       /* not at all: a vector for each token */
+  RDNA_LLM_POOLING_MEAN,
+  RDNA_LLM_POOLING_CLS,  /* the first token's */
+  RDNA_LLM_POOLING_LAST, /* the last token's */
+  RDNA_LLM_POOLING_RANK, /* labels in place of a vector, as models give them that judge texts */
+  RDNA_LLM_POOLING_COUNT
+} rdna_llm_pooling;
+
 typedef struct rdna_llm_info {
   char architecture[32];
   int layers, width, heads, kv_heads, head_dim, hidden, vocabulary;
@@ -22,6 +34,9 @@ typedef struct rdna_llm_info {
   uint64_t bytes_per_token; /* of the weights that decoding one token reads: all but the rows of embeddings that it does
                                not look up, and the experts that it does not take */
   uint64_t cache_values;    /* keys and values that a position keeps, of all layers */
+  int encoder;              /* 1: tokens see those behind them; it gives embeddings or labels, and cannot write */
+  rdna_llm_pooling pooling; /* as the file says */
+  int labels;               /* of a model that judges texts; 0: it does not */
 } rdna_llm_info;
 
 /* Puts the weights of |file| on |device|. On the host they are used where the file is mapped, so |file| must stay open

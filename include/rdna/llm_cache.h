@@ -19,6 +19,14 @@ extern "C" {
 typedef struct rdna_llm_cache rdna_llm_cache;
 typedef struct rdna_llm_sequence rdna_llm_sequence; /* tokens in a row, whose keys and values are in a cache */
 
+/* What steps give of a token. */
+typedef enum rdna_llm_gives {
+  RDNA_LLM_GIVES_LOGITS = 0, /* (vocabulary) */
+  RDNA_LLM_GIVES_STATES,     /* (width): what the last norm makes of it, from which embeddings are made */
+  RDNA_LLM_GIVES_LABELS,     /* (labels): what a model says of it that judges texts */
+  RDNA_LLM_GIVES_COUNT
+} rdna_llm_gives;
+
 typedef struct rdna_llm_cache_options {
   size_t size;       /* of the struct: RDNA_LLM_CACHE_OPTIONS_INIT sets it */
   int64_t positions; /* that all sequences together have room for, rounded up to pages; 0 means |context| */
@@ -34,7 +42,7 @@ typedef struct rdna_llm_cache_options {
    * are read in passes of so many tokens, with others or with nothing in the rest of the places, and larger parts each
    * in a pass of its own. All tokens of a pass cost about as much as one where memory is the limit. */
   int lanes;
-  int reserved; /* 0; here so that the struct has no padding, see rdna/op.h */
+  int gives; /* rdna_llm_gives: what stands in place of logits wherever this header says so */
 } rdna_llm_cache_options;
 #define RDNA_LLM_CACHE_OPTIONS_INIT .size = sizeof(rdna_llm_cache_options)
 
@@ -49,7 +57,10 @@ typedef struct rdna_llm_cache_info {
 } rdna_llm_cache_info;
 #define RDNA_LLM_CACHE_INFO_INIT .size = sizeof(rdna_llm_cache_info)
 
-/* Allocates everything that steps need, but for what operators take from the device's pool for the time of a call, and
+/* Models whose tokens see those behind them, encoders, have nothing to keep: a step must read a whole text of theirs in
+ * one part, they give no logits, and no sequence goes on. RDNA_UNSUPPORTED: what the model does not give.
+ *
+ * Allocates everything that steps need, but for what operators take from the device's pool for the time of a call, and
  * what prompts of sequences whose pages do not follow one another take there: one layer's keys and values of that
  * sequence. RDNA_OUT_OF_MEMORY says what does not fit. */
 RDNA_CHECKED rdna_status rdna_llm_cache_create(rdna_llm *llm, const rdna_llm_cache_options *options,

@@ -25,6 +25,7 @@ int command_quantize(int argc, char **argv);
 int command_chat(int argc, char **argv);
 int command_template(int argc, char **argv);
 int command_serve(int argc, char **argv);
+int command_embed(int argc, char **argv);
 
 /* Prints "rdna: " and the thread's last error on stderr; returns EXIT_FAILED. */
 int fail_with_status(void);

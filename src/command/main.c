@@ -17,6 +17,7 @@ static const subcommand subcommands[] = {
     {"run", command_run, "let a language model write"},
     {"chat", command_chat, "talk with a language model"},
     {"serve", command_serve, "a language model for clients over HTTP"},
+    {"embed", command_embed, "vectors of texts"},
     {"bench", command_bench, "measure operators and models"},
     {"tune", command_tune, "measure which implementation is the fastest, once for all"},
     {"selftest", command_selftest, "compare every kernel with its twin on the host"},

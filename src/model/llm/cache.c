@@ -61,8 +61,7 @@ static void cut_all(rdna_llm_cache *s, cutter *c) {
   rdna__nn_buffers values = rdna__nn_buffers_of(decoder);
   rdna__nn_pass *pass = &s->pass;
   cut_activations(s, &values, c);
-  if (decoder->output.weight.data)
-    s->logits = cut(c, (size_t)s->logit_rows * (size_t)decoder->vocabulary * sizeof(float));
+  if (s->given) s->logits = cut(c, (size_t)s->logit_rows * (size_t)s->given * sizeof(float));
   s->words = cut(c, rdna__llm_step_words(s) * sizeof(int32_t));
   pass->workspace = cut(c, pass->workspace_bytes);
   pass->k_cache = cut(c, (size_t)decoder->cache_count * pass->cache_layer_bytes);
@@ -86,7 +85,7 @@ static size_t workspace_bytes(const rdna_llm_cache *s) {
   int few = s->batch / RDNA__LLM_FEW < s->sequences ? s->batch : s->sequences * RDNA__LLM_FEW;
   if (s->lanes) few = s->lanes;
   size_t most = 0;
-  for (int i = 0; i < decoder->layer_count; i++) {
+  for (int i = 0; i < decoder->layer_count && !decoder->bidirectional; i++) {
     const rdna__nn_attention *a = &decoder->layers[i].attention;
     if (i > 0 && asks_as_much(&decoder->layers[i], &decoder->layers[i - 1])) continue;
     for (int tokens = 1; tokens <= s->batch; tokens++) {
@@ -162,7 +161,7 @@ static void measure_caches(rdna_llm_cache *s) {
   const rdna__nn_decoder *decoder = &s->llm->decoder;
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_layer *layer = &decoder->layers[i];
-    if (layer->recurrent.width || layer->attention.shares_cache) continue;
+    if (layer->recurrent.width || layer->attention.shares_cache || decoder->bidirectional) continue;
     s->cache_values[layer->cache] = layer->latent.rank ? layer->latent.rank + layer->latent.rotated
                                                        : (int64_t)layer->attention.kv_heads * layer->attention.head_dim;
   }
@@ -215,9 +214,8 @@ static rdna_status allocate_on_host(rdna_llm_cache *s) {
     return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a cache of %lld pages", (long long)s->pass.pages);
   measure_caches(s);
   s->free_pages = s->pass.pages;
-  size_t row = (size_t)s->llm->decoder.vocabulary * sizeof(float);
-  if (s->llm->decoder.output.weight.data)
-    RDNA_TRY(rdna_host_alloc(device, (size_t)s->pinned_rows * row, (void **)&s->pinned));
+  size_t row = (size_t)s->given * sizeof(float);
+  if (s->given) RDNA_TRY(rdna_host_alloc(device, (size_t)s->pinned_rows * row, (void **)&s->pinned));
   return rdna_host_alloc(device, rdna__llm_step_words(s) * sizeof(int32_t), (void **)&s->staging);
 }
 
@@ -264,6 +262,16 @@ static rdna_status complete(const rdna_llm *llm, const char *caller, rdna_llm_ca
   if (o->lanes != 0 && (o->lanes < RDNA__LLM_FEW || o->lanes > 256))
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s with passes of %d tokens: 0, or %d to 256", caller, o->lanes,
                       RDNA__LLM_FEW);
+  if (o->gives < 0 || o->gives >= RDNA_LLM_GIVES_COUNT)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s that gives %d: there are 0 to %d", caller, o->gives,
+                      RDNA_LLM_GIVES_COUNT - 1);
+  if (llm->info.encoder && o->gives == RDNA_LLM_GIVES_LOGITS)
+    return rdna__fail(
+        RDNA_UNSUPPORTED, "the model (%s) reads texts and writes none: its tokens see those behind them. It gives %s",
+        llm->info.architecture, llm->info.labels ? "labels (rdna embed --pooling rank)" : "embeddings (rdna embed)");
+  if (o->gives == RDNA_LLM_GIVES_LABELS && !llm->info.labels)
+    return rdna__fail(RDNA_UNSUPPORTED, "the model (%s) has no labels: its file has no tensor 'cls.output.weight'",
+                      llm->info.architecture);
   if (o->kv_dtype != RDNA_F16 && o->kv_dtype != RDNA_F32 && o->kv_dtype != RDNA_BF16 && o->kv_dtype != RDNA_Q8_0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a KV cache of %s: f32, f16, bf16 and q8_0 are there",
                       rdna_dtype_name(o->kv_dtype));
@@ -289,6 +297,9 @@ rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_c
   s->table_stride = (chosen.context + (int64_t)chosen.page - 1) / chosen.page;
   s->pass.state_slots = rdna__llm_has_states(llm) ? chosen.states : 0;
   s->sequences = chosen.sequences;
+  s->pass.gives = (rdna_llm_gives)chosen.gives;
+  /* the first layers of a model that is split give x, and not to the caller */
+  if (llm->decoder.output_norm.weight.data) s->given = rdna__nn_given_values(&llm->decoder, s->pass.gives);
   s->lanes = chosen.lanes;
   if (s->lanes) s->pass.split = chosen.context / MOST_SPLITS > SPLIT ? chosen.context / MOST_SPLITS + 1 : SPLIT;
   s->batch = (int64_t)chosen.batch < chosen.positions ? chosen.batch : (int)chosen.positions;

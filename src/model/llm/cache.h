@@ -40,9 +40,10 @@ struct rdna_llm_cache {
   size_t bytes; /* of it */
   rdna__nn_pass pass; /* of up to |batch| tokens */
   rdna_dtype half;    /* type of activations in the products of many tokens; RDNA_F32: nothing is rounded */
-  void *logits;       /* (logit_rows, vocabulary) */
+  int64_t given;      /* values that a step gives of a token: see rdna_llm_gives */
+  void *logits;       /* (logit_rows, given) */
   int logit_rows, pinned_rows;
-  float *pinned;          /* (pinned_rows, vocabulary): copies of logits to other memory would have to wait */
+  float *pinned;          /* (pinned_rows, given): copies of logits to other memory would have to wait */
   int32_t *words;         /* on the device: the numbers of a step, see step.c */
   int32_t *staging;       /* the same, pinned */
   int64_t table_stride;   /* pages of a whole context */
@@ -77,6 +78,7 @@ struct rdna_llm_sequence {
   bool in_row;    /* its pages follow one another */
   bool in_step;   /* it is in the step that is being prepared */
   int32_t *pages; /* (table_stride) */
+  int second;     /* of an encoder: tokens from this one on are of the second type; 0: none are */
   int slot;       /* of its states; -1: none, which are zeros at position 0, and elsewhere lost in a failed step */
   rdna__llm_kept kept[RDNA__LLM_CHECKPOINTS]; /* ascending */
   int kept_count;

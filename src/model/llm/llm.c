@@ -2,6 +2,7 @@
 #include "model/llm/llm.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,10 +34,22 @@ static void count_traffic(rdna_llm *llm, bool tied) {
     const rdna__nn_attention *a = &layer->attention;
     if (layer->latent.rank)
       info->cache_values += (uint64_t)(layer->latent.rank + layer->latent.rotated);
-    else if (!layer->recurrent.width && !a->shares_cache)
+    else if (!layer->recurrent.width && !a->shares_cache && !decoder->bidirectional)
       info->cache_values += 2 * (uint64_t)a->kv_heads * (uint64_t)a->head_dim;
   }
   info->bytes_per_token = info->weight_bytes - unread;
+}
+
+/* What models have in place of the output that judge texts. */
+static rdna_status load_labels(rdna_llm *llm) {
+  rdna__weights *w = &llm->weights;
+  rdna__nn_decoder *decoder = &llm->decoder;
+  if (!rdna_gguf_has_tensor(w->file, "cls.output.weight")) return RDNA_OK;
+  RDNA_TRY(rdna__table_rows(w, "cls.output.weight", &decoder->labels));
+  RDNA_TRY(rdna__load_linear(w, "cls.output", decoder->labels, llm->info.width, &decoder->classifier));
+  llm->info.labels = decoder->labels;
+  if (!rdna_gguf_has_tensor(w->file, "cls.weight")) return RDNA_OK;
+  return rdna__load_linear(w, "cls", llm->info.width, llm->info.width, &decoder->judge);
 }
 
 /* Loads the embedding where the first layer is, and the output where the last is. */
@@ -44,19 +57,50 @@ static rdna_status load_ends(rdna_llm *llm, bool first, bool last) {
   rdna__weights *w = &llm->weights;
   rdna_llm_info *info = &llm->info;
   rdna__nn_decoder *decoder = &llm->decoder;
-  bool tied = last && !rdna_gguf_has_tensor(w->file, "output.weight");
+  bool writes = last && !info->encoder, tied = writes && !rdna_gguf_has_tensor(w->file, "output.weight");
   rdna_tensor table = {0};
   if (first || tied) RDNA_TRY(rdna__load_table(w, "token_embd.weight", info->vocabulary, info->width, &table));
   if (first) decoder->embedding = table;
   if (last) RDNA_TRY(rdna__arch_output_norm(llm));
+  if (last) RDNA_TRY(load_labels(llm));
   if (tied)
     decoder->output = (rdna__matrix_weights){.weight = table, .scale = 1};
-  else if (last)
+  else if (writes)
     RDNA_TRY(rdna__load_linear(w, "output", info->vocabulary, info->width, &decoder->output));
   info->weight_bytes = w->bytes;
   info->parameters = w->parameters;
   if (tied && !first) info->parameters -= (uint64_t)rdna_tensor_count(&table); /* the embedding, once more */
   count_traffic(llm, tied);
+  return RDNA_OK;
+}
+
+/* What the file says of all kinds of models: whether tokens see those behind them, and what is made of a text. */
+static rdna_status read_use(rdna_llm *llm) {
+  const rdna__weights *w = &llm->weights;
+  int pooling;
+  char key[64];
+  bool causal = !llm->decoder.bidirectional;
+  RDNA_TRY(rdna__key_flag(w, "attention.causal", &causal));
+  llm->decoder.bidirectional = !causal;
+  llm->info.encoder = !causal;
+  snprintf(key, sizeof key, "%s.pooling_type", w->architecture);
+  if (!rdna_gguf_find_key(w->file, key, NULL)) return RDNA_OK;
+  RDNA_TRY(rdna__key_count_or_none(w, "pooling_type", &pooling));
+  if (pooling > RDNA_LLM_POOLING_COUNT - 2)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s is %d; this library knows 0 to %d", key, pooling,
+                      RDNA_LLM_POOLING_COUNT - 2);
+  llm->info.pooling = (rdna_llm_pooling)(pooling + 1);
+  return RDNA_OK;
+}
+
+/* What an encoder's layers cannot have: whatever is made for texts that go on. */
+static rdna_status check_encoder(const rdna_llm *llm, int index, const rdna__nn_layer *layer) {
+  if (!llm->info.encoder) return RDNA_OK;
+  if (layer->recurrent.width || layer->latent.rank || layer->attention.shares_cache || layer->attention.sinks.data)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "layer %d of a %s whose tokens see those behind them (attention.causal is false): this library "
+                      "has that for plain attention alone",
+                      index, llm->info.architecture);
   return RDNA_OK;
 }
 
@@ -85,9 +129,10 @@ static rdna_status load_layers(rdna_llm *llm, const rdna__llm_arch *arch, int fi
                                             .scale = (float)(1 / sqrt((double)info->head_dim)),
                                             .rotation = &llm->rotations[0]};
     RDNA_TRY(arch->layer(llm, i, layer));
+    RDNA_TRY(check_encoder(llm, i, layer));
     layer->moe.on_host = i < host_experts && layer->moe.experts > 0 && !llm->weights.in_place;
     llm->decoder.has_host_experts |= layer->moe.on_host;
-    if (layer->attention.shares_cache) continue; /* the architecture has said whose */
+    if (layer->attention.shares_cache || llm->info.encoder) continue; /* the architecture has said whose */
     layer->cache = llm->decoder.cache_count, layer->state = llm->decoder.state_count;
     layer->recurrent.width ? llm->decoder.state_count++ : llm->decoder.cache_count++;
   }
@@ -130,6 +175,7 @@ static rdna_status load(rdna_llm *llm, const rdna_llm_open_options *options, boo
                       "(--gpu-layers, --experts-on-host), choose a smaller type of weights, or the host",
                       (double)w->bytes_total / 0x1p30, device->name, (double)device->total_memory / 0x1p30);
   RDNA_TRY(arch->keys(llm));
+  RDNA_TRY(read_use(llm));
   int layers = llm->info.layers, first = below ? 0 : options->host_layers, end = below ? options->host_layers : layers;
   if (options->host_layers > layers || options->host_experts > layers)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%d layers and the experts of %d on the host, of a model of %d layers",

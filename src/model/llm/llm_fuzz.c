@@ -5,17 +5,18 @@
 #include <string.h>
 
 #include "model/gguf/testing_gguf.h"
-#include "rdna/llm.h"
+#include "rdna/llm_embed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_TENSORS = 160, MOST_VALUES = 1 << 18, LAYERS = 3, CONTEXT = 24, TOKENS = 5, VOCABULARY = 5 };
 
 static const char *const architectures[] = {
-    "llama",    "qwen2",      "qwen3",    "phi3",      "gemma2",     "gemma3",    "olmo2",   "smollm3",
-    "granite",  "mistral3",   "qwen2moe", "glm4",      "glm4moe",    "dots1",     "gpt-oss", "deepseek2",
-    "gemma4",   "qwen3moe",   "exaone4",  "seed_oss",  "qwen3next",  "qwen35",    "cohere2", "qwen2vl",
-    "stablelm", "starcoder2", "nemotron", "command-r", "minimax-m2", "granitemoe"};
+    "llama",      "qwen2",      "qwen3",    "phi3",       "gemma2",         "gemma3",   "olmo2",
+    "smollm3",    "granite",    "mistral3", "qwen2moe",   "glm4",           "glm4moe",  "dots1",
+    "gpt-oss",    "deepseek2",  "gemma4",   "qwen3moe",   "exaone4",        "seed_oss", "qwen3next",
+    "qwen35",     "cohere2",    "qwen2vl",  "stablelm",   "starcoder2",     "nemotron", "command-r",
+    "minimax-m2", "granitemoe", "bert",     "nomic-bert", "gemma-embedding"};
 
 /* What a small model has, behind the architecture's name; 0: it is left out. */
 static const struct {
@@ -50,6 +51,7 @@ static const struct {
             {"nextn_predict_layers", 0},
             {"full_attention_interval", 0},
             {"embedding_length_per_layer_input", 0},
+            {"pooling_type", 0},
             {"ssm.conv_kernel", 4},
             {"ssm.state_size", 8},
             {"ssm.group_count", 2},
@@ -63,6 +65,9 @@ static const char *const optional[] = {
     "ffn_down.bias",     "exp_probs_b.bias",         "attn_kv_b.weight",   "ffn_up_shexp.weight",
     "attn_norm.bias",    "ffn_gate_up_exps.weight",  "ssm_in.weight",      "ssm_ba.weight",
     "rope_freqs.weight", "layer_output_scale.weight"};
+
+/* The same that are no layer's. */
+static const char *const global[] = {"token_types.weight", "cls.weight", "cls.output.weight", "cls.output.bias"};
 
 typedef struct made {
   const uint8_t *input;
@@ -155,8 +160,10 @@ static bool mend(made *m, const char *said) {
     if (sscanf(at + strlen("has no tensor "), "%*[']%95[^']", name) != 1)
       (void)sscanf(at + strlen("has no tensor "), "%95s", name);
     uint64_t one = 1, table[] = {VOCABULARY, m->values[2]};
-    bool of_tokens = strcmp(name, "token_embd.weight") == 0;
-    add_tensor(m, name, of_tokens ? 2 : 1, of_tokens ? table : &one);
+    bool of_positions = strcmp(name, "position_embd.weight") == 0;
+    bool is_table = of_positions || strcmp(name, "token_embd.weight") == 0;
+    if (of_positions) table[0] = m->values[1];
+    add_tensor(m, name, is_table ? 2 : 1, is_table ? table : &one);
     return m->count < MOST_TENSORS;
   }
   at = strstr(said, "has no use for, '");
@@ -186,6 +193,26 @@ static void check(rdna_status status) {
   if (status != RDNA_OK && !*rdna_last_error()) abort();
 }
 
+/* Two texts, as vectors or as labels. */
+static void embed_tokens(rdna_llm *llm) {
+  static const int32_t tokens[TOKENS] = {1, 0, 2, 4, 3};
+  const rdna_llm_info *info = rdna_llm_get_info(llm);
+  const rdna_llm_text texts[] = {{.tokens = tokens, .count = TOKENS, .second = 2}, {.tokens = tokens, .count = 1}};
+  const rdna_llm_embedder_options options = {RDNA_LLM_EMBEDDER_OPTIONS_INIT, .context = CONTEXT, .batch = 4,
+                                             .kv_dtype = RDNA_F16,
+                                             .pooling = info->pooling ? info->pooling : RDNA_LLM_POOLING_MEAN};
+  rdna_llm_embedder_info of = {RDNA_LLM_EMBEDDER_INFO_INIT};
+  rdna_llm_embedder *embedder;
+  rdna_status status = rdna_llm_embedder_create(llm, &options, &embedder);
+  check(status);
+  if (status != RDNA_OK) return;
+  check(rdna_llm_embedder_get_info(embedder, &of));
+  float *vectors = malloc((TOKENS + 1) * (size_t)of.values * sizeof *vectors);
+  if (vectors && info->vocabulary >= TOKENS) check(rdna_llm_embed(embedder, texts, 2, vectors));
+  free(vectors);
+  rdna_llm_embedder_release(embedder);
+}
+
 static void read_tokens(rdna_llm *llm) {
   const rdna_llm_session_options options = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = CONTEXT, .kv_dtype = RDNA_F16,
                                             .batch = 4};
@@ -194,6 +221,7 @@ static void read_tokens(rdna_llm *llm) {
   rdna_llm_session *session = NULL;
   rdna_status status = rdna_llm_session_create(llm, &options, &session);
   check(status);
+  embed_tokens(llm);
   float *logits = malloc((size_t)info->vocabulary * sizeof *logits);
   if (status == RDNA_OK && logits && info->vocabulary >= TOKENS) {
     check(rdna_llm_session_eval(session, tokens, TOKENS, logits));
@@ -222,6 +250,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
              optional[next(m) % (sizeof optional / sizeof *optional)]);
     add_tensor(m, name, 1, (uint64_t[]){1});
   }
+  for (int i = next(m) % 4; i > 0; i--)
+    add_tensor(m, global[next(m) % (sizeof global / sizeof *global)], 2, (uint64_t[]){2, m->values[2]});
   testing_gguf g = {0};
   bool again = true;
   for (int i = 0; i < 4 * MOST_TENSORS && again && write(m, &g); i++) {

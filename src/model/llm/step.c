@@ -2,8 +2,8 @@
  *
  * The numbers of a step (n tokens of s sequences, w logits wanted) are written to pinned memory and copied as one:
  *
- *     ids n | positions n | bases n | temperatures n | cache rows n | sequences n | starts s + 1 | slots s | wanted w |
- *     table s x stride, where pages do not follow one another */
+ *     ids n | positions n | bases n | temperatures n | cache rows n | sequences n | types n | starts s + 1 | slots s |
+ *     wanted w | table s x stride, where pages do not follow one another */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 enum {
   RECORDINGS = 3, /* so many failures in a row, and none is tried again */
-  OF_TOKEN = 6    /* words that each token has: ids to sequences, above */
+  OF_TOKEN = 7    /* words that each token has: ids to types, above */
 };
 
 /* A pass over some parts of a step, or all. With lanes (rdna_llm_cache_options) it has as many places for tokens as
@@ -32,11 +32,11 @@ typedef struct step {
 
 /* Where the numbers of each kind begin, in words. */
 typedef struct places {
-  size_t ids, positions, bases, temperatures, rows, sequences, starts, slots, wanted, table, end;
+  size_t ids, positions, bases, temperatures, rows, sequences, types, starts, slots, wanted, table, end;
 } places;
 
 static places places_of(size_t tokens, size_t spans, size_t wanted, size_t stride) {
-  places p = {0, tokens, 2 * tokens, 3 * tokens, 4 * tokens, 5 * tokens, .starts = OF_TOKEN * tokens};
+  places p = {0, tokens, 2 * tokens, 3 * tokens, 4 * tokens, 5 * tokens, 6 * tokens, .starts = OF_TOKEN * tokens};
   p.slots = p.starts + spans + 1;
   p.wanted = p.slots + spans;
   p.table = p.wanted + wanted;
@@ -64,6 +64,9 @@ rdna_status rdna__llm_check_part(const rdna_llm_cache *c, const rdna_llm_part *p
                       "%d tokens after %d do not fit in a context of %d; shorten the prompt or "
                       "ask for a larger context",
                       part->count, s->position, (int)c->pass.context);
+  if (c->llm->info.encoder && s->position > 0)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "an encoder reads a text in one step; this one has %d tokens already",
+                      s->position);
   if (part->logits < 0 || part->logits > part->count)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the logits of %d of %d tokens", part->logits, part->count);
   if (rdna__llm_has_states(c->llm) && s->position > 0 && s->slot < 0)
@@ -94,7 +97,7 @@ static rdna_status check_parts(const rdna_llm_cache *c, const rdna_llm_part *par
 
 /* Counts what the parts of a pass have, and orders them: those with few tokens first. */
 static void take_parts(const rdna_llm_cache *c, step *of) {
-  of->alone = true;
+  of->alone = !c->llm->info.encoder; /* what texts are made of takes memory, which no recording has */
   for (int i = 0; i < of->count; i++) {
     const rdna_llm_part *part = &of->parts[i];
     of->tokens += part->count;
@@ -189,6 +192,7 @@ static void stage_tokens(const rdna_llm_cache *c, const step *of, const places *
       memcpy(&c->staging[p->temperatures + at], &temperature, sizeof temperature);
       c->staging[p->rows + at] = (int32_t)(s->pages[position / rows] * rows + position % rows);
       c->staging[p->sequences + at] = i;
+      c->staging[p->types + at] = s->second > 0 && position >= s->second;
     }
     c->staging[p->starts + (size_t)i] = span->first;
     c->staging[p->slots + (size_t)i] = s->slot;
@@ -203,6 +207,7 @@ static void stage_empty_places(const rdna_llm_cache *c, const step *of, const pl
   const float one = 1;
   for (size_t at = (size_t)of->tokens; at < (size_t)of->places; at++) {
     c->staging[p->ids + at] = c->staging[p->bases + at] = c->staging[p->sequences + at] = 0;
+    c->staging[p->types + at] = 0;
     c->staging[p->positions + at] = c->staging[p->rows + at] = -1;
     memcpy(&c->staging[p->temperatures + at], &one, sizeof one);
   }
@@ -258,7 +263,7 @@ static rdna_status queue_pass(rdna_llm_cache *c, const step *of, const places *p
   pass.spans = c->spans, pass.span_count = of->count;
   pass.ids = words(c, p->ids, of->places), pass.positions = words(c, p->positions, of->places);
   pass.cache_base = words(c, p->bases, of->places), pass.cache_rows = words(c, p->rows, of->places);
-  pass.sequence = words(c, p->sequences, of->places);
+  pass.sequence = words(c, p->sequences, of->places), pass.types = words(c, p->types, of->places);
   pass.temperatures = rdna__nn_matrix(c->words + p->temperatures, of->places, 1);
   pass.starts = words(c, p->starts, of->sequences + 1), pass.slots = words(c, p->slots, of->sequences);
   if (!of->in_order) pass.wanted = words(c, p->wanted, rows_of(c, of));
@@ -274,14 +279,14 @@ static rdna_status queue_pass(rdna_llm_cache *c, const step *of, const places *p
 /* Copies the logits of the pass's parts to their rows of |out|, which has those of the whole step; one copy for parts
  * whose rows are neighbours. */
 static rdna_status fetch_logits(const rdna_llm_cache *c, const step *of, float *out) {
-  size_t vocabulary = (size_t)c->llm->info.vocabulary;
+  size_t given = (size_t)c->given;
   for (int i = 0, row = 0, next; i < of->count; i = next) {
     int rows = of->parts[i].logits;
     for (next = i + 1; next < of->count && c->rows[next] == c->rows[i] + rows; next++) rows += of->parts[next].logits;
-    const float *from = (const float *)c->logits + (size_t)row * vocabulary;
+    const float *from = (const float *)c->logits + (size_t)row * given;
     if (rows > 0)
-      RDNA_TRY(rdna_copy_to_host(c->pass.stream, out + (size_t)c->rows[i] * vocabulary, from,
-                                 (size_t)rows * vocabulary * sizeof *out));
+      RDNA_TRY(rdna_copy_to_host(c->pass.stream, out + (size_t)c->rows[i] * given, from,
+                                 (size_t)rows * given * sizeof *out));
     row += rows;
   }
   return RDNA_OK;

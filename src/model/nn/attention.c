@@ -286,6 +286,50 @@ rdna_status rdna__nn_attend_over(const rdna__nn_pass *pass, const rdna__nn_atten
   return few > 0 ? attend_few(pass, a, &all, out) : RDNA_OK;
 }
 
+/* ---- whole texts, without a cache ---- */
+
+/* q, k and v of all tokens in the type of products, one behind the other. */
+static rdna_status round_all(const rdna__nn_pass *pass, rdna__scratch *scratch, attended_tensors *all) {
+  if (pass->type == RDNA_F32) return RDNA_OK;
+  rdna_tensor *each[] = {&all->q, &all->k, &all->v};
+  for (int i = 0; i < 3; i++) {
+    rdna_tensor rounded;
+    RDNA_TRY(rdna__scratch_tensor(scratch, pass->type, 3, each[i]->shape, &rounded));
+    RDNA_TRY(rdna_op_cast(pass->stream, each[i], &rounded));
+    *each[i] = rounded;
+  }
+  return RDNA_OK;
+}
+
+/* Each token over all of its text, or as far as the window reaches to both sides. */
+static rdna_status attend_both_ways(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon,
+                                    attended_tensors *all, const rdna_tensor *attended) {
+  const rdna__nn_rotation *r = a->rotation;
+  rdna_rope rope = {RDNA_ROPE_INIT, r->layout, &pass->positions, &r->inv_freq, r->magnitude};
+  rdna__scratch scratch = {.stream = pass->stream, .holder = "heads of texts"};
+  int longest = 0;
+  for (int i = 0; i < pass->span_count; i++) longest = pass->spans[i].count > longest ? pass->spans[i].count : longest;
+  rdna_sdpa options = {RDNA_SDPA_INIT,
+                       .scale = a->scale,
+                       .softcap = a->softcap,
+                       .windowed = a->window > 0,
+                       .left = a->window > 0 ? a->window - 1 : 0,
+                       .right = a->window > 0 ? a->window - 1 : 0,
+                       .q_starts = &pass->starts,
+                       .k_starts = &pass->starts,
+                       .max_queries = longest,
+                       .max_keys = longest};
+  RDNA_TRY(normalize(pass, &all->q, &a->q_norm, epsilon));
+  RDNA_TRY(normalize(pass, &all->k, &a->k_norm, epsilon));
+  if (r->inv_freq.shape[0] > 0) {
+    RDNA_TRY(rdna_op_rope(pass->stream, &rope, &all->q, &all->q));
+    RDNA_TRY(rdna_op_rope(pass->stream, &rope, &all->k, &all->k));
+  }
+  rdna_status status = round_all(pass, &scratch, all);
+  if (status == RDNA_OK) status = rdna_op_sdpa(pass->stream, &options, &all->q, &all->k, &all->v, attended, NULL);
+  return rdna__scratch_release(&scratch, status);
+}
+
 rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
                             const rdna_tensor *projected) {
   const rdna__nn_layer *layer = &decoder->layers[index];
@@ -301,7 +345,9 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   all.k_cache = cache_of(pass, a, pass->k_cache, layer->cache);
   all.v_cache = cache_of(pass, a, pass->v_cache, layer->cache);
   rdna_tensor attended = rdna_tensor_contiguous(pass->attended, pass->type, 3, all.q.shape);
-  if (is_on_matrix_units(pass)) {
+  if (decoder->bidirectional) {
+    RDNA_TRY(attend_both_ways(pass, a, decoder->norm_epsilon, &all, &attended));
+  } else if (is_on_matrix_units(pass)) {
     RDNA_TRY(attend_in_halves(pass, a, decoder->norm_epsilon, &all, &attended));
   } else {
     rdna_tensor out = pass->type == RDNA_F32 ? attended : all.q;

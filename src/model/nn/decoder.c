@@ -34,6 +34,7 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder) {
     most.used = larger(most.used, moe->used);
     most.experts = larger(most.experts, 2 * (int64_t)moe->used * moe->hidden);
     if (moe->experts || layer->parallel) most.shared = decoder->width;
+    if (decoder->bidirectional) continue; /* without caches */
     if (!r->width) most.cache_row = larger(most.cache_row, keys);
     if (!latent->rank && !r->width) most.v_row = larger(most.v_row, keys);
     if (latent->rank || (a->head_dim > 256 && !r->width)) most.wide = true;
@@ -63,6 +64,11 @@ static rdna_status add(const rdna__nn_pass *pass, const rdna__nn_decoder *decode
                        const rdna_tensor *post, const rdna__nn_norm *next, const rdna_tensor *x,
                        const rdna_tensor *place, rdna_tensor *h) {
   const rdna_scalar zero = rdna_scalar_real(0);
+  if (decoder->post_norm) {
+    RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, branch, zero, zero, branch));
+    RDNA_TRY(rdna__nn_normalize(pass, decoder, branch, next, branch, x));
+    return as_input(pass, x, place, h);
+  }
   if (post->data) RDNA_TRY(rdna_op_rms_norm(pass->stream, branch, post, decoder->norm_epsilon, branch));
   RDNA_TRY(rdna__nn_scale(pass->stream, branch, decoder->residual_scale));
   *h = *place;
@@ -128,14 +134,40 @@ static rdna_status finish_layer(const rdna__nn_pass *pass, const rdna__nn_decode
   return rdna__nn_normalize(pass, decoder, x, next, branch, place);
 }
 
-static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows,
-                                const rdna_tensor *h, void *out) {
+int64_t rdna__nn_given_values(const rdna__nn_decoder *decoder, rdna_llm_gives gives) {
+  if (gives == RDNA_LLM_GIVES_LABELS) return decoder->labels;
+  return gives == RDNA_LLM_GIVES_STATES ? decoder->width : decoder->vocabulary;
+}
+
+/* The wanted rows of |h|, perhaps where blocks write, which nobody reads any more. */
+static rdna_status take_wanted(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows,
+                               const rdna_tensor *h, rdna_tensor *wanted) {
+  *wanted = rdna__nn_rows(h, pass->count - rows, rows);
+  if (!pass->wanted.data) return RDNA_OK;
+  *wanted = rdna_tensor_contiguous(pass->projected, h->dtype, 2, (int64_t[]){rows, decoder->width});
+  return rdna_op_index_select(pass->stream, h, 0, &pass->wanted, wanted, NULL);
+}
+
+/* What models say of tokens that judge texts; |h| is f32, of the rows that take_wanted gave. */
+static rdna_status write_labels(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *h,
+                                const rdna_tensor *out) {
   const rdna_scalar zero = rdna_scalar_real(0);
-  rdna_tensor last = rdna__nn_rows(h, pass->count - rows, rows);
-  if (pass->wanted.data) { /* to where blocks write, which nobody reads any more */
-    last = rdna_tensor_contiguous(pass->projected, h->dtype, 2, (int64_t[]){rows, decoder->width});
-    RDNA_TRY(rdna_op_index_select(pass->stream, h, 0, &pass->wanted, &last, NULL));
-  }
+  if (!decoder->judge.weight.data) return rdna__nn_linear(pass->stream, &decoder->classifier, h, out);
+  rdna_tensor judged = rdna__nn_matrix(pass->wanted.data ? pass->x : pass->projected, h->shape[0], decoder->width);
+  RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->judge, h, &judged));
+  RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_TANH, &judged, zero, zero, &judged));
+  return rdna__nn_linear(pass->stream, &decoder->classifier, &judged, out);
+}
+
+/* |h| is f32 where the pass gives no logits. */
+static rdna_status write_given(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows,
+                               const rdna_tensor *h, void *out) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  rdna_tensor last;
+  RDNA_TRY(take_wanted(pass, decoder, rows, h, &last));
+  rdna_tensor given = rdna__nn_matrix(out, rows, rdna__nn_given_values(decoder, pass->gives));
+  if (pass->gives == RDNA_LLM_GIVES_STATES) return rdna_op_copy(pass->stream, &last, &given);
+  if (pass->gives == RDNA_LLM_GIVES_LABELS) return write_labels(pass, decoder, &last, &given);
   rdna_tensor logits = rdna__nn_matrix(out, rows, decoder->vocabulary);
   RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->output, &last, &logits));
   float cap = decoder->logit_softcap;
@@ -145,25 +177,46 @@ static rdna_status write_logits(const rdna__nn_pass *pass, const rdna__nn_decode
   return rdna__nn_scale(pass->stream, &logits, cap);
 }
 
-static rdna_status embed(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *x) {
+/* x += the rows |ids| of |table|, which are put at |place|. */
+static rdna_status add_rows(const rdna__nn_pass *pass, const rdna_tensor *table, const rdna_tensor *ids,
+                            const rdna_tensor *place, const rdna_tensor *x) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  if (!table->data) return RDNA_OK;
+  RDNA_TRY(rdna_op_embedding(pass->stream, table, ids, place, NULL));
+  return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, place, zero, zero, x);
+}
+
+static rdna_status embed(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *place,
+                         const rdna_tensor *x) {
   RDNA_TRY(rdna_op_embedding(pass->stream, &decoder->embedding, &pass->ids, x, NULL));
   RDNA_TRY(rdna__nn_scale(pass->stream, x, decoder->embedding_scale));
+  RDNA_TRY(add_rows(pass, &decoder->position_embedding, &pass->positions, place, x));
+  RDNA_TRY(add_rows(pass, &decoder->type_embedding, &pass->types, place, x));
   return decoder->injected ? rdna__nn_prepare_injections(pass, decoder, x) : RDNA_OK;
 }
 
-rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits) {
+/* What the first layer reads of x. */
+static rdna_status enter(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *x,
+                         const rdna_tensor *branch, const rdna_tensor *place, rdna_tensor *h) {
+  const rdna__nn_norm *first = decoder->layer_count ? &decoder->layers[0].attention_norm : &decoder->output_norm;
+  if (!first->weight.data) return as_input(pass, x, place, h);
+  *h = *place;
+  if (!decoder->post_norm) return rdna__nn_normalize(pass, decoder, x, first, branch, place);
+  RDNA_TRY(rdna_op_copy(pass->stream, x, branch));
+  RDNA_TRY(rdna__nn_normalize(pass, decoder, branch, first, branch, x));
+  return as_input(pass, x, place, h);
+}
+
+rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *out) {
   rdna_tensor x = rdna__nn_matrix(pass->x, pass->count, decoder->width);
   rdna_tensor place = rdna__nn_input(pass, pass->h, decoder->width);
   rdna_tensor branch = rdna__nn_matrix(pass->projected, pass->count, decoder->width), h = place;
-  if (decoder->embedding.data) RDNA_TRY(embed(pass, decoder, &x));
-  const rdna__nn_norm *first = decoder->layer_count ? &decoder->layers[0].attention_norm : &decoder->output_norm;
-  if (first->weight.data)
-    RDNA_TRY(rdna__nn_normalize(pass, decoder, &x, first, &branch, &place));
-  else
-    RDNA_TRY(as_input(pass, &x, &place, &h));
+  if (decoder->embedding.data) RDNA_TRY(embed(pass, decoder, &branch, &x));
+  RDNA_TRY(enter(pass, decoder, &x, &branch, &place, &h));
   for (int i = 0; i < decoder->layer_count; i++) {
     const rdna__nn_layer *layer = &decoder->layers[i];
-    const rdna__nn_norm *next = i + 1 < decoder->layer_count ? &layer[1].attention_norm : &decoder->output_norm;
+    bool is_last = i + 1 == decoder->layer_count;
+    const rdna__nn_norm *next = !is_last ? &layer[1].attention_norm : &decoder->output_norm;
     RDNA_TRY(mix_tokens(pass, decoder, i, &h, &branch));
     if (layer->parallel) {
       RDNA_TRY(feed_beside(pass, decoder, layer, &h, &branch));
@@ -171,7 +224,9 @@ rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *d
       RDNA_TRY(add(pass, decoder, &branch, &layer->attention_post_norm, &layer->ffn_norm, &x, &place, &h));
       RDNA_TRY(feed(pass, decoder, layer, &h, &x, &branch));
     }
+    /* what is no input of a product is not rounded */
+    if (is_last && pass->gives != RDNA_LLM_GIVES_LOGITS) place = rdna__nn_matrix(pass->h, pass->count, decoder->width);
     RDNA_TRY(finish_layer(pass, decoder, i, &branch, next, &x, &place, &h));
   }
-  return rows == 0 ? RDNA_OK : write_logits(pass, decoder, rows, &h, logits);
+  return rows == 0 ? RDNA_OK : write_given(pass, decoder, rows, &h, out);
 }

@@ -11,7 +11,9 @@ rdna_status rdna__nn_gate_with(rdna_stream *stream, rdna__nn_gate activation, co
   if (activation == RDNA__NN_GATE_CLAMPED)
     return rdna_op_zip(stream, RDNA_ZIP_SWIGLU_CLAMPED, gate, up, rdna_scalar_real(1.702), rdna_scalar_real(7), gate);
   if (activation == RDNA__NN_GATE_SILU && is_dense(gate)) return rdna_op_swiglu(stream, gate, up, gate);
-  rdna_map f = activation == RDNA__NN_GATE_SILU ? RDNA_MAP_SILU : RDNA_MAP_GELU_TANH;
+  rdna_map f = activation == RDNA__NN_GATE_SILU   ? RDNA_MAP_SILU
+               : activation == RDNA__NN_GATE_GELU ? RDNA_MAP_GELU_ERF
+                                                  : RDNA_MAP_GELU_TANH;
   RDNA_TRY(rdna_op_map(stream, f, gate, zero, zero, gate));
   return rdna_op_zip(stream, RDNA_ZIP_MUL, gate, up, zero, zero, gate);
 }
@@ -26,7 +28,8 @@ static rdna_status feed_without_gate(const rdna__nn_pass *pass, const rdna__nn_f
   rdna_tensor read =
       rdna__nn_input(pass, (float *)pass->gate_up + (pass->count * ffn->hidden + 7) / 8 * 8, ffn->hidden);
   RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->up, h, &up));
-  RDNA_TRY(rdna_op_map(pass->stream, squared ? RDNA_MAP_RELU : RDNA_MAP_GELU_TANH, &up, zero, zero, &up));
+  rdna_map f = squared ? RDNA_MAP_RELU : ffn->activation == RDNA__NN_GATE_GELU ? RDNA_MAP_GELU_ERF : RDNA_MAP_GELU_TANH;
+  RDNA_TRY(rdna_op_map(pass->stream, f, &up, zero, zero, &up));
   if (squared) RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_SQUARE, &up, zero, zero, &up));
   RDNA_TRY(rdna__nn_scale(pass->stream, &up, part));
   if (pass->type == RDNA_F32) return rdna__nn_linear(pass->stream, &ffn->down, &up, projected);

@@ -11,6 +11,7 @@
 
 #include "math/common/plan/scratch.h"
 #include "model/weights/weights.h"
+#include "rdna/llm_cache.h"
 #include "rdna/op/attention.h"
 #include "rdna/op/moe.h"
 #include "rdna/op/recurrent.h"
@@ -63,6 +64,7 @@ typedef struct rdna__nn_latent {
 typedef enum rdna__nn_gate {
   RDNA__NN_GATE_SILU,
   RDNA__NN_GATE_GELU_TANH,
+  RDNA__NN_GATE_GELU, /* as defined, by the error function */
   RDNA__NN_GATE_RELU_SQUARED,
   RDNA__NN_GATE_CLAMPED /* gpt-oss: gate sigmoid(1.702 gate) (up + 1), of gate and up clamped at 7 */
 } rdna__nn_gate;
@@ -155,19 +157,30 @@ typedef struct rdna__nn_decoder {
   float residual_scale;  /* of what each block adds; 1: none */
   float logit_scale;     /* 1: none */
   float logit_softcap;   /* 0: none */
+  /* Tokens see those behind them too: texts are read whole, in one pass, and nothing is kept of them. */
+  bool bidirectional;
+  /* What norms give is the residual stream, and not its blocks' input alone:
+   *
+   *     norm --+-- attention --(+)-- norm --+-- feed-forward --(+)-- norm  …
+   *            |________________|           |___________________|            */
+  bool post_norm;
   /* queries at position p are multiplied by 1 + beta ln(1 + floor(p / after)), so that attention over long texts does
    * not spread thin; beta 0: no */
   float temperature_beta;
   int temperature_after;
-  rdna_dtype half;                /* the type of 16 bits for products of many tokens */
-  rdna_tensor embedding;          /* (vocabulary, width); data NULL: what comes in is in the pass's x and injected */
-  int injected;                   /* values of the vectors for layers' injections; 0: none */
-  rdna_tensor injected_embedding; /* (vocabulary, layers injected) */
-  rdna__matrix_weights injected_projection; /* (layers injected, width) */
-  rdna_tensor injected_norm;                /* (injected) */
+  rdna_dtype half;       /* the type of 16 bits for products of many tokens */
+  rdna_tensor embedding; /* (vocabulary, width); data NULL: what comes in is in the pass's x and injected */
+  rdna_tensor position_embedding, type_embedding; /* (positions, width), (types, width): added; data NULL: none */
+  int injected;                                   /* values of the vectors for layers' injections; 0: none */
+  rdna_tensor injected_embedding;                 /* (vocabulary, layers injected) */
+  rdna__matrix_weights injected_projection;       /* (layers injected, width) */
+  rdna_tensor injected_norm;                      /* (injected) */
   rdna__nn_norm output_norm;
   rdna__matrix_weights output; /* weight.data NULL, as that of the norm: what goes out is x */
-  rdna__nn_layer *layers;      /* (layer_count) */
+  /* Of models that judge texts: labels = classifier(tanh(judge x)); judge.weight.data NULL: classifier(x) */
+  rdna__matrix_weights judge, classifier;
+  int labels;             /* 0: it does not */
+  rdna__nn_layer *layers; /* (layer_count) */
 } rdna__nn_decoder;
 
 /* The tokens of one sequence in a pass, which are neighbours, and where its keys and values lie. */
@@ -197,12 +210,14 @@ typedef struct rdna__nn_pass {
   rdna_tensor ids, positions, cache_base; /* (count), i32 */
   rdna_tensor cache_rows;                 /* (count), i32: where keys and values of a token go */
   rdna_tensor sequence;                   /* (count), i32: its row of |table| */
+  rdna_tensor types;                      /* (count), i32: its row of the decoder's type_embedding */
   rdna_tensor table;                      /* (spans, most pages), i32: see rdna_op_attention_paged */
   rdna_tensor wanted;                     /* i32: the tokens whose logits are asked for; data NULL: the last ones */
   rdna_tensor temperatures;               /* (count, 1), f32: see temperature_beta */
   /* What goes into products: f32, or with many tokens 16 bits, for the matrix units. The residual stream x, what blocks
    * add to it, and q, k and v before they are rotated stay f32. */
   rdna_dtype type;
+  rdna_llm_gives gives;                     /* what it writes of a token that is wanted */
   void *x, *h, *qkv, *attended, *projected; /* activations of the tokens: see rdna__nn_buffers */
   void *gate_up;
   void *router_logits, *expert_indices, *expert_shares; /* of experts: (count, experts), (count, used) twice */
@@ -314,9 +329,11 @@ rdna_status rdna__nn_prepare_injections(const rdna__nn_pass *pass, const rdna__n
 /* x += what layer |index| injects. */
 rdna_status rdna__nn_inject(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
                             const rdna_tensor *x);
-/* Runs the pass's tokens through the decoder, and writes the logits of |rows| of them, (rows, vocabulary), to |logits|:
- * of those that the pass wants, or else of the last. */
-rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *logits);
+/* Runs the pass's tokens through the decoder, and writes what the pass gives of |rows| of them, (rows,
+ * rdna__nn_given_values), to |out|: of those that the pass wants, or else of the last. */
+rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *out);
+/* Values of a token. */
+int64_t rdna__nn_given_values(const rdna__nn_decoder *decoder, rdna_llm_gives gives);
 
 /* A contiguous matrix at |data|: of f32, or of a pass's type. */
 rdna_tensor rdna__nn_matrix(void *data, int64_t rows, int64_t columns);

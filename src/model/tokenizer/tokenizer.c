@@ -216,13 +216,31 @@ static rdna_status find_strips(const rdna_gguf *file, rdna_tokenizer *t) {
   return RDNA_OK;
 }
 
+/* BERT's texts begin and end with tokens that have keys of their own, one of them misspelled, and names that stay. */
+static rdna_status find_words_ends(const rdna_gguf *file, rdna_tokenizer *t) {
+  const struct {
+    const char *name, *key;
+    int32_t *id;
+  } ends[] = {{"[CLS]", "tokenizer.ggml.cls_token_id", &t->info.bos},
+              {"[SEP]", "tokenizer.ggml.seperator_token_id", &t->info.eos},
+              {"[UNK]", "tokenizer.ggml.unknown_token_id", &t->info.unknown}};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    uint32_t id;
+    bool named = rdna__strmap_find(&t->by_text, ends[i].name, strlen(ends[i].name), &id);
+    if (*ends[i].id < 0 && named) *ends[i].id = (int32_t)id;
+    RDNA_TRY(read_id(file, ends[i].key, t->info.token_count, ends[i].id));
+  }
+  return RDNA_OK;
+}
+
 static rdna_status open_kind(const rdna_gguf *file, rdna_tokenizer *t) {
   bool spm = strcmp(t->model_name, "llama") == 0, bpe = strcmp(t->model_name, "gpt2") == 0;
   t->of_characters = strcmp(t->model_name, "gemma4") == 0;
-  if (!spm && !bpe && !t->of_characters)
+  t->of_words = strcmp(t->model_name, "bert") == 0;
+  if (!spm && !bpe && !t->of_characters && !t->of_words)
     return rdna__fail(RDNA_UNSUPPORTED,
-                      "this build does not know the tokenizer \"%s\" (tokenizer.ggml.model), only llama, gpt2 and "
-                      "gemma4; the model can be used with token ids only",
+                      "this build does not know the tokenizer \"%s\" (tokenizer.ggml.model), only llama, gpt2, gemma4 "
+                      "and bert; the model can be used with token ids only",
                       t->model_name);
   if (bpe) {
     free(t->pre_name);
@@ -235,6 +253,7 @@ static rdna_status open_kind(const rdna_gguf *file, rdna_tokenizer *t) {
     t->info.add_bos = traits.add_bos;
   } else {
     t->info.add_bos = true;
+    t->info.add_eos = t->of_words;
   }
   t->info.pre = t->pre_name;
   RDNA_TRY(read_tokens(file, t));
@@ -247,12 +266,14 @@ static rdna_status open_kind(const rdna_gguf *file, rdna_tokenizer *t) {
   RDNA_TRY(read_id(file, "tokenizer.ggml.bos_token_id", count, &t->info.bos));
   RDNA_TRY(read_id(file, "tokenizer.ggml.eos_token_id", count, &t->info.eos));
   RDNA_TRY(read_id(file, "tokenizer.ggml.unknown_token_id", count, &t->info.unknown));
+  if (t->of_words) RDNA_TRY(find_words_ends(file, t));
   RDNA_TRY(read_flag(file, "tokenizer.ggml.add_bos_token", &t->info.add_bos));
   RDNA_TRY(read_flag(file, "tokenizer.ggml.add_eos_token", &t->info.add_eos));
   RDNA_TRY(make_tree(t));
   RDNA_TRY(find_ends(file, t));
   RDNA_TRY(find_strips(file, t));
   if (t->of_characters) return rdna__characters_open(file, t);
+  if (t->of_words) return rdna__wordpiece_open(file, t);
   return spm ? rdna__spm_open(file, t) : rdna__bpe_open(file, t);
 }
 
@@ -316,10 +337,11 @@ static int32_t token_at(const rdna_tokenizer *t, rdna_text text, bool parse_spec
 static rdna_status encode_raw(const rdna_tokenizer *t, rdna_text text, bool prefix, rdna_tokens *tokens) {
   if (text.size == 0) return RDNA_OK;
   if (t->of_characters) return rdna__characters_encode(t, text, tokens);
+  if (t->of_words) return rdna__wordpiece_encode(t, text, tokens);
   if (!t->splitter) return rdna__spm_encode(t, text, prefix, tokens);
   char *normal = NULL;
   size_t size = 0;
-  if (t->nfc) RDNA_TRY(rdna__nfc(text, &normal, &size));
+  if (t->nfc) RDNA_TRY(rdna__normal_form(text, true, &normal, &size));
   rdna_status status = rdna__bpe_encode(t, normal ? (rdna_text){normal, size} : text, tokens);
   free(normal);
   return status;

@@ -47,6 +47,9 @@ struct rdna_tokenizer {
 
   bool of_characters; /* "gemma4": merges are of characters, and by rank */
 
+  bool of_words; /* "bert"; |longest| too */
+  bool cased;    /* capitals and accents stay */
+
   /* "gpt2"; merges of "gemma4" too */
   struct rdna__splitter *splitter;
   rdna__token_merge *merges; /* a hash table over (left, right) */
@@ -89,7 +92,7 @@ rdna_status rdna__merger_add_symbol(rdna__merger *merger, uint32_t start, uint32
 /* Joins symbols until no rule applies, in O(n log n). The symbols that are left are those with a size. */
 rdna_status rdna__merger_run(rdna__merger *merger, rdna__merge_rule rule);
 
-/* ---- the three kinds; each fills its own fields, |pieces| and |byte_ids| ---- */
+/* ---- the kinds; each fills its own fields, |pieces| and |byte_ids| ---- */
 
 rdna_status rdna__spm_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
 /* |prefix|: a space goes before the text, when the vocabulary wants one. */
@@ -100,6 +103,9 @@ rdna_status rdna__bpe_encode(const rdna_tokenizer *tokenizer, rdna_text text, rd
 
 rdna_status rdna__characters_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
 rdna_status rdna__characters_encode(const rdna_tokenizer *tokenizer, rdna_text text, rdna_tokens *tokens);
+
+rdna_status rdna__wordpiece_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
+rdna_status rdna__wordpiece_encode(const rdna_tokenizer *tokenizer, rdna_text text, rdna_tokens *tokens);
 
 /* What kinds share: pieces with spaces for marks, merges as the file lists them, the rule that goes by their rank, a
  * character as the tokens of its bytes, and |text| with marks for spaces, |prefix| in front of it (free the result). */
@@ -131,8 +137,12 @@ const char *rdna__splitter_gpt2_pattern(void);
 rdna_status rdna__splitter_run(const rdna__splitter *splitter, rdna_text text,
                                rdna_status (*emit)(void *context, rdna_text word), void *context);
 
-/* |text| in normal form C; *out_text, to be freed, is NULL where it is so as it stands. */
-rdna_status rdna__nfc(rdna_text text, char **out_text, size_t *out_size);
+/* |text| in normal form C if |composed|, else D; *out_text, to be freed, is NULL where it is so as it stands. */
+rdna_status rdna__normal_form(rdna_text text, bool composed, char **out_text, size_t *out_size);
+/* The character at |text|, and its bytes: 0x110000 plus the byte where they are not UTF-8. The other way: 1 to 4 bytes,
+ * whose number it returns. */
+uint32_t rdna__next_code(const char *text, size_t size, size_t *out_length);
+size_t rdna__put_utf8(uint32_t code, char *out);
 
 /* Bytes of the UTF-8 character at |text|, 1 to 4; 0 when it is none; -1 when it could become one with more bytes. */
 int rdna__utf8_length(const char *text, size_t size);

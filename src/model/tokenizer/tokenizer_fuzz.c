@@ -44,7 +44,7 @@ static void use(const rdna_tokenizer *tokenizer, const char *text, size_t size, 
   }
 }
 
-enum { KINDS = 10, CHARACTERS = 8 /* and behind it one that normalizes */ };
+enum { KINDS = 11, CHARACTERS = 8 /* and behind it one that normalizes */, WORDS = 10 };
 
 static rdna_tokenizer *synthetic[KINDS];
 static rdna_gguf *synthetic_files[KINDS]; /* so that leak checkers see who holds them */
@@ -59,8 +59,8 @@ static void add(testing_token *tokens, size_t *count, const char *text, size_t s
 
 /* All bytes, some words, a token of each special kind; merges that make the words. Lives as long as the process. */
 static rdna_tokenizer *make(int kind) {
-  static const char *const pres[KINDS] = {NULL,           NULL,          "gpt-2",   "llama-bpe", "gpt-4o",
-                                          "deepseek-llm", "deepseek-v3", "default", NULL,        "qwen2"};
+  static const char *const pres[KINDS] = {NULL,          NULL,      "gpt-2", "llama-bpe", "gpt-4o", "deepseek-llm",
+                                          "deepseek-v3", "default", NULL,    "qwen2",     NULL};
   static const rdna_text merges[] = {
       {"a b", 3}, {"ab ab", 5}, {"b a", 3}, {"a a", 3}, {"aa aa", 5}, {"\xc4\xa0 a", 4}, {"\xc4\xa0 \xc4\xa0", 5},
       {"1 2", 3}};
@@ -99,6 +99,7 @@ static rdna_tokenizer *make(int kind) {
   add(tokens, &count, "<?>", 3, RDNA_TOKEN_TYPE_UNKNOWN);
   testing_vocabulary v = {.model = bpe                  ? "gpt2"
                                    : kind == CHARACTERS ? "gemma4"
+                                   : kind == WORDS      ? "bert"
                                                         : "llama",
                           .pre = pres[kind],
                           .tokens = tokens,

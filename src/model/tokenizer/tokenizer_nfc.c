@@ -1,5 +1,5 @@
-/* Unicode's normal form C (Unicode Standard Annex 15): characters are taken apart, their marks put in order, and what
- * can be one character becomes one again.
+/* Unicode's normal forms D and C (Unicode Standard Annex 15): characters are taken apart, their marks put in order, and
+ * in form C what can be one character becomes one again.
  *
  *     e U+0301  ->  U+00E9        e U+0301 U+0323  ->  U+1EB9 U+0301        U+212B  ->  U+00C5 */
 #include <stdlib.h>
@@ -141,7 +141,7 @@ static void put_together(piece *p) {
   p->count = out;
 }
 
-static size_t put_utf8(uint32_t code, char *out) {
+size_t rdna__put_utf8(uint32_t code, char *out) {
   if (code >= NO_CHARACTER || code < 0x80) {
     out[0] = (char)(code & 0xff);
     return 1;
@@ -152,8 +152,7 @@ static size_t put_utf8(uint32_t code, char *out) {
   return length;
 }
 
-/* The character at |text|, and its bytes. */
-static uint32_t next_code(const char *text, size_t size, size_t *out_length) {
+uint32_t rdna__next_code(const char *text, size_t size, size_t *out_length) {
   int length = rdna__utf8_length(text, size);
   const uint8_t *bytes = (const uint8_t *)text;
   *out_length = length < 1 ? 1 : (size_t)length;
@@ -163,38 +162,39 @@ static uint32_t next_code(const char *text, size_t size, size_t *out_length) {
   return code;
 }
 
-/* |text| from |start| to |end| in normal form, behind |*size| bytes of |*out|. */
-static rdna_status normalize(piece *p, rdna_text text, char **out, size_t *size, size_t *capacity) {
+/* |text| in normal form, behind |*size| bytes of |*out|. */
+static rdna_status normalize(piece *p, rdna_text text, bool composed, char **out, size_t *size, size_t *capacity) {
   p->count = 0;
   for (size_t i = 0, length; i < text.size; i += length)
-    RDNA_TRY(append_parts(p, next_code(text.data + i, text.size - i, &length)));
+    RDNA_TRY(append_parts(p, rdna__next_code(text.data + i, text.size - i, &length)));
   put_in_order(p);
-  put_together(p);
+  if (composed) put_together(p);
   if (*capacity - *size < 4 * p->count) {
     *capacity = 2 * (*size + 4 * p->count);
     char *grown = realloc(*out, *capacity);
     if (!grown) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory to normalize a text");
     *out = grown;
   }
-  for (size_t i = 0; i < p->count; i++) *size += put_utf8(code_of(p->marks[i]), *out + *size);
+  for (size_t i = 0; i < p->count; i++) *size += rdna__put_utf8(code_of(p->marks[i]), *out + *size);
   return RDNA_OK;
 }
 
-rdna_status rdna__nfc(rdna_text text, char **out_text, size_t *out_size) {
+rdna_status rdna__normal_form(rdna_text text, bool composed, char **out_text, size_t *out_size) {
+  const uint8_t first_byte = composed ? 0xcc : 0xc3; /* U+0300 is CC 80, and U+00C0 is C3 80 */
   piece p = {0};
   char *out = NULL;
   size_t size = 0, capacity = 0, length;
   bool ordinary = true;
-  for (size_t i = 0; ordinary && i < text.size; i++) ordinary = (uint8_t)text.data[i] < 0xcc; /* U+0300 is CC 80 */
+  for (size_t i = 0; ordinary && i < text.size; i++) ordinary = (uint8_t)text.data[i] < first_byte;
   *out_text = NULL;
   if (ordinary) return RDNA_OK;
   rdna_status status = RDNA_OK;
   /* pieces begin with a character that joins none before it */
   for (size_t start = 0, end; start < text.size && status == RDNA_OK; start = end) {
-    (void)next_code(text.data + start, text.size - start, &length);
+    (void)rdna__next_code(text.data + start, text.size - start, &length);
     for (end = start + length; end < text.size; end += length)
-      if (next_code(text.data + end, text.size - end, &length) < FIRST_OF_INTEREST) break;
-    status = normalize(&p, (rdna_text){text.data + start, end - start}, &out, &size, &capacity);
+      if (rdna__next_code(text.data + end, text.size - end, &length) < FIRST_OF_INTEREST) break;
+    status = normalize(&p, (rdna_text){text.data + start, end - start}, composed, &out, &size, &capacity);
   }
   free(p.marks);
   if (status == RDNA_OK) {

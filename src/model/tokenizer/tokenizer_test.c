@@ -791,7 +791,7 @@ static void test_refused(void **state) {
   make_bpe_vocabulary(&random);
   testing_vocabulary good = bpe_vocabulary("gpt-2"), v;
   v = good, v.model = NULL, refuse(&v, RDNA_NOT_FOUND, "tokenizer.ggml.model");
-  v = good, v.model = "bert", refuse(&v, RDNA_UNSUPPORTED, "\"bert\"");
+  v = good, v.model = "rwkv", refuse(&v, RDNA_UNSUPPORTED, "\"rwkv\"");
   v = good, v.pre = "nonesuch", refuse(&v, RDNA_UNSUPPORTED, "\"nonesuch\"");
   v = good, v.token_count = 0, refuse(&v, RDNA_BAD_DATA, "0 tokens");
   v = good, v.bos = vocabulary_size, refuse(&v, RDNA_BAD_DATA, "bos_token_id");

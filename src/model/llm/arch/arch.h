@@ -55,6 +55,8 @@ rdna_status rdna__arch_dense_or_experts(rdna_llm *llm, int index, rdna__nn_layer
 /* blk.|index|.|name| as a norm of what goes into a block, and the norm behind the last layer. */
 rdna_status rdna__arch_norm(rdna_llm *llm, int index, const char *name, rdna__nn_norm *norm);
 rdna_status rdna__arch_output_norm(rdna_llm *llm);
+/* |name| as a norm that is no layer's. */
+rdna_status rdna__arch_global_norm(rdna_llm *llm, const char *name, rdna__nn_norm *norm);
 /* attn_norm and ffn_norm. */
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer);
 /* attn_norm, and the norm before the feed-forward block, which some files call post_attention_norm. */

@@ -41,7 +41,10 @@
   X(starcoder2)          \
   X(nemotron)            \
   X(lfm2)                \
-  X(lfm2moe)
+  X(lfm2moe)             \
+  X(bert)                \
+  X(nomic_bert)          \
+  X(gemma_embedding)
 
 #define DECLARE(name) extern const rdna__llm_arch rdna__arch_##name;
 ARCHITECTURES(DECLARE)

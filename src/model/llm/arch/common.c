@@ -139,7 +139,7 @@ rdna_status rdna__arch_constant(rdna_llm *llm, float value, int64_t count, rdna_
 }
 
 /* NAME.weight, and of LayerNorm NAME.bias where the file has it. */
-static rdna_status load_norm(rdna_llm *llm, const char *name, rdna__nn_norm *norm) {
+rdna_status rdna__arch_global_norm(rdna_llm *llm, const char *name, rdna__nn_norm *norm) {
   char full[96];
   snprintf(full, sizeof full, "%s.weight", name);
   RDNA_TRY(rdna__load_vector(&llm->weights, full, llm->info.width, &norm->weight));
@@ -151,14 +151,17 @@ static rdna_status load_norm(rdna_llm *llm, const char *name, rdna__nn_norm *nor
 rdna_status rdna__arch_norm(rdna_llm *llm, int index, const char *name, rdna__nn_norm *norm) {
   char full[96];
   snprintf(full, sizeof full, "blk.%d.%s", index, name);
-  return load_norm(llm, full, norm);
+  return rdna__arch_global_norm(llm, full, norm);
 }
 
 rdna_status rdna__arch_output_norm(rdna_llm *llm) {
   const rdna_gguf *file = llm->weights.file;
+  if (llm->decoder.post_norm)
+    return rdna__arch_norm(llm, llm->info.layers - 1, "layer_output_norm", &llm->decoder.output_norm);
   bool other =
       !rdna_gguf_has_tensor(file, "output_norm.weight") && rdna_gguf_has_tensor(file, "token_embd_norm.weight");
-  return load_norm(llm, other ? "token_embd_norm" : "output_norm", &llm->decoder.output_norm); /* LFM2 calls it so */
+  return rdna__arch_global_norm(llm, other ? "token_embd_norm" : "output_norm",
+                                &llm->decoder.output_norm); /* LFM2 calls it so */
 }
 
 rdna_status rdna__arch_norms(rdna_llm *llm, int index, rdna__nn_layer *layer) {

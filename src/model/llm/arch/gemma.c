@@ -1,6 +1,7 @@
 /* Gemma 2 (Gemma Team, 2024) and Gemma 3 (2025): norms before and after each block, an embedding that is scaled, GELU
  * in the gate, windows in most layers; Gemma 2 with soft caps on scores and logits, Gemma 3 with norms of the heads of
- * q and k and with rotary positions of their own in layers that have a window. Norms stand in files with 1 added. */
+ * q and k and with rotary positions of their own in layers that have a window; EmbeddingGemma (2025), a Gemma 3 whose
+ * tokens see those behind them, half of the window to each side. Norms stand in files with 1 added. */
 #include <math.h>
 
 #include "base/status.h"
@@ -35,6 +36,13 @@ static rdna_status gemma3_keys(rdna_llm *llm) {
   return rdna__arch_rope_of_windows(llm, of_windows, llm->config.rotated);
 }
 
+static rdna_status embedding_keys(rdna_llm *llm) {
+  RDNA_TRY(gemma3_keys(llm));
+  llm->decoder.bidirectional = true;
+  if (llm->config.window > 0) llm->config.window = llm->config.window / 2 + 1; /* with the token itself */
+  return RDNA_OK;
+}
+
 static rdna_status layer(rdna_llm *llm, int index, rdna__nn_layer *l, int largest) {
   const rdna_llm_info *info = &llm->info;
   double of_head = info->layers == largest ? (double)info->width / info->heads : info->head_dim;
@@ -62,3 +70,4 @@ static rdna_status gemma3_layer(rdna_llm *llm, int index, rdna__nn_layer *l) {
 
 const rdna__llm_arch rdna__arch_gemma2 = {"gemma2", gemma2_keys, gemma2_layer};
 const rdna__llm_arch rdna__arch_gemma3 = {"gemma3", gemma3_keys, gemma3_layer};
+const rdna__llm_arch rdna__arch_gemma_embedding = {"gemma-embedding", embedding_keys, gemma3_layer};
