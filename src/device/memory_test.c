@@ -45,7 +45,31 @@ static void test_a_slow_destination_gets_every_byte(void **state) {
   free(source);
 }
 
+/* What holds the memory is named in units that fit it. */
+static void test_a_report_has_units(void **state) {
+  static const struct {
+    size_t bytes;
+    const char *words;
+  } rows[] = {{512, "'it' 512 bytes in"},
+              {MIB - 512, "'it' 1048064 bytes in"},
+              {MIB, "'it' 1.00 MiB in"},
+              {3 * MIB / 2, "'it' 1.50 MiB in"},
+              {1024 * MIB - 6 * MIB, "'it' 1018.00 MiB in"},
+              {1024 * MIB, "'it' 1.00 GiB in"},
+              {1280 * MIB, "'it' 1.25 GiB in"}};
+  rdna_device *device;
+  assert_ok(rdna_device_open("null", &device));
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    void *held, *more;
+    assert_ok(rdna_memory_alloc_named(device, rows[i].bytes, NULL, "it", &held));
+    assert_refused(rdna_memory_alloc(device, SIZE_MAX / 2, NULL, &more), RDNA_OUT_OF_MEMORY, rows[i].words);
+    assert_ok(rdna_memory_free(device, held));
+  }
+  rdna_device_release(device);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_slow_destination_gets_every_byte)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_slow_destination_gets_every_byte),
+                                     cmocka_unit_test(test_a_report_has_units)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
