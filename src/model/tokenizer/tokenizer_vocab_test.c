@@ -64,8 +64,10 @@ static char *decode(const rdna_tokenizer *tokenizer, const rdna_tokens *tokens, 
   return text;
 }
 
-/* Encodes |text|, compares with the ids on |line|, and decodes back. False, with a message, when they differ. */
-static bool check_case(const rdna_tokenizer *tokenizer, const char *text, size_t size, const char *line) {
+/* Encodes |text|, compares with the ids on |line|, and where the vocabulary is |lossless| decodes back. False, with a
+ * message, when they differ. */
+static bool check_case(const rdna_tokenizer *tokenizer, const char *text, size_t size, const char *line,
+                       bool lossless) {
   rdna_tokens tokens = {0};
   assert_ok(rdna_tokenizer_encode(tokenizer, text, size, 0, &tokens));
   bool same = true;
@@ -81,14 +83,14 @@ static bool check_case(const rdna_tokenizer *tokenizer, const char *text, size_t
   if (!same) print_error("differs: '%.*s' gave %zu tokens\n", (int)(size < 60 ? size : 60), text, tokens.count);
   size_t decoded_size;
   char *decoded = decode(tokenizer, &tokens, &decoded_size);
-  assert_int_equal(decoded_size, size);
-  if (size) assert_memory_equal(decoded, text, size);
+  if (lossless) assert_int_equal(decoded_size, size);
+  if (lossless && size) assert_memory_equal(decoded, text, size);
   free(decoded);
   rdna_tokens_deinit(&tokens);
   return same;
 }
 
-static void check_vocabulary(const char *name) {
+static void check_vocabulary(const char *name, bool lossless) {
   rdna_tokenizer *tokenizer = NULL;
   rdna_gguf *file = open_vocabulary(name, &tokenizer);
   size_t input_size, output_size;
@@ -103,7 +105,7 @@ static void check_vocabulary(const char *name) {
     if (!end) break;
     assert_non_null(line_end);
     *line_end = 0;
-    wrong += !check_case(tokenizer, text, (size_t)(end - text), line);
+    wrong += !check_case(tokenizer, text, (size_t)(end - text), line, lossless);
     cases++;
     text = end + sizeof separator - 1;
     line = line_end + 1;
@@ -117,23 +119,11 @@ static void check_vocabulary(const char *name) {
   rdna_gguf_close(file);
 }
 
-static void test_llama_spm(void **state) { check_vocabulary("llama-spm"); }
-static void test_phi3(void **state) { check_vocabulary("phi-3"); }
-static void test_gpt2(void **state) { check_vocabulary("gpt-2"); }
-static void test_deepseek_coder(void **state) { check_vocabulary("deepseek-coder"); }
-
-/* Another kind is refused by name. */
-static void test_bert(void **state) {
-  char path[4300];
-  snprintf(path, sizeof path, "%s/vocab/ggml-vocab-bert-bge.gguf", folder);
-  rdna_gguf *file = NULL;
-  rdna_tokenizer *tokenizer = NULL;
-  rdna_status status = rdna_gguf_open(path, &file);
-  assert_ok(status);
-  assert_int_equal(rdna_tokenizer_open(file, &tokenizer), RDNA_UNSUPPORTED);
-  assert_non_null(strstr(rdna_last_error(), "\"bert\""));
-  rdna_gguf_close(file);
-}
+static void test_llama_spm(void **state) { check_vocabulary("llama-spm", true); }
+static void test_phi3(void **state) { check_vocabulary("phi-3", true); }
+static void test_gpt2(void **state) { check_vocabulary("gpt-2", true); }
+static void test_deepseek_coder(void **state) { check_vocabulary("deepseek-coder", true); }
+static void test_bert(void **state) { check_vocabulary("bert-bge", false); }
 
 static void test_special_tokens(void **state) {
   rdna_tokenizer *tokenizer = NULL;
