@@ -42,6 +42,9 @@ opinfo() { # PyTorch's samples: all types and kinds on the host, f32 with gradie
 every_target() { # no kernel spills on any GPU
   cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test
 }
+browser() { # the web page of rdna serve in Chromium
+  packaging/browser.sh && RDNA_PROGRAM=$build/bin/rdna python3 tests/serve_browser_test.py
+}
 row mutants tools/mutate.py --count 200
 row decoder decoder
 row cases cases
@@ -51,7 +54,8 @@ row every_target every_target
 row lean python3 tools/lean_table.py "$build/lib/librdna.so"
 row schemas python3 tests/grammar_test.py --count 1000
 row ray python3 tests/ray_replicas.py
+row browser browser
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo architectures every_target lean schemas ray fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo architectures every_target lean schemas ray browser fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed

@@ -53,11 +53,15 @@ class Server:
 
     def ask(self, method, path, body=None, headers=None, timeout=60):
         """(status, headers, text); a body that is no bytes is sent as JSON."""
+        status, found, data = self.ask_bytes(method, path, body, headers, timeout)
+        return status, found, data.decode()
+
+    def ask_bytes(self, method, path, body=None, headers=None, timeout=60):
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)) as connection:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
             response = connection.getresponse()
-            return response.status, response.headers, response.read().decode()
+            return response.status, response.headers, response.read()
 
     def post(self, path, **body):
         status, _, text = self.ask("POST", path, body)

@@ -22,7 +22,7 @@ typedef struct serve_options {
   const char *host, *name, *cors, *kv, *key, *keys_file, *models_file;
   int64_t port, slots, context, cache, batch, queue, body, connections, drain, gpu_layers, loaded;
   double seconds, ping, idle, queue_seconds, heartbeat, patience;
-  bool any_model, exact, log;
+  bool any_model, exact, log, no_page;
   /* Of a worker. */
   const char *worker_id, *model, *model_ref, *hive_url;
   int64_t rocm_device;
@@ -294,6 +294,7 @@ int command_serve(int argc, char **argv) {
       {"--patience", OPTION_NUMBER, &o.patience, "S", "most that a request may take to arrive (60)", 0.01, 1e6},
       {"--ping", OPTION_NUMBER, &o.ping, "S", "silent for so long, a stream says that it goes on (10)", 0.01, 1e6},
       {"--drain", OPTION_INTEGER, &o.drain, "S", "seconds that SIGTERM leaves to what is being written (30)", 0, 1e6},
+      {"--no-page", OPTION_FLAG, &o.no_page, NULL, "no web page at /", 0, 0},
       {"--log", OPTION_FLAG, &o.log, NULL, "a line of JSON on stderr for each request and model", 0, 0},
       {"--worker-id", OPTION_TEXT, &o.worker_id, "ID", "what the hive calls this worker", 0, 0},
       {"--model", OPTION_TEXT, &o.model, "MODEL.gguf", "the same as MODEL", 0, 0},
@@ -308,7 +309,7 @@ int command_serve(int argc, char **argv) {
       "Serves language models over HTTP in the manners of OpenAI (/v1/chat/completions, /v1/completions,\n"
       "/v1/models), Anthropic (/v1/messages) and Ollama (/api/chat, /api/generate), and as a hive's worker "
       "(/v1/jobs);\n"
-      "/health, /ready, /metrics. docs/serve.md has it all.",
+      "/health, /ready, /metrics; a web page at /. docs/serve.md has it all.",
       "[MODEL.gguf…]",
       0,
       POSITIONAL_MAX,
@@ -332,6 +333,7 @@ int command_serve(int argc, char **argv) {
                            .patience_seconds = o.patience,
                            .ping_seconds = o.ping,
                            .log = o.log,
+                           .no_page = o.no_page,
                            .worker_id = o.worker_id};
   return serve(&o, &served) == RDNA_OK ? EXIT_OK : fail_with_status();
 }

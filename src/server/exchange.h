@@ -91,6 +91,9 @@ struct exchange {
 /* Sends a response; |json| is released. */
 enum MHD_Result respond_json(exchange *x, int status, json_t *json);
 enum MHD_Result respond_bytes(exchange *x, int status, const char *type, bytes *body); /* takes the bytes */
+/* Sends what is made; the caller's reference to |response| goes. NULL: there was no memory, and the connection closes.
+ */
+enum MHD_Result respond_with(exchange *x, int status, const char *type, struct MHD_Response *response);
 /* Sends x->problem in the manner of the interface. Without one the exchange waits for a model: it sleeps, and its
  * handler is called again. */
 enum MHD_Result respond_problem(exchange *x);

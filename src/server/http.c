@@ -180,7 +180,7 @@ static void add_headers(exchange *x, struct MHD_Response *response, const char *
   MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
 }
 
-static enum MHD_Result queue(exchange *x, int status, const char *type, struct MHD_Response *response) {
+enum MHD_Result respond_with(exchange *x, int status, const char *type, struct MHD_Response *response) {
   if (!response) return MHD_NO;
   x->status = status;
   add_headers(x, response, type);
@@ -197,7 +197,7 @@ enum MHD_Result respond_bytes(exchange *x, int status, const char *type, bytes *
   struct MHD_Response *response = MHD_create_response_from_buffer(body->size, body->data, MHD_RESPMEM_MUST_FREE);
   if (!response) bytes_deinit(body);
   *body = (bytes){0};
-  return queue(x, status, type, response);
+  return respond_with(x, status, type, response);
 }
 
 enum MHD_Result respond_json(exchange *x, int status, json_t *json) {
@@ -357,7 +357,7 @@ enum MHD_Result respond_stream(exchange *x, const char *type) {
     MHD_add_response_header(response, "Cache-Control", "no-cache");
     MHD_add_response_header(response, "X-Accel-Buffering", "no");
   }
-  return queue(x, 200, type, response);
+  return respond_with(x, 200, type, response);
 }
 
 bool submit_job(exchange *x, job *j) {

@@ -1,6 +1,7 @@
 /* How the server itself is. */
 #include <stdio.h>
 
+#include "rdna/memory.h"
 #include "server/catalog.h"
 #include "server/http.h"
 #include "server/routes.h"
@@ -27,6 +28,8 @@ enum MHD_Result handle_metrics(exchange *x) {
   server_lock(x->server);
   const scheduler_counts c = catalog_counts(x->server);
   server_unlock(x->server);
+  rdna_memory_stats memory;
+  rdna_memory_get_stats(x->server->device, &memory);
   const metric metrics[] = {
       {"jobs_total", "counter", "requests to write", (double)c.jobs},
       {"refused_total", "counter", "of them refused, as the queue was full", (double)c.refused},
@@ -48,6 +51,10 @@ enum MHD_Result handle_metrics(exchange *x) {
       {"first_token_seconds_count", "counter", "requests in that sum", (double)c.first_tokens},
       {"running", "gauge", "texts that are being written", c.running},
       {"waiting", "gauge", "texts that wait", c.waiting},
+      {"memory_bytes", "gauge", "of the device that this process holds; files that are mapped do not count",
+       (double)memory.reserved},
+      {"memory_total_bytes", "gauge", "that the device has",
+       (double)rdna_device_get_info(x->server->device)->total_memory},
       {"cache_pages", "gauge", "pages of the cache", (double)c.pages},
       {"cache_free_pages", "gauge", "of them free", (double)c.free_pages},
   };

@@ -3,6 +3,8 @@
 #include <string.h>
 
 static const route routes[] = {
+    {"GET", "/", handle_page, &openai, true},
+    {"GET", "/page/*", handle_page, &openai, true},
     {"GET", "/health", handle_health, &openai, true},
     {"GET", "/metrics", handle_metrics, &openai, false},
     {"GET", "/ready", handle_ready, &openai, true},

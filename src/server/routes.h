@@ -18,6 +18,7 @@ const dialect *dialect_of_path(const char *path);
 
 /* The interfaces' functions, in their files. */
 extern const dialect openai, responses, anthropic, ollama, worker;
+enum MHD_Result handle_page(exchange *x);
 enum MHD_Result handle_health(exchange *x);
 enum MHD_Result handle_metrics(exchange *x);
 enum MHD_Result handle_ready(exchange *x);

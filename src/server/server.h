@@ -19,6 +19,7 @@ typedef struct server_options {
   double patience_seconds; /* that a request may take to arrive */
   double ping_seconds;     /* after which a stream that is silent pings */
   const char *worker_id;   /* what a hive calls it; NULL: it has none */
+  bool no_page;            /* nothing at / */
   bool log;                /* a line of JSON on stderr for each request, and for models that come and go */
 } server_options;
 
