@@ -181,15 +181,17 @@ class Page(unittest.TestCase):
             for before, after in (("", ""), ("# ", "x`"), ("> ", "x")):
                 took = self.browser.evaluate(f"""(async () => {{
                     const {{render}} = await import('/page/markdown.js');
-                    const time = (text) => {{
+                    const time = (count) => {{
+                        const text = {json.dumps(before)} + {json.dumps(piece)}.repeat(count) + {json.dumps(after)};
                         const node = document.createElement('div'), begun = performance.now();
                         render(node, text);
                         return performance.now() - begun;
                     }};
-                    const of = (count) => {json.dumps(before)} + {json.dumps(piece)}.repeat(count) + {json.dumps(after)};
-                    const count = {15000 // len(piece)};
-                    time(of(count));
-                    return [time(of(count)), time(of(4 * count))];
+                    const count = {15000 // len(piece)}, least = [Infinity, Infinity];
+                    // others have the processor now and then: the least of some tries
+                    for (let tries = 0; tries < 10 && least[1] >= 12 * Math.max(least[0], 10); tries++)
+                        for (const i of [0, 1]) least[i] = Math.min(least[i], time(i ? 4 * count : count));
+                    return least;
                 }})()""")
                 # four times the length: with its square it would be 16 times; of less than 10 ms a clock says little
                 self.assertLess(took[1], 12 * max(took[0], 10), (before + piece + after, took))

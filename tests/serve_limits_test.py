@@ -47,7 +47,7 @@ class Limits(unittest.TestCase):
 
     def test_priorities(self):
         server = self.serve("--slots", 1, "--context", 512)
-        order, lock = [], threading.Lock()
+        order, lock = [], threading.Lock()  # of answers as they come; each takes longer than a busy machine delays one
 
         def ask(name, path, **body):
             status, _, text = server.ask("POST", path, body)
@@ -59,9 +59,9 @@ class Limits(unittest.TestCase):
             jobs = []
             with self.busy(server, n=1):
                 for count, (name, path, body) in enumerate((
-                        ("late", "/v1/completions", {"prompt": "a", "max_tokens": 2, "priority": 5}), ("first come", "/v1/completions", {"prompt": "b", "max_tokens": 2}),
-                        ("then come", "/api/generate", {"prompt": "c", "raw": True, "stream": False, "options": {"num_predict": 2}}), ("urgent", "/v1/completions", {"prompt": "d", "max_tokens": 2, "priority": -5}),
-                        ("most urgent", "/api/generate", {"prompt": "e", "raw": True, "stream": False, "priority": -9, "options": {"num_predict": 2}})), 1):
+                        ("late", "/v1/completions", {"prompt": "a", "max_tokens": 200, "priority": 5}), ("first come", "/v1/completions", {"prompt": "b", "max_tokens": 200}),
+                        ("then come", "/api/generate", {"prompt": "c", "raw": True, "stream": False, "options": {"num_predict": 200}}), ("urgent", "/v1/completions", {"prompt": "d", "max_tokens": 200, "priority": -5}),
+                        ("most urgent", "/api/generate", {"prompt": "e", "raw": True, "stream": False, "priority": -9, "options": {"num_predict": 200}})), 1):
                     jobs.append(pool.submit(ask, name, path, **body))
                     wait_for(lambda: server.metrics()["waiting"] == count)
             for job in jobs:
