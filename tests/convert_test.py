@@ -168,6 +168,21 @@ class Folders(InFolder):
         path.write_bytes(hf_folder.safetensors({n: ("F32", t) for n, t in model.tensors.items()} | needless))
         output(*self.convert())
 
+    def test_layers_that_foretell(self):
+        """One layer of multi-token prediction stands behind the last: what it has is left out, and nothing behind it."""
+        model = self.model()
+        model.config["num_nextn_predict_layers"] = 1
+        for layer in (2, 3):
+            kept = dict(model.tensors)
+            model.add(f"model.layers.{layer}.eh_proj.weight", 64, 128)
+            model.write(self.folder / "m")
+            if layer == 2:
+                output(*self.convert())
+                (self.folder / "m.gguf").unlink()
+            else:
+                self.refused_folder(f"'model.layers.{layer}.eh_proj.weight' has no place in GGUF's llama of 2 layers")
+            model.tensors = kept
+
     def test_values_beyond_f16(self):
         model = self.model()
         model.tensors["model.layers.1.mlp.up_proj.weight"][5, 7] = 1e8

@@ -35,7 +35,7 @@ def rounded_bound(options):
 
 def write_model(path, rng, kind, width=64, heads=4, kv_heads=2, head=None, hidden=96, layers=2, vocabulary=67,
                 rotated=None, biases=False, scales=False, tied=False, frequencies=False, factor=None,
-                window=None, context=64):
+                window=None, context=64, vectors=gf.TENSOR_F32):
     head = head or width // heads
     entries = [("general.architecture", gf.TEXT, "llama"), ("llama.context_length", gf.U32, context),
                ("llama.embedding_length", gf.U32, width), ("llama.block_count", gf.U32, layers),
@@ -51,7 +51,7 @@ def write_model(path, rng, kind, width=64, heads=4, kv_heads=2, head=None, hidde
         entries.append(("llama.attention.sliding_window", gf.U32, window))
     tensors = []
 
-    def add(name, *shape, tensor_kind=gf.TENSOR_F32, mean=0.0, deviation=1.0):
+    def add(name, *shape, tensor_kind=vectors, mean=0.0, deviation=1.0):
         if tensor_kind in gf.ENCODERS:
             array = rng.normal(mean, deviation, shape).astype(np.float32)
         else:
@@ -89,8 +89,8 @@ class MadeModels(unittest.TestCase):
     # f32 sums remain.
     VARIANTS = {
         "plain": dict(kind=gf.TENSOR_F32),
-        "f16": dict(kind=gf.TENSOR_F16, kv_heads=4),
-        "bf16 with biases": dict(kind=gf.TENSOR_BF16, biases=True, kv_heads=1),
+        "f16": dict(kind=gf.TENSOR_F16, kv_heads=4, biases=True, vectors=gf.TENSOR_F16),
+        "bf16 with biases": dict(kind=gf.TENSOR_BF16, biases=True, kv_heads=1, vectors=gf.TENSOR_BF16),
         "tied": dict(kind=gf.TENSOR_F32, tied=True),
         "scales and biases": dict(kind=gf.TENSOR_F32, scales=True, biases=True),
         "part of each head rotated": dict(kind=gf.TENSOR_F32, head=24, rotated=16),
@@ -123,7 +123,11 @@ class MadeModels(unittest.TestCase):
                 tokens = rng.integers(0, 67, 41).tolist()
                 want = llama_reference.logits(gf.Reader(path), tokens)
                 self.assertLess(relative_squared_error(logits_of(path, tokens, "--kv", "f32"), want), 1e-11)
-                self.assertLess(relative_squared_error(logits_of(path, tokens, "--kv", "f16"), want), 1e-6)
+                with_f16 = relative_squared_error(logits_of(path, tokens, "--kv", "f16"), want)
+                self.assertLess(with_f16, 1e-6)
+                if name == "plain":  # bf16 has 3 bits less: 64 times the squared error
+                    with_bf16 = relative_squared_error(logits_of(path, tokens, "--kv", "bf16"), want)
+                    self.assertTrue(8 * with_f16 < with_bf16 < 64e-6, f"{with_bf16:.1e} with bf16, {with_f16:.1e} with f16")
                 rounded = logits_of(path, tokens, exact=False)
                 self.assertLess(relative_squared_error(rounded, want), rounded_bound(options))
                 # passes of 1 go through the decoding kernels, of 7 through the others in several steps

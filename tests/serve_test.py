@@ -329,6 +329,13 @@ class OtherServers(unittest.TestCase):
             self.assertEqual(list(pool.map(ask, PROMPTS[:6])), wants)
         self.assertGreater(server.metrics()["preempted_total"], 0)
 
+    def test_what_is_known_takes_no_room_again(self):
+        """Of 1,024 tokens half are free: enough for the rest of a prompt of 400 that is known, so that the other text stays."""
+        server = self.serve("--slots", 3, "--cache", 1024, "--context", 512)
+        ask = lambda ids: server.post("/v1/completions", prompt=ids, max_tokens=1, temperature=0)["usage"]["prompt_tokens_details"]["cached_tokens"]
+        short, long = list(range(1000, 1100)), list(range(300, 700))
+        self.assertEqual([ask(short), ask(long), ask(long), ask(short)], [0, 0, 399, 99])
+
     def test_the_queue_and_the_time_have_ends(self):
         server = self.serve("--slots", 1, "--queue", 1, "--seconds", 1, "--context", 512)
         ask = lambda count: server.ask("POST", "/v1/completions", {"prompt": "x", "max_tokens": 500, "ignore_eos": True, "n": count})
