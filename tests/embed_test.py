@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import rdna_program  # first: it makes tools/ importable
+import gguf_file as gf
 from architecture_encoders import JUDGES, ROWS, Encoder, States
 from architecture_errors import BOUND
 from logits_test import relative_squared_error
@@ -130,6 +131,17 @@ class Embeddings(unittest.TestCase):
         self.refused("writes none", "logits", path, "--tokens", "1,2", "--out", "/dev/null")
         self.refused("pooling_type", "embed", rdna_program.DEMO_MODEL, "a text")
         self.refused("pooling_type", "embed", rdna_program.DEMO_MODEL, stdin=b"a text\n")
+
+    def test_files_that_leave_it_open(self):
+        """-1 in the file, as in those of many chat models, says no more than nothing; a kind that nobody knows is refused."""
+        path = pathlib.Path(self.folder) / "open.gguf"
+        file = gf.Reader(rdna_program.DEMO_MODEL)
+        keys = [(key, *gf.typed(value)) for key, value in file.keys.items() if key != "general.file_type"]
+        for number, mentions in ((0xffffffff, "does not say"), (5, "knows 0 to 4")):
+            gf.write(path, [*keys, ("llama.pooling_type", gf.U32, number)], [(name, gf.TENSOR_F32, array) for name, array in file.tensors.items()])
+            self.refused(mentions, "embed", path, "a text")
+        gf.write(path, [*keys, ("llama.pooling_type", gf.U32, 0xffffffff)], [(name, gf.TENSOR_F32, array) for name, array in file.tensors.items()])
+        self.assertEqual(len(embed(path, [[1, 2, 3]], "--pooling", "last")), 1)
 
 
 if __name__ == "__main__":

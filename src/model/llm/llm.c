@@ -77,7 +77,7 @@ static rdna_status load_ends(rdna_llm *llm, bool first, bool last) {
 /* What the file says of all kinds of models: whether tokens see those behind them, and what is made of a text. */
 static rdna_status read_use(rdna_llm *llm) {
   const rdna__weights *w = &llm->weights;
-  int pooling;
+  uint64_t pooling;
   char key[64];
   bool causal = !llm->decoder.bidirectional;
   RDNA_TRY(rdna__key_flag(w, "attention.causal", &causal));
@@ -85,9 +85,10 @@ static rdna_status read_use(rdna_llm *llm) {
   llm->info.encoder = !causal;
   snprintf(key, sizeof key, "%s.pooling_type", w->architecture);
   if (!rdna_gguf_find_key(w->file, key, NULL)) return RDNA_OK;
-  RDNA_TRY(rdna__key_count_or_none(w, "pooling_type", &pooling));
+  RDNA_TRY(rdna_gguf_get_u64(w->file, key, &pooling));
+  if (pooling == UINT32_MAX) return RDNA_OK; /* llama.cpp's files of models that nobody embeds with have -1 */
   if (pooling > RDNA_LLM_POOLING_COUNT - 2)
-    return rdna__fail(RDNA_UNSUPPORTED, "%s is %d; this library knows 0 to %d", key, pooling,
+    return rdna__fail(RDNA_UNSUPPORTED, "%s is %llu; this library knows 0 to %d", key, (unsigned long long)pooling,
                       RDNA_LLM_POOLING_COUNT - 2);
   llm->info.pooling = (rdna_llm_pooling)(pooling + 1);
   return RDNA_OK;

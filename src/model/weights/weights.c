@@ -67,6 +67,8 @@ static rdna_status find_tensor(const rdna__weights *w, const char *name, int ran
                                rdna_gguf_tensor *out_tensor) {
   if (!rdna_gguf_has_tensor(w->file, name)) return rdna__fail(RDNA_BAD_DATA, "the model file has no tensor '%s'", name);
   RDNA_TRY(rdna_gguf_get_tensor(w->file, name, out_tensor));
+  if (out_tensor->rank == 1 && rank == 2 && shape[0] == 1) /* ggml's writers drop sizes of 1 at that end */
+    out_tensor->rank = 2, out_tensor->shape[1] = out_tensor->shape[0], out_tensor->shape[0] = 1;
   if (out_tensor->rank == rank && memcmp(out_tensor->shape, shape, (size_t)rank * sizeof *shape) == 0)
     return rdna__mark_read(w, out_tensor->name);
   char wanted[96], found[112];
@@ -205,9 +207,10 @@ rdna_status rdna__load_linear(rdna__weights *w, const char *prefix, int64_t rows
 rdna_status rdna__table_rows(const rdna__weights *w, const char *name, int *out_rows) {
   rdna_gguf_tensor table;
   RDNA_TRY(rdna_gguf_get_tensor(w->file, name, &table));
-  if (table.rank != 2 || table.shape[0] < 1 || table.shape[0] > RDNA__LARGEST_COUNT)
+  int64_t rows = table.rank == 1 ? 1 : table.shape[0]; /* see find_tensor */
+  if (table.rank > 2 || rows < 1 || rows > RDNA__LARGEST_COUNT)
     return rdna__fail(RDNA_BAD_DATA, "tensor '%s' is no table of one row a token", name);
-  *out_rows = (int)table.shape[0];
+  *out_rows = (int)rows;
   return RDNA_OK;
 }
 
