@@ -21,6 +21,8 @@ int hipSetDevice(int);
 int hipGetDeviceProperties(void *, int);
 int hipGetDevicePropertiesR0600(void *, int);
 int hipDeviceGetAttribute(int *, int, int);
+int hipDeviceGetPCIBusId(char *, int, int);
+int hipDeviceGetByPCIBusId(int *, const char *);
 int hipDriverGetVersion(int *);
 int hipGetLastError(void);
 int hipDeviceGetLimit(size_t *, int);
@@ -128,7 +130,14 @@ static void test_devices(void **state) {
     assert_int_equal(value, 32);
     assert_int_equal(hipDeviceGetAttribute(&value, 63, i), 0);  // multiprocessors
     assert_int_equal(value, processors);
+    char bus[] = "no place yet.";
+    int back = -1;
+    assert_int_equal(hipDeviceGetPCIBusId(bus, sizeof bus, i), 0);
+    assert_int_equal(hipDeviceGetByPCIBusId(&back, bus), 0);
+    assert_int_equal(back, i);
   }
+  assert_int_equal(hipDeviceGetByPCIBusId(&value, "ffff:ff:ff.f"), 101);
+  assert_int_equal(hipGetLastError(), 101);
   assert_int_equal(hipSetDevice(2), 101);
   assert_int_equal(hipGetLastError(), 101);
   assert_int_equal(hipGetLastError(), 0);

@@ -21,14 +21,13 @@ API int hipDeviceGetSharedMemConfig(int *configuration) {
   return emu_done(HIP_SUCCESS);
 }
 
+int hipDeviceGetPCIBusId(char *text, int bytes, int index);
 API int hipDeviceGetByPCIBusId(int *device, const char *text) {
   if (!device || !text) return emu_done(HIP_INVALID_VALUE);
   struct emu_state *s = emu_state();
   for (int i = 0; s && i < s->device_count; i++) {
-    char own[] = "0000:00:00.0";
-    own[5] = "0123456789abcdef"[(i + 3) >> 4];
-    own[6] = "0123456789abcdef"[(i + 3) & 15];
-    if (strcmp(own, text) != 0) continue;
+    char own[13];
+    if (hipDeviceGetPCIBusId(own, sizeof own, i) != HIP_SUCCESS || strcmp(own, text) != 0) continue;
     *device = i;
     return emu_done(HIP_SUCCESS);
   }
