@@ -2,6 +2,7 @@
 // against LLVM in isa_llvm_test and isa_objects_test.
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -62,6 +63,25 @@ static void numbers_scalar_registers_alike(void **state) {
   assert_int_equal(gfx11.dst.reg, EMU_M0);
   assert_int_equal(decode(EMU_GFX1100, 32, 0xbefc0001, 0, 0).dst.reg, EMU_NULL);
   assert_int_equal(decode(EMU_GFX1030, 32, 0xbefd0301, 0, 0).dst.reg, EMU_NULL);
+}
+
+static void reads_special_values(void **state) {
+  // what v_mov_b32 v0 reads, as LLVM names it; its codes do not hang together
+  static const struct {
+    uint32_t code;
+    const char *name;
+  } rows[] = {{235, "shared_base"},          {236, "shared_limit"}, {237, "private_base"}, {238, "private_limit"},
+              {239, "pops_exiting_wave_id"}, {251, "vccz"},         {252, "execz"},        {253, "scc"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (int target = 0; target < 2; target++) {
+      enum emu_target at = target ? EMU_GFX1100 : EMU_GFX1030;
+      char text[64];
+      snprintf(text, sizeof(text), "v_mov_b32_e32 v0, src_%s", rows[i].name);
+      struct emu_inst inst = decode(at, 32, 0x7e000200 | rows[i].code, 0, 0);
+      assert_int_equal(inst.src[0].kind, EMU_OPERAND_SPECIAL);
+      expect_text(&inst, at, text);
+    }
+  }
 }
 
 static void sizes_masks_by_the_wave(void **state) {
@@ -279,6 +299,7 @@ int main(void) {
       cmocka_unit_test(reads_modifiers),
       cmocka_unit_test(widens_constants),
       cmocka_unit_test(numbers_scalar_registers_alike),
+      cmocka_unit_test(reads_special_values),
       cmocka_unit_test(sizes_masks_by_the_wave),
       cmocka_unit_test(reads_dual_issue),
       cmocka_unit_test(reads_lane_controls),
