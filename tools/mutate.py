@@ -419,7 +419,7 @@ class Copy:
                 targets.add("failing_malloc")
             if "tune_test" in c:
                 targets.update("fake_" + name for name in "cuda cublaslt hipblaslt rocblas miopen nccl rccl".split())
-            if "hip" in c:
+            if "hip" in c and "kernels" not in targets:
                 targets.update(("rdna_emulator", "kernels" if "gfx1030" in c else "kernels_gfx1100"))
         return "cmake --build . --target " + " ".join(sorted(targets))
 
