@@ -50,7 +50,7 @@ class Page(unittest.TestCase):
                 continue
             self.assertRegex(asked, re.escape("127.0.0.1:8080" + path) + r"(?=[\s\"])", "there is no example of it")
         with tempfile.TemporaryDirectory() as folder:
-            server = serving.Server(serving.write_model(folder), "--name", "demo")
+            server = serving.Server(serving.write_model(folder, pooling=3), "--name", "demo")
             self.addCleanup(server.stop)
             for block in blocks:
                 script = 'set -euo pipefail; curl() { command curl --fail-with-body -w "\\n" "$@"; }\n' + block.replace("127.0.0.1:8080", f"127.0.0.1:{server.port}")
@@ -155,7 +155,7 @@ class Running(unittest.TestCase):
         documents = [part for part in text.split("\n---\n")]
         kinds = [re.search(r"^kind: (\w+)$", part, re.M)[1] for part in documents]
         self.assertEqual(kinds, ["ConfigMap", "Deployment", "Service"])
-        open_routes = set(re.findall(r'\{"GET", "([^"]+)", \w+, &\w+, true\}', (ROOT / "src/server/routes.c").read_text()))
+        open_routes = set(re.findall(r'\{"GET", "([^"]+)", \w+, &\w+, true, WORK_ANY\}', (ROOT / "src/server/routes.c").read_text()))
         probes = re.findall(r"path: (/\S+), port: http", text)
         self.assertEqual(len(probes), 3)
         self.assertLessEqual(set(probes), open_routes)  # probes have no key

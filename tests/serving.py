@@ -16,8 +16,8 @@ TEMPLATE = """{{ bos_token }}{% for m in messages %}
 {{- m.role | capitalize + ': ' + m.content | trim + '\\n' }}{% endfor %}{% if add_generation_prompt %}And he said,{% endif %}"""
 
 
-def write_model(folder, template=TEMPLATE, tags=()):
-    """The demo model with a chat template, and |tags| in place of its last tokens."""
+def write_model(folder, template=TEMPLATE, tags=(), pooling=None):
+    """The demo model with a chat template, and |tags| in place of its last tokens; |pooling|: it gives vectors too."""
     import gguf_file as gf
     path = pathlib.Path(folder) / "chat.gguf"
     file = gf.Reader(DEMO_MODEL)
@@ -26,6 +26,8 @@ def write_model(folder, template=TEMPLATE, tags=()):
         file.keys["tokenizer.ggml.tokens"][-i] = tag
         file.keys["tokenizer.ggml.token_type"][-i] = user_defined
     keys = [(key, *gf.typed(value)) for key, value in file.keys.items() if key != "general.file_type"]
+    if pooling is not None:
+        keys.append(("llama.pooling_type", gf.U32, pooling))
     gf.write(path, keys + [("tokenizer.chat_template", gf.TEXT, template)],
              [(name, gf.TENSOR_F32, array) for name, array in file.tensors.items()])
     return path

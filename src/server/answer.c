@@ -16,7 +16,7 @@ int64_t prompt_tokens(const job *j) {
 /* Several texts of one prompt read it once: only the first one's count of cached tokens is added. */
 int64_t cached_tokens(const job *j) {
   int64_t sum = 0;
-  int each = j->choice_count / (int)j->prompt_count;
+  int each = j->embeds ? 1 : j->choice_count / (int)j->prompt_count;
   for (int i = 0; i < j->choice_count; i += each)
     sum += j->choices[i].cached_tokens > 0 ? j->choices[i].cached_tokens : 0;
   return sum;

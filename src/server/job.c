@@ -32,6 +32,8 @@ void job_free(job *j) {
   for (size_t i = 0; i < j->prompt_count; i++) rdna_tokens_deinit(&j->prompts[i]);
   free(j->choices);
   free(j->prompts);
+  free(j->seconds);
+  free(j->vectors);
   settings_deinit(&j->settings);
   free(j);
 }
@@ -57,5 +59,14 @@ job *job_create(settings *settings_, rdna_tokens *prompts, size_t prompt_count, 
                           .seed = j->settings.sampling.seed + (uint64_t)(i % n),
                           .prompt = &prompts[i / n],
                           .cached_tokens = -1};
+  return j;
+}
+
+job *job_create_embedding(settings *settings_, rdna_tokens *prompts, size_t prompt_count, int32_t *seconds) {
+  job *j = job_create(settings_, prompts, prompt_count, 1);
+  if (!j) return NULL;
+  j->embeds = true;
+  j->seconds = seconds;
+  j->choice_count = j->unfinished = 1;
   return j;
 }

@@ -84,12 +84,17 @@ struct job {
   settings settings;
   rdna_tokens *prompts; /* (prompt_count) */
   size_t prompt_count;
-  choice *choices; /* (choice_count) the first ones for the first prompt, and so on */
+  bool embeds;      /* the prompts become vectors, and the only choice stands for all of them */
+  int32_t *seconds; /* (prompt_count) where the second text of a pair begins; NULL: there are no pairs */
+  choice *choices;  /* (choice_count) the first ones for the first prompt, and so on */
   int choice_count;
 
   /* Under the scheduler's lock. */
-  int references;           /* whoever asked, and the scheduler */
-  int unfinished;           /* choices */
+  int references; /* whoever asked, and the scheduler */
+  int unfinished; /* choices */
+  float *vectors; /* (prompt_count, width) as the model gives them */
+  int width;
+  size_t taken, embedded;   /* prompts that a pass has taken, and that have their vectors */
   bool cancelled;           /* nobody waits for it any more */
   char error[512];          /* why a choice failed, */
   int error_status;         /* of HTTP */
@@ -100,6 +105,8 @@ struct job {
 
 /* |*settings| is the job's from here on, and so are |prompts| and their ids; each prompt is written |n| times. */
 job *job_create(settings *settings, rdna_tokens *prompts, size_t prompt_count, int n);
+/* A job whose prompts become vectors. |seconds| is its own from here on, or NULL. */
+job *job_create_embedding(settings *settings, rdna_tokens *prompts, size_t prompt_count, int32_t *seconds);
 /* Without locks: for a job that nobody else has. */
 void job_free(job *j);
 void settings_deinit(settings *s);

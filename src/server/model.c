@@ -1,5 +1,6 @@
 #include "server/model.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,15 +30,23 @@ static rdna_status open_template(served_model *m, const char *path) {
   return status;
 }
 
+/* A count in the file, which is checked where the model is opened; 0 where there is none. */
+static int count_of(const rdna_gguf *file, const char *name) {
+  rdna_text architecture;
+  char key[128];
+  uint64_t count;
+  if (!rdna_gguf_find_key(file, "general.architecture", NULL) ||
+      rdna_gguf_get_text(file, "general.architecture", &architecture) != RDNA_OK)
+    return 0;
+  snprintf(key, sizeof key, "%.*s.%s", (int)architecture.size, architecture.data, name);
+  if (!rdna_gguf_find_key(file, key, NULL) || rdna_gguf_get_u64(file, key, &count) != RDNA_OK) return 0;
+  return count < INT_MAX ? (int)count : 0;
+}
+
 /* How many of the model's layers the host is to have. */
-static rdna_status count_layers(served_model *m, const preset *p, rdna_device *device, int *out_host) {
-  const rdna_llm_session_options least = {RDNA_LLM_SESSION_OPTIONS_INIT, .context = 1, .batch = 1};
-  const rdna_llm_plan_options options = {RDNA_LLM_PLAN_OPTIONS_INIT, .session = &least};
-  rdna_llm_plan plan;
-  RDNA_TRY(rdna_llm_make_plan(device, m->file, &options, &plan));
-  m->layers = plan.layers;
-  *out_host = p->gpu_layers >= 0 && p->gpu_layers < plan.layers ? plan.layers - p->gpu_layers : 0;
-  return RDNA_OK;
+static int count_layers(served_model *m, const preset *p) {
+  m->layers = count_of(m->file, "block_count") - count_of(m->file, "nextn_predict_layers");
+  return p->gpu_layers >= 0 && p->gpu_layers < m->layers ? m->layers - p->gpu_layers : 0;
 }
 
 rdna_status served_model_open(served_model *m, const preset *p, rdna_device *device,
@@ -51,7 +60,7 @@ rdna_status served_model_open(served_model *m, const preset *p, rdna_device *dev
   RDNA_TRY(rdna_tokenizer_open(m->file, &m->tokenizer));
   RDNA_TRY(open_template(m, p->template_path));
   RDNA_TRY(grammars_create(m->tokenizer, &m->grammars));
-  RDNA_TRY(count_layers(m, p, device, &options.host_layers));
+  options.host_layers = count_layers(m, p);
   return rdna_llm_open_with(device, m->file, &options, &m->llm);
 }
 
@@ -62,6 +71,48 @@ void served_model_close(served_model *m) {
   rdna_tokenizer_close(m->tokenizer);
   rdna_gguf_close(m->file);
   *m = (served_model){0};
+}
+
+/* Of encoders, and of models that judge texts and do not say it otherwise. */
+static rdna_llm_pooling pooling_of(const rdna_llm_info *info) {
+  return info->pooling == RDNA_LLM_POOLING_UNSAID && info->labels > 0 ? RDNA_LLM_POOLING_RANK : info->pooling;
+}
+
+static bool can_embed(const served_model *m, problem *p) {
+  const rdna_llm_info *info = rdna_llm_get_info(m->llm);
+  switch (pooling_of(info)) {
+    case RDNA_LLM_POOLING_UNSAID:
+      return refuse(p, 400, NULL, "model",
+                    "the model '%s' gives no vectors: its file does not say how its states become one "
+                    "(%s.pooling_type)",
+                    m->name, info->architecture);
+    case RDNA_LLM_POOLING_NONE:
+      return refuse(p, 400, NULL, "model", "the model '%s' gives a vector for each token, and none for a text",
+                    m->name);
+    case RDNA_LLM_POOLING_RANK:
+      return refuse(p, 400, NULL, "model", "the model '%s' judges texts and gives no vectors (/v1/rerank)", m->name);
+    default:
+      return true;
+  }
+}
+
+bool served_model_can(const served_model *m, model_work work, problem *p) {
+  const rdna_llm_info *info = rdna_llm_get_info(m->llm);
+  bool judges = pooling_of(info) == RDNA_LLM_POOLING_RANK;
+  switch (work) {
+    case WORK_WRITES:
+      if (!info->encoder) return true;
+      return refuse(p, 400, NULL, "model", "the model '%s' is an encoder and writes nothing; %s", m->name,
+                    judges ? "it judges texts (/v1/rerank)" : "it gives vectors of texts (/v1/embeddings)");
+    case WORK_EMBEDS:
+      return can_embed(m, p);
+    case WORK_RANKS:
+      if (judges && info->encoder && info->labels == 1) return true;
+      return refuse(p, 400, NULL, "model", "the model '%s' does not rank texts: %s", m->name,
+                    judges ? "that takes an encoder with one label" : "it is none that judges pairs of them");
+    default:
+      return true;
+  }
 }
 
 /* What the template is given; NULL with a problem. */

@@ -25,10 +25,16 @@ typedef struct served_model {
   rdna_llm *llm;
 } served_model;
 
+/* What a request wants of a model. */
+typedef enum model_work { WORK_ANY, WORK_WRITES, WORK_EMBEDS, WORK_RANKS } model_work;
+
 /* All zeros is one that close takes. */
 rdna_status served_model_open(served_model *m, const preset *p, rdna_device *device,
                               void (*progress)(void *data, double share), void *progress_data);
 void served_model_close(served_model *m); /* leaves an empty one */
+
+/* Whether it can do that; false with a problem. */
+bool served_model_can(const served_model *m, model_work work, problem *p);
 
 /* The text of |messages| and of the beginning of an answer, as the model's template has it; free() releases it.
  * |extra|, an object or NULL, are more variables for the template. False with a problem. */

@@ -11,6 +11,7 @@
 #include "server/clock.h"
 #include "server/http.h"
 #include "server/keep_alive.h"
+#include "server/ollama.h"
 #include "server/parts.h"
 #include "server/routes.h"
 
@@ -97,8 +98,7 @@ static bool read_form(const json_t *json, json_t **out_schema, problem *p) {
   return true;
 }
 
-/* What the request says of the model's time in memory holds until another one says something else. */
-static bool keep_model(exchange *x, const json_t *json, problem *p) {
+bool keep_model(exchange *x, const json_t *json, problem *p) {
   double seconds = x->hosted->preset.idle_seconds;
   if (!read_keep_alive(json, &seconds, p)) return false;
   server_lock(x->server);
@@ -355,7 +355,10 @@ enum MHD_Result handle_ollama_show(exchange *x) {
   if (m->chat_template && rdna_gguf_get_text(m->file, "tokenizer.chat_template", &jinja) != RDNA_OK)
     jinja = (rdna_text){"", 0};
   snprintf(key, sizeof key, "%s.context_length", info->architecture);
-  json_t *capabilities = json_pack("[s]", "completion");
+  json_t *capabilities = json_array();
+  problem none;
+  if (served_model_can(m, WORK_WRITES, &none)) json_array_append_new(capabilities, json_string("completion"));
+  if (served_model_can(m, WORK_EMBEDS, &none)) json_array_append_new(capabilities, json_string("embedding"));
   if (m->format.form != RDNA__REPLY_PLAIN) json_array_append_new(capabilities, json_string("tools"));
   if (m->format.think || m->format.form == RDNA__REPLY_HARMONY)
     json_array_append_new(capabilities, json_string("thinking"));

@@ -143,35 +143,34 @@ bool openai_read_chat(exchange *x, request *r, problem *p) {
 
 /* ---- completions ---- */
 
-static bool read_ids(const exchange *x, const json_t *ids, rdna_tokens *tokens, problem *p) {
+static bool read_ids(const exchange *x, const json_t *ids, const char *field, rdna_tokens *tokens, problem *p) {
   int vocabulary = rdna_llm_get_info(x->model->llm)->vocabulary;
   for (size_t i = 0; i < json_array_size(ids); i++) {
     const json_t *id = json_array_get(ids, i);
     if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= vocabulary)
-      return refuse(p, 400, NULL, "prompt", "element %zu of the prompt is no token id; there are 0 to %d", i,
+      return refuse(p, 400, NULL, field, "element %zu of '%s' is no token id; there are 0 to %d", i, field,
                     vocabulary - 1);
-    if (rdna_tokens_append(tokens, (int32_t)json_integer_value(id)) != RDNA_OK) return refuse_with_status(p, "prompt");
+    if (rdna_tokens_append(tokens, (int32_t)json_integer_value(id)) != RDNA_OK) return refuse_with_status(p, field);
   }
   return true;
 }
 
-static bool read_prompt(const exchange *x, const json_t *prompt, rdna_tokens *tokens, problem *p) {
+static bool read_prompt(const exchange *x, const json_t *prompt, const char *field, rdna_tokens *tokens, problem *p) {
   if (json_is_string(prompt))
     return encode_text(x->model, json_string_value(prompt), json_string_length(prompt), tokens, p);
-  if (json_is_array(prompt)) return read_ids(x, prompt, tokens, p);
-  return refuse(p, 400, NULL, "prompt", "'prompt' must be a text, a list of token ids, or a list of such");
+  if (json_is_array(prompt)) return read_ids(x, prompt, field, tokens, p);
+  return refuse(p, 400, NULL, field, "'%s' must be a text, a list of token ids, or a list of such", field);
 }
 
-/* A text, ids, or a list of texts and lists of ids. */
-static bool read_prompts(const exchange *x, request *r, problem *p) {
-  const json_t *prompt = json_object_get(r->json, "prompt"), *first = json_array_get(prompt, 0);
+bool openai_read_prompts(const exchange *x, request *r, const char *field, size_t most, problem *p) {
+  const json_t *prompt = json_object_get(r->json, field), *first = json_array_get(prompt, 0);
   bool several = json_is_string(first) || json_is_array(first);
   size_t count = several ? json_array_size(prompt) : 1;
-  if (count > MOST_CHOICES)
-    return refuse(p, 400, NULL, "prompt", "%zu prompts are more than the %d of one request", count, MOST_CHOICES);
+  if (count > most)
+    return refuse(p, 400, NULL, field, "%zu %ss are more than the %zu of one request", count, field, most);
   if (!request_add_prompts(r, count, p)) return false;
   for (size_t i = 0; i < count; i++)
-    if (!read_prompt(x, several ? json_array_get(prompt, i) : prompt, &r->prompts[i], p)) return false;
+    if (!read_prompt(x, several ? json_array_get(prompt, i) : prompt, field, &r->prompts[i], p)) return false;
   return true;
 }
 
@@ -193,5 +192,5 @@ bool openai_read_completion(exchange *x, request *r, problem *p) {
               read_response_format(json_object_get(json, "response_format"), &schema, p) &&
               use_form(x, r, schema, grammar, p);
   json_decref(schema);
-  return fine && read_prompts(x, r, p) && request_check(x, r, p);
+  return fine && openai_read_prompts(x, r, "prompt", MOST_CHOICES, p) && request_check(x, r, p);
 }

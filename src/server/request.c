@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "server/catalog.h"
+#include "server/routes.h"
 
 void request_deinit(request *r) {
   json_decref(r->json);
@@ -25,10 +26,11 @@ bool request_add_prompts(request *r, size_t count, problem *p) {
 
 bool read_model(exchange *x, const json_t *json, problem *p) {
   const char *name = NULL;
-  return read_text(json, "model", &name, p) && catalog_hold(x, name, p);
+  return read_text(json, "model", &name, p) && catalog_hold(x, name, p) &&
+         served_model_can(x->model, x->route->work, p);
 }
 
-bool request_check(const exchange *x, request *r, problem *p) {
+bool request_check_prompts(const exchange *x, const request *r, problem *p) {
   int context = scheduler_context(x->scheduler);
   for (size_t i = 0; i < r->prompt_count; i++) {
     if (r->prompts[i].count > (size_t)context)
@@ -36,6 +38,11 @@ bool request_check(const exchange *x, request *r, problem *p) {
                     "the prompt has %zu tokens, and the context room for %d; shorten it", r->prompts[i].count, context);
     if (r->prompts[i].count == 0) return refuse(p, 400, NULL, "prompt", "the prompt has no tokens");
   }
+  return true;
+}
+
+bool request_check(const exchange *x, request *r, problem *p) {
+  if (!request_check_prompts(x, r, p)) return false;
   if (r->prompt_count * (size_t)r->n > MOST_CHOICES)
     return refuse(p, 400, NULL, "n", "%zu prompts, each %lld times, are more than the %d texts of one request",
                   r->prompt_count, (long long)r->n, MOST_CHOICES);
@@ -64,6 +71,19 @@ job *request_make_job(request *r, problem *p) {
   request_deinit(r);
   if (!j) refuse(p, 500, NULL, NULL, "no host memory for the request");
   return j;
+}
+
+enum MHD_Result request_embed(exchange *x, request *r, int32_t *seconds) {
+  job *j = job_create_embedding(&r->settings, r->prompts, r->prompt_count, seconds);
+  if (j) {
+    r->prompts = NULL; /* the job's */
+    r->prompt_count = 0;
+  } else {
+    free(seconds);
+    refuse(&x->problem, 500, NULL, NULL, "no host memory for the request");
+  }
+  request_deinit(r);
+  return j ? respond_job(x, j) : respond_problem(x);
 }
 
 enum MHD_Result request_run(exchange *x, request *r) {

@@ -19,17 +19,21 @@ void request_deinit(request *r);
 
 /* Room for |count| empty prompts. */
 bool request_add_prompts(request *r, size_t count, problem *p);
-/* Lets the exchange hold the model that the request names; a missing name is the first one. False with a problem, or
- * without one where it has to be loaded first: see respond_problem. */
+/* Lets the exchange hold the model that the request names, if it can do what the route is for; a missing name is the
+ * first one. False with a problem, or without one where it has to be loaded first: see respond_problem. */
 bool read_model(exchange *x, const json_t *json, problem *p);
 /* Whether the request is whole: prompts that the context has room for, and a seed. */
 bool request_check(const exchange *x, request *r, problem *p);
+/* The first half of that: the prompts alone. */
+bool request_check_prompts(const exchange *x, const request *r, problem *p);
 /* priority and timeout. */
 bool read_urgency(const json_t *json, settings *s, problem *p);
 /* Makes the job; the request is empty afterwards. NULL with a problem. */
 job *request_make_job(request *r, problem *p);
 /* The same, and answers. */
 enum MHD_Result request_run(exchange *x, request *r);
+/* A job whose prompts become vectors, and the answer; takes |seconds|, see job.h. */
+enum MHD_Result request_embed(exchange *x, request *r, int32_t *seconds);
 /* temperature, top_p, top_k, min_p, frequency_penalty, presence_penalty, seed, and the penalty that each interface
  * names otherwise. Settings are as they are where a field is missing. */
 bool read_sampling(const json_t *json, const char *repetition_field, settings *s, problem *p);

@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "server/embeddings.h"
 #include "server/keep_alive.h"
 #include "server/request.h"
 
@@ -16,6 +17,15 @@ static void read_time(const uint8_t *data, size_t size) {
   json_decref(json);
 }
 
+static void read_embedding(const json_t *json) {
+  problem p = {0};
+  bool base64;
+  int64_t dimensions;
+  bool fine = read_embedding_form(json, &base64, &dimensions, &p);
+  if (!fine && !p.status) abort();
+  if (fine && dimensions < 0) abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const field_row fields[] = {{"messages", FIELD_READ}, {"stop", FIELD_READ},    {"logit_bias", FIELD_READ},
                                      {"tools", FIELD_REFUSED}, {"user", FIELD_IGNORED}, {"temperature", FIELD_READ},
@@ -25,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   problem p = {0};
   request r = REQUEST_DEFAULT;
   r.json = parse_object((const char *)data, size, &p);
+  if (r.json) read_embedding(r.json);
   bool fine = r.json && check_fields(r.json, fields, sizeof fields / sizeof *fields, &p) &&
               read_sampling(r.json, "repetition_penalty", &r.settings, &p) &&
               read_stops(r.json, "stop", &r.settings, &p) && read_logit_bias(r.json, 100, &r.settings, &p);

@@ -9,6 +9,7 @@ typedef struct route {
   enum MHD_Result (*handle)(exchange *x);
   const dialect *dialect; /* how it refuses and answers */
   bool open;              /* without a key */
+  model_work work;        /* that its model must be able to do */
 } route;
 
 /* NULL where there is none; |*out_allowed| is then the method that the path has, or NULL. */
@@ -18,6 +19,7 @@ const dialect *dialect_of_path(const char *path);
 
 /* The interfaces' functions, in their files. */
 extern const dialect openai, responses, anthropic, ollama, worker;
+extern const dialect embeddings, ollama_embed, ollama_embeddings;
 enum MHD_Result handle_page(exchange *x);
 enum MHD_Result handle_health(exchange *x);
 enum MHD_Result handle_metrics(exchange *x);
@@ -29,6 +31,9 @@ enum MHD_Result handle_job_stream(exchange *x);
 enum MHD_Result handle_models(exchange *x);
 enum MHD_Result handle_chat_completions(exchange *x);
 enum MHD_Result handle_completions(exchange *x);
+enum MHD_Result handle_embeddings(exchange *x);
+enum MHD_Result handle_ollama_embed(exchange *x);
+enum MHD_Result handle_ollama_embeddings(exchange *x);
 enum MHD_Result handle_responses(exchange *x);
 enum MHD_Result handle_messages(exchange *x);
 enum MHD_Result handle_count_tokens(exchange *x);

@@ -36,8 +36,7 @@ void scheduler_release_job(scheduler *s, job *j) {
   scheduler_unlock(s);
 }
 
-/* Under the lock: the choice goes on no more. The job may be gone afterwards. */
-static void finish(scheduler *s, choice *c, const char *reason) {
+void scheduler_finish(scheduler *s, choice *c, const char *reason) {
   job *j = c->job;
   c->finish_reason = reason;
   if (--j->unfinished == 0) {
@@ -56,7 +55,7 @@ static void fail_choice(scheduler *s, choice *c, int status, const char *sentenc
     snprintf(j->error, sizeof j->error, "%s", sentence);
     j->error_status = status;
   }
-  finish(s, c, "failed");
+  scheduler_finish(s, c, "failed");
 }
 
 static void rest(scheduler *s, writer *w) {
@@ -68,10 +67,10 @@ static void rest(scheduler *s, writer *w) {
 /* ---- the queue ---- */
 
 /* Before those of its rank, or behind them. */
-static void put(scheduler *s, choice *c, bool before_equals) {
-  choice **link = &s->first_waiting, *before = NULL;
-  if (s->last_waiting && !before_equals && s->last_waiting->rank <= c->rank) {
-    before = s->last_waiting; /* as most do */
+static void put(choice_queue *q, choice *c, bool before_equals) {
+  choice **link = &q->first, *before = NULL;
+  if (q->last && !before_equals && q->last->rank <= c->rank) {
+    before = q->last; /* as most do */
     link = &before->next;
   }
   while (*link && ((*link)->rank < c->rank || (!before_equals && (*link)->rank == c->rank))) {
@@ -80,26 +79,29 @@ static void put(scheduler *s, choice *c, bool before_equals) {
   }
   c->next = *link;
   *link = c;
-  if (!c->next) s->last_waiting = c;
-  s->waiting++;
+  if (!c->next) q->last = c;
+  q->count++;
 }
 
-static void take_out(scheduler *s, choice **link, choice *before) {
+void scheduler_take_out(choice_queue *q, choice **link, choice *before) {
   choice *c = *link;
   *link = c->next;
-  if (s->last_waiting == c) s->last_waiting = before;
+  if (q->last == c) q->last = before;
   c->next = NULL;
-  s->waiting--;
+  q->count--;
 }
 
+/* Texts that wait, and requests for vectors. */
+static int count_waiting(const scheduler *s) { return s->waiting.count + s->embedding.count; }
+
 submitted scheduler_submit(scheduler *s, job *j) {
-  for (int i = 0; i < j->choice_count; i++)
+  for (int i = 0; i < j->choice_count && !j->embeds; i++)
     if (writing_begin(&j->choices[i], s->tokenizer, s->vocabulary) != RDNA_OK) return SUBMIT_FAILED;
   scheduler_lock(s);
   submitted result = SUBMITTED;
   if (s->stopping) {
     result = SUBMIT_STOPPING;
-  } else if (s->waiting + j->choice_count > s->options.queue + s->options.writers - s->running) {
+  } else if (count_waiting(s) + j->choice_count > s->options.queue + s->options.writers - s->running) {
     s->counts.refused++;
     result = SUBMIT_QUEUE_FULL;
   } else {
@@ -108,7 +110,7 @@ submitted scheduler_submit(scheduler *s, job *j) {
     s->counts.jobs++;
     for (int i = 0; i < j->choice_count; i++) {
       j->choices[i].rank = j->asked + PRIORITY_SECONDS * j->settings.priority;
-      put(s, &j->choices[i], false);
+      put(j->embeds ? &s->embedding : &s->waiting, &j->choices[i], false);
     }
     pthread_cond_signal(&s->work);
   }
@@ -144,16 +146,14 @@ static void give_up(scheduler *s, choice *c) {
   fail_choice(s, c, 503, sentence);
 }
 
-/* Under the lock: ends jobs that nobody waits for any more or whose time is over, or all jobs. */
-static void drop_cancelled(scheduler *s) {
-  double now = clock_seconds();
+static void drop_from(scheduler *s, choice_queue *q, double now) {
   choice *before = NULL;
-  for (choice **link = &s->first_waiting; *link;) {
+  for (choice **link = &q->first; *link;) {
     choice *c = *link;
     bool over = is_over(s, c, now), late = !over && is_late(s, c, now);
-    if (over || late) take_out(s, link, before);
+    if (over || late) scheduler_take_out(q, link, before);
     if (over) {
-      finish(s, c, "cancelled");
+      scheduler_finish(s, c, "cancelled");
     } else if (late) {
       give_up(s, c);
     } else {
@@ -161,19 +161,26 @@ static void drop_cancelled(scheduler *s) {
       link = &c->next;
     }
   }
+}
+
+/* Under the lock: ends jobs that nobody waits for any more or whose time is over, or all jobs. */
+static void drop_cancelled(scheduler *s) {
+  double now = clock_seconds();
+  drop_from(s, &s->waiting, now);
+  drop_from(s, &s->embedding, now);
   for (int i = 0; i < s->options.writers; i++) {
     writer *w = &s->writers[i];
     choice *c = w->choice;
     if (!c || !is_over(s, c, now)) continue;
     rest(s, w);
-    finish(s, c, "cancelled");
+    scheduler_finish(s, c, "cancelled");
   }
 }
 
 /* Under the lock: gives waiting texts to idle writers, in their order. */
 static void admit(scheduler *s) {
   choice *before = NULL;
-  for (choice **link = &s->first_waiting; *link && s->running < s->options.writers;) {
+  for (choice **link = &s->waiting.first; *link && s->running < s->options.writers;) {
     choice *c = *link;
     bool is_new = c->cached_tokens < 0;
     if (!writers_admit(s, c)) {
@@ -181,7 +188,7 @@ static void admit(scheduler *s) {
       link = &c->next;
       continue;
     }
-    take_out(s, link, before);
+    scheduler_take_out(&s->waiting, link, before);
     s->running++;
     if (is_new) {
       s->counts.prompt_tokens += c->prompt->count;
@@ -297,7 +304,7 @@ static void show(scheduler *s) {
     }
     rest(s, w);
     if (shown)
-      finish(s, c, a->finish_reason);
+      scheduler_finish(s, c, a->finish_reason);
     else
       fail_choice(s, c, 500, a->status != RDNA_OK ? a->error : "no host memory for the text");
   }
@@ -319,7 +326,7 @@ static bool make_room(scheduler *s) {
   choice *c = last->choice;
   rest(s, last);
   writer_empty(last);
-  put(s, c, true);
+  put(&s->waiting, c, true);
   s->counts.preempted++;
   return true;
 }
@@ -334,7 +341,7 @@ static void fail_step(scheduler *s, rdna_status status) {
     rest(s, w);
     writer_empty(w);
     if (status == RDNA_OUT_OF_MEMORY && c->token_count > 0)
-      finish(s, c, "length");
+      scheduler_finish(s, c, "length");
     else
       fail_choice(s, c, 500, rdna_last_error());
   }
@@ -379,11 +386,10 @@ static void *run(void *data) {
   for (;;) {
     drop_cancelled(s);
     admit(s);
-    if (s->running > 0) {
-      step(s);
-      continue;
-    }
-    if (s->waiting > 0) continue;
+    bool worked = s->running > 0 || s->embedding.count > 0;
+    if (s->running > 0) step(s);
+    if (s->embedding.count > 0) embedding_pass(s); /* one between two steps: neither waits for all of the other */
+    if (worked || count_waiting(s) > 0) continue;
     pthread_cond_broadcast(&s->idle);
     if (s->leaving) break;
     pthread_cond_wait(&s->work, s->lock);
@@ -401,15 +407,15 @@ bool scheduler_drain(scheduler *s, double seconds) {
   scheduler_lock(s);
   s->stopping = true;
   int error = 0;
-  while (s->waiting + s->running > 0 && error == 0) error = pthread_cond_timedwait(&s->idle, s->lock, &until);
-  bool done = s->waiting + s->running == 0;
+  while (count_waiting(s) + s->running > 0 && error == 0) error = pthread_cond_timedwait(&s->idle, s->lock, &until);
+  bool done = count_waiting(s) + s->running == 0;
   scheduler_unlock(s);
   return done;
 }
 
 scheduler_counts scheduler_get_counts(const scheduler *s) {
   scheduler_counts counts = s->counts;
-  counts.waiting = s->waiting;
+  counts.waiting = count_waiting(s);
   counts.running = s->running;
   counts.idle = s->options.writers - s->running;
   return counts;
@@ -434,6 +440,7 @@ static rdna_status open_cache(scheduler *s) {
 }
 
 static void deinit(scheduler *s) {
+  embedding_close(s);
   rdna_llm_cache_release(s->cache);
   pthread_cond_destroy(&s->work);
   pthread_cond_destroy(&s->idle);
@@ -458,7 +465,7 @@ rdna_status scheduler_create(rdna_llm *llm, const rdna_tokenizer *tokenizer, con
   s->parts = calloc((size_t)options->writers, sizeof(rdna_llm_part));
   s->in_step = calloc((size_t)options->writers, sizeof(writer *));
   rdna_status status = s->writers && s->parts && s->in_step
-                           ? open_cache(s)
+                           ? (rdna_llm_get_info(llm)->encoder ? embedding_open(s) : open_cache(s))
                            : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d writers", options->writers);
   if (status == RDNA_OK && pthread_create(&s->thread, NULL, run, s) != 0)
     status = rdna__fail(RDNA_UNAVAILABLE, "the system starts no thread for the scheduler");

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "rdna/llm_embed.h"
 #include "server/scheduler.h"
 #include "server/writing.h"
 
@@ -18,10 +19,16 @@ typedef struct writer {
   addition addition;
 } writer;
 
+/* Choices that wait, smaller ranks first. */
+typedef struct choice_queue {
+  choice *first, *last;
+  int count;
+} choice_queue;
+
 struct scheduler {
   scheduler_options options;
   rdna_llm *llm;
-  rdna_llm_cache *cache;
+  rdna_llm_cache *cache; /* NULL: the model is an encoder, which writes nothing */
   const rdna_tokenizer *tokenizer;
   size_t vocabulary;
   int context;
@@ -33,13 +40,17 @@ struct scheduler {
   writer **in_step; /* (part_count) whose parts they are */
   int part_count;
   uint64_t now;
+  rdna_llm_embedder *embedder; /* NULL: nobody has asked for a vector yet */
+  float *vectors;              /* of a pass of it, */
+  int width;                   /* values of each */
 
   pthread_t thread;
   pthread_mutex_t *lock;
   pthread_cond_t work, idle; /* something to do came; all is done */
   /* Under the lock. */
-  choice *first_waiting, *last_waiting;
-  int waiting, running;
+  choice_queue waiting;   /* to be written */
+  choice_queue embedding; /* each for all texts of its job, which become vectors */
+  int running;
   bool stopping, leaving; /* no more jobs; the thread is to end */
   scheduler_counts counts;
 };
@@ -52,5 +63,17 @@ bool writers_admit(scheduler *s, choice *c);
 bool writers_evict(scheduler *s, const writer *kept);
 /* Forgets what a writer's sequence holds. */
 void writer_empty(writer *w);
+
+/* From scheduler.c, under the lock: the choice goes on no more, and its job may be gone
+ * afterwards. */
+void scheduler_finish(scheduler *s, choice *c, const char *reason);
+/* Takes |*link|, behind |before|, out of its queue. */
+void scheduler_take_out(choice_queue *q, choice **link, choice *before);
+
+/* From embedding.c. An encoder's vectors are all that it gives, and it has its room from the start. */
+rdna_status embedding_open(scheduler *s);
+void embedding_close(scheduler *s);
+/* Under the lock, which it gives back while the model computes: one pass of texts whose vectors are wanted. */
+void embedding_pass(scheduler *s);
 
 #endif
