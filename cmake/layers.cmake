@@ -1,7 +1,7 @@
 # A layer is a folder of src/ and a static library. Its include path is a folder of links to itself and
 # to the layers that it may see, so an include of any other layer does not compile.
 #
-# By name, beside the source:  x.c  x.h  x_test.c (cmocka)  x_bench.c  x_fuzz.c (libFuzzer)
+# By name, beside the source:  x.c  x.h  x_test.c (cmocka; arguments: x_test_ARGS)  x_bench.c  x_fuzz.c (libFuzzer)
 # Files named fake_*.c stand in for vendors' libraries in tests and are built where they are used.
 # Files named *_host.c or *_host_<part>.c belong to the math layer's instruction-set variants; see src/math/CMakeLists.txt.
 
@@ -35,7 +35,7 @@ function(rdna_layer name)
   if(CMOCKA_FOUND)
     foreach(test ${tests})
       get_filename_component(stem ${test} NAME_WE)
-      rdna_test(${stem} LAYER ${name} SOURCES ${test})
+      rdna_test(${stem} LAYER ${name} SOURCES ${test} ARGS ${${stem}_ARGS})
     endforeach()
   endif()
   if(RDNA_FUZZ)

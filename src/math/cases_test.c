@@ -1,4 +1,5 @@
-/* cases_test [device [cases [filter [seed]]]]: the generated test as a program that runs anywhere, without cmocka. */
+/* cases_test [device [cases [filter [seed [first]]]]]: the generated test as a program that runs anywhere, without
+ * cmocka. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -18,6 +19,7 @@ int main(int argc, char **argv) {
   rdna__selftest_options options = {.cases = argc > 2 ? atoi(argv[2]) : 12,
                                     .filter = argc > 3 ? argv[3] : NULL,
                                     .seed = argc > 4 ? strtoull(argv[4], NULL, 0) : 1,
+                                    .first = argc > 5 ? atoi(argv[5]) : 0,
                                     .progress = show};
   rdna_device *device;
   if (rdna_device_open(argc > 1 ? argv[1] : "host", &device) != RDNA_OK) {

@@ -72,7 +72,7 @@ rdna_status rdna__selftest_run(rdna_device *device, const rdna__selftest_options
     if (!matches(info, options->filter)) continue;
     rdna__selftest_kernel *kernel = &out_report->kernels[out_report->kernel_count++];
     *kernel = (rdna__selftest_kernel){.name = info->name, .family = info->family, .passed = true};
-    for (int n = 0; n < options->cases && kernel->passed; n++)
+    for (int n = options->first; n < options->cases && kernel->passed; n++)
       RDNA_TRY(run_case(device, info, options->seed, n, kernel));
     out_report->case_count += kernel->cases;
     out_report->failed_count += !kernel->passed;

@@ -20,6 +20,10 @@ static void test_passes(void **state) {
   assert_true(report.kernels[0].passed);
   assert_string_equal(report.kernels[0].family, "fill");
   rdna__selftest_deinit(&report);
+  options.first = 7;
+  assert_ok(rdna__selftest_run(device, &options, &report));
+  assert_int_equal(report.case_count, 2);
+  rdna__selftest_deinit(&report);
   rdna_device_release(device);
 }
 
@@ -35,6 +39,10 @@ static void test_failures(void **state) {
   assert_false(report.kernels[0].passed);
   assert_int_equal(report.kernels[0].cases, 1);
   assert_non_null(strstr(report.kernels[0].message, "case 0 (count 1 grid 1) on null: buffer 0: [0] got"));
+  rdna__selftest_deinit(&report);
+  options.first = 2;
+  assert_ok(rdna__selftest_run(device, &options, &report));
+  assert_non_null(strstr(report.kernels[0].message, "case 2 ("));
   rdna__selftest_deinit(&report);
   rdna_device_release(device);
 }
