@@ -628,6 +628,12 @@ static void test_cooperative_launches(void **state) {
   assert_int_equal(hipDeviceGetAttribute(&cooperative, 10, 0), 0);
   assert_int_equal(cooperative, 1);
   assert_int_equal(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&each, f, THREADS, 0), 0);
+  assert_int_equal(each, 32);  // 4 SIMDs with 16 waves each hold so many groups of 2 waves
+  for (int threads = 65; threads <= 96; threads += 31) {
+    int of_three = 0;
+    assert_int_equal(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&of_three, f, threads, 0), 0);
+    assert_int_equal(of_three, 21);
+  }
   unsigned most = (unsigned)each * WGPS, rounds = ROUNDS;
   unsigned *sum = alloc(sizeof *sum), *seen = alloc(most * sizeof *seen), *got = malloc(most * sizeof *got);
   void *parameters[] = {&sum, &seen, &rounds};
