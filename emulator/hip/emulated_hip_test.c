@@ -67,6 +67,8 @@ int hipModuleGetFunction(void **, void *, const char *);
 int hipModuleGetGlobal(void **, size_t *, void *, const char *);
 int hipModuleLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                           void **);
+int ext_launch(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, size_t, void *, void **, void **, void *, void *, unsigned) __asm__(
+    "_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j");
 int hipModuleLaunchCooperativeKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                                      void *, void **);
 int hipDrvLaunchKernelEx(const void *, void *, void **, void **);
@@ -147,7 +149,9 @@ static const int in_values[2] = {7, 11};
 enum { TRUE_C = 5, TRUE_A = 100, TRUE_B = 58 };
 static const long long wide = 0x123456789LL;
 
-static void check_arguments(void *module, bool packed) {
+enum launch { BY_POINTERS, PACKED, EXTENDED, EXTENDED_WITH_EVENTS, LAUNCHES };
+
+static void check_arguments(void *module, enum launch launch) {
   int *in = alloc(sizeof in_values), *out = alloc(6 * sizeof *out), got[6];
   assert_int_equal(hipMemcpy(in, in_values, sizeof in_values, TO_DEVICE), 0);
   char c = TRUE_C;
@@ -162,12 +166,21 @@ static void check_arguments(void *module, bool packed) {
   size_t bytes = sizeof block;
   void *parameters[] = {&c, &w, both, &in, &out};
   void *extra[] = {(void *)1, &block, (void *)2, &bytes, (void *)3};
-  assert_int_equal(hipModuleLaunchKernel(function(module, "arguments"), 1, 1, 1, 1, 1, 1, 0, NULL,
-                                         packed ? NULL : parameters, packed ? extra : NULL),
-                   0);
+  void *f = function(module, "arguments"), *start = NULL, *stop = NULL;
+  if (launch == EXTENDED_WITH_EVENTS) assert_true(hipEventCreate(&start) == 0 && hipEventCreate(&stop) == 0);
+  void **pointers = launch == PACKED ? NULL : parameters, **packed = launch == PACKED ? extra : NULL;
+  int code = launch < EXTENDED ? hipModuleLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, pointers, packed)
+                               : ext_launch(f, 1, 1, 1, 1, 1, 1, 0, NULL, pointers, packed, start, stop, 0);
+  assert_int_equal(code, 0);
   assert_int_equal(hipMemcpy(got, out, sizeof got, TO_HOST), 0);
   const int expected[] = {TRUE_C, (int)(wide >> 32), TRUE_A - TRUE_B, 11, 20, 30};
   assert_memory_equal(got, expected, sizeof got);
+  float took = -1;
+  if (start) {
+    assert_int_equal(hipEventElapsedTime(&took, start, stop), 0);
+    assert_true(took >= 0);
+    assert_true(hipEventDestroy(start) == 0 && hipEventDestroy(stop) == 0);
+  }
   assert_int_equal(hipFree(in), 0);
   assert_int_equal(hipFree(out), 0);
 }
@@ -178,8 +191,7 @@ static void test_arguments(void **state) {
   for (int device = 0; device < 2; device++)
     for (int i = 0; i < 2; i++) {
       void *module = load(device, files[device][i]);
-      check_arguments(module, false);
-      check_arguments(module, true);
+      for (int launch = 0; launch < LAUNCHES; launch++) check_arguments(module, (enum launch)launch);
       assert_int_equal(hipModuleUnload(module), 0);
     }
 }
@@ -402,18 +414,18 @@ static void test_memory(void **state) {
   uint8_t *p = alloc(1000), host[1001];
   assert_int_equal(hipMemGetInfo(&after, &total), 0);
   assert_int_equal(before - after, 1000);
-  assert_int_equal(hipMemset(p, 0x21, 1000), 0);
+  assert_int_equal(hipMemset(p, 0xa1, 1000), 0);
   assert_int_equal(hipMemcpy(host, p, 1000, TO_HOST), 0);
-  assert_true(host[0] == 0x21 && host[999] == 0x21);
+  assert_true(host[0] == 0xa1 && host[999] == 0xa1);
   assert_int_equal(hipMemcpy(host, p, 1001, TO_HOST), 1);  // over the end
   assert_int_equal(hipMemset(p + 1000, 0, 1), 1);
   assert_int_equal(hipMemsetD32(p, 0x01020304, 2), 0);
   assert_int_equal(hipMemcpy(host, p, 9, TO_HOST), 0);
-  assert_true(host[0] == 4 && host[7] == 1 && host[8] == 0x21);
+  assert_true(host[0] == 4 && host[7] == 1 && host[8] == 0xa1);
   for (int i = 0; i < 12; i++) host[i] = (uint8_t)i;
   assert_int_equal(hipMemcpy2D(p, 100, host, 4, 3, 3, TO_DEVICE), 0);
   assert_int_equal(hipMemcpy(host, p + 200, 4, TO_HOST), 0);
-  assert_true(host[0] == 8 && host[2] == 10 && host[3] == 0x21);
+  assert_true(host[0] == 8 && host[2] == 10 && host[3] == 0xa1);
   struct {
     int type, device;
     void *device_pointer, *host_pointer;
