@@ -13,19 +13,24 @@ cmake -S bindings/torch -B build/torch -G Ninja -DRDNA_DIR="$PWD/$build/lib" -DP
   -DCMAKE_BUILD_TYPE=Release >build/torch.configure.log 2>&1 || { cat build/torch.configure.log; exit 1; }
 cmake --build build/torch
 export PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host
-"$python" -m pytest -q -p no:cacheprovider bindings/torch/tests
+
 # PyTorch's own samples: all of f32 forward, and a share of the rest that moves with the commit, so that a few dozen
 # commits see all of it. All of them, of all types: bindings/torch/tests/opinfo.py --all
-"$python" bindings/torch/tests/opinfo.py
 turn=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)))
-share() { # of N, options: the share whose turn it is
-  echo "opinfo.py --share $((turn % $1 + 1))/$1 ${*:2}"
-  "$python" bindings/torch/tests/opinfo.py --share "$((turn % $1 + 1))/$1" "${@:2}"
+sections=(--section float32/forward)
+share() { # of N, sections: the share whose turn it is
+  for section in "${@:2}"; do sections+=(--section "$section:$((turn % $1 + 1))/$1"); done
 }
-share 20 --grad
-share 20 --kind out
-share 20 --kind inplace
-share 5 --kind errors
-share 20 --dtype float64
-share 20 --dtype bfloat16 --kind forward,grad
-share 20 --dtype int64
+share 20 float32/grad float32/out float32/inplace
+share 5 float32/errors
+share 20 float64/forward bfloat16/forward bfloat16/grad int64/forward
+
+# Beside the tests, which are one process and leave the other processors idle.
+"$python" -m pytest -q -p no:cacheprovider bindings/torch/tests >build/torch.pytest.log 2>&1 &
+tests=$! failed=0
+trap 'kill $tests 2>/dev/null || true' EXIT
+echo "opinfo.py ${sections[*]}"
+"$python" bindings/torch/tests/opinfo.py "${sections[@]}" || failed=1
+wait $tests || failed=1
+cat build/torch.pytest.log
+exit $failed

@@ -2,6 +2,7 @@
 """PyTorch's own operator samples (OpInfo), each on rdna and on the CPU, compared.
 
     RDNA_DRIVER=host python opinfo.py [--kind KIND,…] [--dtype float32] [--all] [--only REGEX] [--share K/N] [--json FILE]
+    RDNA_DRIVER=host python opinfo.py --section float32/forward --section float32/grad:3/20 …
 
 Kinds are forward; grad; inplace, the variant that writes its input; out, results into given tensors; errors, PyTorch's
 samples of wrong arguments, which must raise what the CPU raises.
@@ -810,6 +811,8 @@ def main():
     parser.add_argument("--all", action="store_true", help="every type and kind, and one table")
     parser.add_argument("--only", default="")
     parser.add_argument("--share", default="1/1", help="K/N: each Nth OpInfo, from the Kth on")
+    parser.add_argument("--section", action="append", metavar="DTYPE/KIND[:K/N]",
+                        help="in place of --dtype, --kind and --share; many go through the same processes")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=int, default=600)
     parser.add_argument("--json")
@@ -819,17 +822,22 @@ def main():
     pool = Pool(options.jobs, options.limit)
     if not options.only:
         pool.fill(options.jobs)  # they begin while the names are found here
-    k, n = map(int, options.share.split("/"))
-    chosen = sorted(operators(options.only))[k - 1 :: n]
-    sections = [(options.dtype, kind) for kind in options.kind.split(",")]
-    if unknown := {kind for _, kind in sections} - set(KINDS):
-        parser.error(f"--kind {','.join(unknown)}: choose from {', '.join(KINDS)}")
+    names = sorted(operators(options.only))
+    sections = [(options.dtype, kind, options.share) for kind in options.kind.split(",")]
+    if options.section:
+        parts = [re.fullmatch(r"(\w+)/(\w+)(?::(\d+/\d+))?", text) or parser.error(f"--section {text}: write DTYPE/KIND:K/N")
+                 for text in options.section]
+        sections = [(part[1], part[2], part[3] or "1/1") for part in parts]
+    if unknown := {kind for _, kind, _ in sections} - set(KINDS):
+        parser.error(f"kind {','.join(unknown)}: choose from {', '.join(KINDS)}")
     if options.all:
-        sections = [(d, "forward") for d in DTYPES] + [(d, "grad") for d in GRAD_DTYPES]
-        sections += [("float32", kind) for kind in ("inplace", "out", "errors")]
+        pairs = [(d, "forward") for d in DTYPES] + [(d, "grad") for d in GRAD_DTYPES]
+        pairs += [("float32", kind) for kind in ("inplace", "out", "errors")]
+        sections = [(*pair, options.share) for pair in pairs]
     answers, wrong = {}, 0
-    for dtype, kind in sections:
-        section, results, bad = run_section(pool, dtype, kind, chosen, options)
+    for dtype, kind, share in sections:
+        k, n = map(int, share.split("/"))
+        section, results, bad = run_section(pool, dtype, kind, names[k - 1 :: n], options)
         answers[section] = results
         wrong += bad
         if options.json:
@@ -841,7 +849,7 @@ def main():
         for section, results in answers.items():
             counts = collections.Counter(answer[0] for answer in results.values())
             print(f"{section:16}" + "".join(f"{counts[outcome]:10}" for outcome in OUTCOMES))
-        if n == 1 and not options.only:
+        if options.share == "1/1" and not options.only:
             applied = {(r, name) for results in answers.values() for name, a in results.items() for r in a[3]}
             for rule, names in RULES.items():
                 for name in sorted(names):
