@@ -65,14 +65,16 @@ typedef struct rdna_moe_product {
  * top) i32, contiguous. A slot whose index is not that of an expert gives zeros, and nothing to a sum.
  *
  * For few tokens only the weights of experts that are chosen are read, once for each slot, in one launch (after a copy
- * of an x of 16 bits). For many, slots are sorted by their experts and share tiles of weights, in two launches, or
- * three with |shares|; these take memory from the device's pool for the time of the call, tokens * top * n values of
- * f32.
+ * of an x of 16 bits). For many, and for any number where x is f16 and weights are in blocks on a GPU, slots are sorted
+ * by their experts and share tiles of weights, in two launches, or three with |shares|; these take memory from the
+ * device's pool for the time of the call, tokens * top * n values of f32.
  *
- *     x     | weights         | slots             | products
- *     f16   | f16 or blocks   | more than experts | on matrix units, of weights in blocks rounded to f16
- *     bf16  | bf16            | more than experts | on matrix units
- *     others                                      | in f32; a copy of an x of 16 bits lies in the device's memory pool
+ *     x     | weights       | slots                | products
+ *     f16   | blocks        | at most 12 an expert | on a GPU, rows of x at multiples of 16 bytes: on matrix units, of
+ *           |               |                      | weights whose scales and minimums, and then they, become f16
+ *     f16   | f16 or blocks | more than experts    | on matrix units, of weights in blocks rounded to f16
+ *     bf16  | bf16          | more than experts    | on matrix units
+ *     others                                       | in f32; a copy of an x of 16 bits lies in the device's memory pool
  *
  * |out| overlaps nothing else. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, |add| without
  * |shares|, no experts for slots that there are, missing data, overlap. RDNA_UNSUPPORTED: another type, layout or

@@ -1,9 +1,10 @@
 /* moe_linear: products of rows with the weights of the experts that their tokens chose. */
 #include "base/options.h"
+#include "device/traits.h"
 #include "math/common/plan/check.h"
 #include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
-#include "math/moe/moe_kernels.h"
+#include "math/moe/moe_few_kernels.h"
 #include "math/quant/quant.h"
 #include "rdna/op/moe.h"
 #include "rdna/op/movement.h"
@@ -13,6 +14,8 @@ static const char NAME[] = "moe_linear";
 /* From so many slots for each expert on, sorting them pays: a tile reads its expert's weights once for all its rows. A
  * guess, not measured. */
 enum { SLOTS_FOR_TILES = 4 };
+/* Up to so many slots for each expert, most of them in a tile of MOE_FEW_ROWS have the same. */
+enum { SLOTS_FOR_FEW = 12 };
 
 static bool is_aligned(const void *data, int64_t row_bytes) {
   return ((uintptr_t)data | (uint64_t)row_bytes) % 16 == 0;
@@ -22,10 +25,20 @@ static bool is_aligned(const void *data, int64_t row_bytes) {
 struct problem {
   const struct moe_product_args *args;
   rdna_dtype x, weights;
+  bool divides_work; /* as the host does: its twins of some kernels are there to compare with */
 };
 
 static int64_t slots_of(const struct problem *p) { return (int64_t)p->args->tokens * p->args->top; }
 
+/* Each weight is read once for an expert's slots, and unpacked in registers. */
+static bool have_few_rows(const rdna__route *route, const void *which) {
+  const struct problem *p = which;
+  const struct gemm_args *product = &p->args->product;
+  int64_t rows = p->args->x_of_slots ? slots_of(p) : p->args->tokens;
+  return !p->divides_work && p->x == RDNA_F16 && rdna_dtype_block_values(p->weights) > 1 &&
+         slots_of(p) <= SLOTS_FOR_FEW * (int64_t)p->args->experts && is_aligned(product->a, product->lda * 2) &&
+         product->lda <= INT32_MAX / rows;
+}
 /* With more slots than experts some share one, whose weights a tile reads once for them. */
 static bool fit_matrix_units(const rdna__route *route, const void *which) {
   const struct problem *p = which;
@@ -43,8 +56,13 @@ static bool are_few(const rdna__route *route, const void *which) {
   return aligned && slots <= SLOTS_FOR_TILES * (int64_t)p->args->experts && slots <= RDNA__GRID_YZ_MAX;
 }
 
-enum { MATRIX, FEW, TILES };
+enum { FEW_ROWS, MATRIX, FEW, TILES };
 static const rdna__route routes[] = {
+    [FEW_ROWS] = {.name = "few rows on matrix units",
+                  .kernels = {"moe_sort", "moe_few_{blocks}", "moe_sum_f32"},
+                  .when = "a GPU, rows of f16 at multiples of 16 bytes, weights in blocks, at most 12 slots for each "
+                          "expert: unpacked in registers",
+                  .applies = have_few_rows},
     [MATRIX] = {.name = "matrix units",
                 .kernels = {"moe_sort", "moe_mma_{f16|bf16}_{f16|bf16}", "moe_mma_f16_{blocks}", "moe_sum_f32"},
                 .when = "x of 16 bits, weights of its type or with f16 blocks, more slots than experts",
@@ -168,13 +186,16 @@ static rdna_status run_few(const struct call *c) {
   return RDNA__ROUTE_LAUNCH(c->stream, &routes[FEW], plain ? 0 : 1, grid, &c->args, rdna_dtype_name(c->weights->dtype));
 }
 
+/* Of the tiles of a call's route. */
+static int32_t tile_rows(const struct call *c) { return c->route == &routes[FEW_ROWS] ? MOE_FEW_ROWS : MOE_TILE; }
+
 static rdna_status sort_slots(struct call *c, rdna__scratch *scratch) {
   int64_t slots = c->tokens * c->top, partly = slots < c->experts + 1 ? slots : c->experts + 1;
   struct moe_sort_args args = {.chosen = c->args.chosen,
                                .slots = (int32_t)slots,
                                .experts = (int32_t)c->experts,
-                               .tile_rows = MOE_TILE,
-                               .most_tiles = (int32_t)(slots / MOE_TILE + partly)};
+                               .tile_rows = tile_rows(c),
+                               .most_tiles = (int32_t)(slots / tile_rows(c) + partly)};
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)slots * sizeof(int32_t), (void **)&args.order));
   RDNA_TRY(rdna__scratch_take(scratch, (size_t)args.most_tiles * 3 * sizeof(int32_t), (void **)&args.tiles));
   c->args.order = args.order, c->args.tiles = args.tiles, c->args.most_tiles = args.most_tiles;
@@ -182,7 +203,14 @@ static rdna_status sort_slots(struct call *c, rdna__scratch *scratch) {
   return RDNA__ROUTE_LAUNCH(c->stream, c->route, 0, grid, &args, NULL);
 }
 
+static rdna_status multiply_few_rows(const struct call *c) {
+  rdna_grid grid = {0, 1, 1};
+  RDNA_TRY(rdna__check_groups(NAME, c->args.most_tiles * rdna__divide_up(c->n, MOE_FEW_COLUMNS), 1, &grid.x));
+  return RDNA__ROUTE_LAUNCH(c->stream, c->route, 1, grid, &c->args, rdna_dtype_name(c->weights->dtype));
+}
+
 static rdna_status multiply_tiles(const struct call *c) {
+  if (c->route == &routes[FEW_ROWS]) return multiply_few_rows(c);
   bool plain = rdna_dtype_block_values(c->weights->dtype) == 1, both = plain && c->route == &routes[MATRIX];
   const char *weights = rdna_dtype_name(c->weights->dtype);
   rdna_grid grid = {0, 1, 1};
@@ -209,7 +237,7 @@ static rdna_status run_tiles(struct call *c, rdna__scratch *scratch) {
   RDNA_TRY(multiply_tiles(c));
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(NAME, c->tokens * c->n, 256, &grid.x));
-  return RDNA__ROUTE_LAUNCH(c->stream, c->route, 3, grid, &sum, NULL);
+  return RDNA__ROUTE_LAUNCH(c->stream, c->route, c->route == &routes[FEW_ROWS] ? 2 : 3, grid, &sum, NULL);
 }
 
 /* x as f32, beside each other. */
@@ -221,9 +249,10 @@ static rdna_status widen(struct call *c, rdna__scratch *scratch) {
 }
 
 static rdna_status run(struct call *c, rdna__scratch *scratch) {
-  struct problem problem = {&c->args, c->x->dtype, c->weights->dtype};
+  const rdna_device_info *device = rdna_device_get_info(rdna_stream_device(c->stream));
+  struct problem problem = {&c->args, c->x->dtype, c->weights->dtype, rdna__device_traits_of(device)->divides_work};
   c->route = rdna__route_choose(&rdna__moe_linear_routes, &problem);
-  if (c->route != &routes[MATRIX] && c->x->dtype != RDNA_F32) {
+  if (c->route != &routes[FEW_ROWS] && c->route != &routes[MATRIX] && c->x->dtype != RDNA_F32) {
     RDNA_TRY(widen(c, scratch));
     problem.x = RDNA_F32;
     c->route = rdna__route_choose(&rdna__moe_linear_routes, &problem);

@@ -3,6 +3,7 @@
  * rows that these are one tile, and then each weight is read and unpacked once. */
 #include "math/gemm/gemm_mma.h"
 #include "math/moe/moe_mma_kernels.h"
+#include "math/moe/moe_product.h"
 #include "math/quant/quant_blocks.h"
 
 typedef mma_plan<MOE_TILE, MOE_TILE, MOE_TILE_THREADS, 2> moe_mma_plan;
@@ -68,11 +69,7 @@ RDNA_DEVICE int row_or_last(int i, int first, int count) {
   return row < count ? row : count - 1;
 }
 
-struct expert_tile {
-  int expert, first, count, column; /* |first| of order; the first column of out */
-};
-
-RDNA_DEVICE scattered_rows rows_of_x(const struct moe_product_args &a, const expert_tile &tile, int k) {
+RDNA_DEVICE scattered_rows rows_of_x(const struct moe_product_args &a, const moe_tile &tile, int k) {
   scattered_rows x;
   x.base = (const uint16_t *)a.product.a, x.k = k;
   x.vectors = all_16((uint64_t)x.base | (uint64_t)a.product.lda * 2);
@@ -85,14 +82,14 @@ RDNA_DEVICE scattered_rows rows_of_x(const struct moe_product_args &a, const exp
 }
 
 /* The rows of the expert's weights that make the tile's columns. */
-RDNA_DEVICE void init_weights(scattered_rows &w, const struct moe_product_args &a, const expert_tile &tile, int k) {
+RDNA_DEVICE void init_weights(scattered_rows &w, const struct moe_product_args &a, const moe_tile &tile, int k) {
   w.base = (const uint16_t *)a.product.b + tile.expert * a.product.stride_b, w.k = k;
   w.vectors = all_16((uint64_t)w.base | (uint64_t)a.product.ldb * 2);
 #pragma unroll
   for (int i = 0; i < chunks; ++i) w.row[i] = row_or_last(i, tile.column, a.product.n) * a.product.ldb;
 }
 template <typename type, typename format>
-RDNA_DEVICE void init_weights(block_rows<type, format> &w, const struct moe_product_args &a, const expert_tile &tile,
+RDNA_DEVICE void init_weights(block_rows<type, format> &w, const struct moe_product_args &a, const moe_tile &tile,
                               int k) {
   int64_t row_bytes = a.product.ldb / format::block_values * format::block_bytes;
   w.base = (const char *)a.product.b + (int64_t)tile.expert * a.product.n * row_bytes;
@@ -101,8 +98,8 @@ RDNA_DEVICE void init_weights(block_rows<type, format> &w, const struct moe_prod
 }
 
 /* Stores 16 rows of a wave's part of the tile, from |stage|, each where its slot's row of out is. */
-RDNA_DEVICE void store_strip(const struct moe_product_args &a, const struct gemm_args &p, const expert_tile &tile,
-                             int row, int column, const float *stage) {
+RDNA_DEVICE void store_strip(const struct moe_product_args &a, const struct gemm_args &p, const moe_tile &tile, int row,
+                             int column, const float *stage) {
   constexpr int across = moe_mma_plan::wave_n / 4;
   bool vectors = all_16((uint64_t)p.c | (uint64_t)p.ldc * 4);
 #pragma unroll 1
@@ -117,15 +114,9 @@ RDNA_DEVICE void store_strip(const struct moe_product_args &a, const struct gemm
 
 template <typename type, typename weights>
 RDNA_DEVICE void expert_mma(const struct moe_product_args &a, uint8_t *memory) {
-  int32_t across = (a.product.n + MOE_TILE - 1) / MOE_TILE, index = (int32_t)group_id_x() / across;
-  const int32_t *entry = a.tiles + 3 * (int64_t)index;
-  expert_tile tile = {
-      (int)wave_uniform_u32((uint32_t)global(entry)[0]), (int)wave_uniform_u32((uint32_t)global(entry)[1]),
-      (int)wave_uniform_u32((uint32_t)global(entry)[2]), ((int)group_id_x() - index * across) * MOE_TILE};
+  moe_tile tile = moe_tile_of(a, MOE_TILE);
   if (tile.count == 0) return;
-  bool exists = tile.expert < a.experts;
-  if (!exists) tile.expert = 0; /* whose bias and weights count for nothing */
-  int k = exists ? a.product.k : 0;
+  int k = tile.exists ? a.product.k : 0;
   scattered_rows from_x = rows_of_x(a, tile, k);
   weights from_w;
   init_weights(from_w, a, tile, k);
@@ -134,7 +125,7 @@ RDNA_DEVICE void expert_mma(const struct moe_product_args &a, uint8_t *memory) {
 
   const struct moe_product_args &now = arguments_again(a);
   struct gemm_args p = now.product;
-  p.bias = exists && p.bias ? (const float *)p.bias + (int64_t)tile.expert * p.n : nullptr;
+  p.bias = moe_bias_of(now, tile);
   mma_finish<moe_mma_plan>(memory, sum, [&](int row, int column, float *stage) __attribute__((device, always_inline)) {
     store_strip(now, p, tile, row, column, stage);
   });

@@ -44,4 +44,24 @@ RDNA_DEVICE void moe_finish(const struct moe_product_args &a, int turn, int j, f
   *out = !expert.exists ? before : a.shares ? fma_f32(load_uniform(a.shares + slot), sum, before) : sum;
 }
 
+/* The tile that a work-group makes: rows from |first| of order on, |count| of them, all of one expert, and the columns
+ * of out from |column| on. */
+struct moe_tile {
+  int expert, first, count, column;
+  bool exists; /* else slots have no expert, and the first one's weights and bias count for nothing */
+};
+RDNA_DEVICE moe_tile moe_tile_of(const struct moe_product_args &a, int columns) {
+  int32_t across = (a.product.n + columns - 1) / columns, index = (int32_t)group_id_x() / across;
+  const int32_t *entry = a.tiles + 3 * (int64_t)index;
+  int expert = (int)wave_uniform_u32((uint32_t)global(entry)[0]);
+  bool exists = expert < a.experts;
+  return {exists ? expert : 0, (int)wave_uniform_u32((uint32_t)global(entry)[1]),
+          (int)wave_uniform_u32((uint32_t)global(entry)[2]), ((int)group_id_x() - index * across) * columns, exists};
+}
+/* The bias of a tile's expert, or NULL. */
+RDNA_DEVICE const float *moe_bias_of(const struct moe_product_args &a, const moe_tile &tile) {
+  const float *bias = (const float *)a.product.bias;
+  return tile.exists && bias ? bias + (int64_t)tile.expert * a.product.n : nullptr;
+}
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "kernel/manifest.h"
 #include "math/common/case/fill.h"
+#include "math/moe/moe_few_kernels.h"
 #include "math/moe/moe_mma_kernels.h"
 #include "math/quant/quant_case.h"
 
@@ -79,6 +80,7 @@ static rdna_dtype type_of(const char *name) {
   return (rdna_dtype)dtype;
 }
 static rdna_dtype x_type_of(const char *name) {
+  if (strncmp(name, "moe_few_", 8) == 0) return RDNA_F16;
   return strncmp(name, "moe_mma_", 8) != 0 ? RDNA_F32 : strncmp(name + 8, "bf16", 4) == 0 ? RDNA_BF16 : RDNA_F16;
 }
 
@@ -105,10 +107,10 @@ static void pick_sizes(rdna__random *random, int n, rdna_dtype type, bool tiles,
   }
 }
 
-/* The order and the tiles of the slots, as moe_sort makes them. */
-static bool add_tiles(rdna__kernel_case *c, struct moe_product_args *args, const int32_t *chosen) {
+/* The order and the tiles of |rows| slots, as moe_sort makes them. */
+static bool add_tiles(rdna__kernel_case *c, struct moe_product_args *args, const int32_t *chosen, int32_t rows) {
   int32_t slots = args->tokens * args->top, at = 0, tile = 0;
-  args->most_tiles = slots / MOE_TILE + (slots < args->experts + 1 ? slots : args->experts + 1);
+  args->most_tiles = slots / rows + (slots < args->experts + 1 ? slots : args->experts + 1);
   int32_t *order = rdna__case_add(c, RDNA__IN, RDNA_I32, slots, offsetof(struct moe_product_args, order));
   int32_t *tiles =
       rdna__case_add(c, RDNA__IN, RDNA_I32, 3 * (int64_t)args->most_tiles, offsetof(struct moe_product_args, tiles));
@@ -119,9 +121,9 @@ static bool add_tiles(rdna__kernel_case *c, struct moe_product_args *args, const
       bool none = chosen[i] < 0 || chosen[i] >= args->experts;
       if (e == args->experts ? none : chosen[i] == e) order[at++] = i;
     }
-    for (; begin < at; begin += MOE_TILE, tile++) {
+    for (; begin < at; begin += rows, tile++) {
       int32_t *entry = tiles + 3 * tile;
-      entry[0] = e, entry[1] = begin, entry[2] = at - begin < MOE_TILE ? at - begin : MOE_TILE;
+      entry[0] = e, entry[1] = begin, entry[2] = at - begin < rows ? at - begin : rows;
     }
   }
   return true;
@@ -165,7 +167,7 @@ static bool add_result(rdna__random *random, rdna__kernel_case *c, const struct 
 }
 
 RDNA_CASE_MAKER(rdna__moe_product_case) {
-  bool tiles = strncmp(kernel->name, "moe_gemv_", 9) != 0;
+  bool tiles = strncmp(kernel->name, "moe_gemv_", 9) != 0, few = strncmp(kernel->name, "moe_few_", 8) == 0;
   rdna_dtype type = type_of(kernel->name), x_type = x_type_of(kernel->name);
   struct moe_product_args args = {.product = {.m = 1, .batch = 1, .alpha = 1, .flags = GEMM_B_TRANSPOSED}};
   pick_sizes(random, n, type, tiles, &args);
@@ -174,12 +176,13 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
   args.x_of_slots = (int32_t)rdna__random_below(random, 2);
   args.product.lda = args.product.k + (n % 5 == 4 ? tiles ? 3 : 4 : 0), args.product.ldb = args.product.k;
   if (!tiles) args.product.lda = (args.product.lda + 3) / 4 * 4;
+  if (few) args.product.lda = (args.product.lda + 7) / 8 * 8;
   args.product.stride_b = (int64_t)args.product.n * args.product.k;
   args.product.ldc = args.product.n + (n % 3 == 2 ? 2 : 0);
   int64_t slots = (int64_t)args.tokens * args.top;
   int32_t *chosen = add_chosen(random, out_case, slots, args.experts, offsetof(struct moe_product_args, chosen));
   double sum;
-  if (!chosen || (tiles && !add_tiles(out_case, &args, chosen)) ||
+  if (!chosen || (tiles && !add_tiles(out_case, &args, chosen, few ? MOE_FEW_ROWS : MOE_TILE)) ||
       !add_operands(random, out_case, x_type, type, &args, &sum) ||
       (shares && !add_values(random, out_case, slots, offsetof(struct moe_product_args, shares))) ||
       (n % 3 && !add_values(random, out_case, (int64_t)args.experts * args.product.n,
@@ -189,7 +192,8 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
   uint32_t each = rdna_dtype_block_values(type) > 1 ? QUANT_GEMV_GROUP_ROWS : GEMV_ROWS_PER_GROUP(1);
   uint32_t across = ((uint32_t)args.product.n + each - 1) / each;
   if (each == QUANT_GEMV_GROUP_ROWS && across > 2) across = 2; /* each takes several turns */
-  if (tiles) across = (uint32_t)args.most_tiles * (((uint32_t)args.product.n + MOE_TILE - 1) / MOE_TILE);
+  uint32_t side = few ? MOE_FEW_COLUMNS : MOE_TILE;
+  if (tiles) across = (uint32_t)args.most_tiles * (((uint32_t)args.product.n + side - 1) / side);
   out_case->grid = (rdna_grid){across, tiles ? 1 : (uint32_t)(shares ? args.tokens : slots), 1};
   snprintf(out_case->label, sizeof out_case->label, "tokens %d top %d experts %d n %d k %d%s%s%s", args.tokens,
            args.top, args.experts, args.product.n, args.product.k, shares ? " shares" : "", args.add ? " add" : "",
