@@ -443,6 +443,24 @@ static void test_memory(void **state) {
   (void)hipGetLastError();
 }
 
+// Blocks that leave the table in any order take no other with them.
+static void test_many_blocks(void **state) {
+  enum { BLOCKS = 100, BYTES = 40 };
+  uint8_t *blocks[BLOCKS], host[BYTES];
+  for (int i = 0; i < BLOCKS; i++) {
+    blocks[i] = alloc(BYTES);
+    assert_int_equal(hipMemset(blocks[i], i + 1, BYTES), 0);
+  }
+  for (int i = 0; i < BLOCKS; i++) {
+    assert_int_equal(hipFree(blocks[i * 37 % BLOCKS]), 0);
+    for (int k = i + 1; k < BLOCKS; k++) {
+      int left = k * 37 % BLOCKS;
+      assert_int_equal(hipMemcpy(host, blocks[left], BYTES, TO_HOST), 0);
+      assert_true(host[0] == left + 1 && host[BYTES - 1] == left + 1);
+    }
+  }
+}
+
 static void wait_for(void *gate) { sem_wait(gate); }
 
 // Queued work has not happened yet when the call returns.
@@ -735,6 +753,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_three_last),
       cmocka_unit_test(test_faults),
       cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_many_blocks),
       cmocka_unit_test(test_recursion),
       cmocka_unit_test(test_names_of_addresses),
       cmocka_unit_test(test_freed_addresses_run_out),
