@@ -86,12 +86,27 @@ RDNA_DEVICE uint32_t quant_half_pair(uint32_t codes, int pair, const quant_halve
   return bits_as<uint32_t>(code * s.scale);
 }
 
+/* The same of MXFP4's codes, e2m1: moved to f16's sign, exponent and first bit of the mantissa, each is 2^-15 of its
+ * entry in the table, also where it is a subnormal number. |moved|: four codes, each in a byte as the high one of an
+ * f16. */
+RDNA_DEVICE uint32_t quant_move_e2m1(uint32_t codes) { return (codes << 1 & 0x0e0e0e0eu) | (codes << 4 & 0x80808080u); }
+RDNA_DEVICE uint32_t quant_e2m1_pair(uint32_t moved, int pair, half2 scale) {
+  half2 code = bits_as<half2>(permute_bytes(moved, 0, pair ? 0x03040204u : 0x01040004u));
+  return bits_as<uint32_t>(code * half2{(_Float16)32768.0f, (_Float16)32768.0f} * scale);
+}
+
 /* Values 8 * |half| and on of run |run|. */
 template <typename format>
 RDNA_DEVICE uint4 quant_half_eight(const gemv_chunk<format> &chunk, int run, int half, const quant_halves &s) {
   uint4 out;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
+    if constexpr (format::dtype == RDNA_MXFP4) {
+      uint32_t moved = quant_move_e2m1(chunk.codes(run, 2 * half + i));
+      out[2 * i] = quant_e2m1_pair(moved, 0, s.scale);
+      out[2 * i + 1] = quant_e2m1_pair(moved, 1, s.scale);
+      continue;
+    }
     uint32_t codes = format::look_up(chunk.codes(run, 2 * half + i));
     if constexpr (format::is_signed) codes ^= 0x80808080u;
     out[2 * i] = quant_half_pair<format>(codes, 0, s);
