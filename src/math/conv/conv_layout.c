@@ -10,6 +10,7 @@
 #include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/conv/conv.h"
+#include "math/conv/depthwise.h"
 #include "rdna/op/movement.h"
 
 enum {
@@ -223,8 +224,15 @@ static bool is_winograd(const rdna__route *route, const void *which) {
 }
 static bool is_folded(const rdna__route *route, const void *which) { return ((const problem *)which)->folds; }
 
-enum { DIRECT, WINOGRAD, FOLDED, TURNED };
+static bool is_depthwise(const rdna__route *of, const void *which) {
+  return rdna__conv_depthwise_applies(((const problem *)which)->call);
+}
+
+enum { DEPTHWISE, DIRECT, WINOGRAD, FOLDED, TURNED };
 static const rdna__route routes[] = {
+    [DEPTHWISE] = {.name = "depthwise",
+                   .when = "one channel a group, by the table of depthwise.c",
+                   .applies = is_depthwise},
     [DIRECT] = {.name = "direct",
                 .when = "as the tensors lie, by the table of conv_direct.c: few products, or channels not in eights",
                 .applies = is_direct,
@@ -250,6 +258,7 @@ rdna_status rdna__conv_own(rdna_stream *stream, const char *op_name, const rdna_
   problem p = {.call = call, .traits = rdna__device_traits_of(info), .turns = can_turn(call)};
   p.folds = !p.turns && can_fold(call, &p.fold);
   const rdna__route *route = rdna__route_choose(&rdna__conv_routes, &p);
+  if (route == &routes[DEPTHWISE]) return rdna__conv_depthwise(stream, op_name, call);
   if (route == &routes[DIRECT]) return rdna__conv_direct(stream, op_name, call);
   if (route == &routes[WINOGRAD]) return rdna__conv_winograd(stream, op_name, call);
   copies c = {.scratch = {.stream = stream, .holder = op_name}, .call = *call, .conv = *call->conv};

@@ -213,6 +213,38 @@ static void copies_in_another_layout(void **state) {
   }
 }
 
+/* One channel a group: each window that has kernels of its own and others, with and without steps and dilation, in one
+ * dimension and two, planes of many tiles and many planes in one, channels in whole runs of 16 bytes and not. */
+static void one_channel_a_group(void **state) {
+  static const int64_t windows[] = {3, 5, 7, 2, 9}, channels[] = {8, 5, 136, 3, 16};
+  for (int t = 0; t < 3; t++) {
+    for (int i = 0; i < 5; i++) {
+      problem p = square(types[t], channels[i], channels[i], i == 2 ? 7 : 12, windows[i]);
+      p.conv.groups = channels[i], p.with_bias = i % 2 == 0;
+      for (int d = 0; d < 2; d++) p.conv.pad_before[d] = windows[i] / 2, p.conv.pad_after[d] = d + windows[i] / 2;
+      p.activation = i == 1 ? RDNA_ACTIVATION_RELU : RDNA_ACTIVATION_SILU;
+      check(p);
+      p.conv.stride[0] = p.conv.stride[1] = 2, p.offset = i == 3;
+      check(p);
+      p.conv.stride[0] = 1, p.conv.stride[1] = 3, p.conv.pad_before[1] = 0;
+      check(p);
+      p.conv.stride[1] = 1, p.conv.dilation[0] = 2, p.with_bias = false;
+      p.conv.pad_before[0] = p.conv.pad_after[0] = 2 * windows[i];
+      check(p);
+    }
+    problem line = square(types[t], 4, 4, 33, 4); /* 4 taps before the place that they make, as state spaces have it */
+    line.conv.spatial_dims = 1, line.conv.groups = 4, line.conv.pad_before[0] = 3;
+    check(line);
+    problem wide = square(types[t], 2, 2, 3, 5);
+    wide.conv.groups = 2, wide.size[1] = 301, wide.conv.pad_before[0] = wide.conv.pad_after[0] = 4;
+    check(wide);
+    wide.size[0] = 67, wide.size[1] = 9, wide.conv.stride[0] = wide.conv.stride[1] = 2, wide.n = 5;
+    check(wide);
+    wide.n = 0;
+    check(wide);
+  }
+}
+
 /* Large enough, in f32, for Winograd's way on GPUs: odd and even sizes, any padding, an activation. */
 static void windows_of_three(void **state) {
   problem p = square(RDNA_F32, 128, 136, 5, 3);
@@ -438,6 +470,7 @@ int main(void) {
       cmocka_unit_test(windows_strides_and_padding),
       cmocka_unit_test(many_channels),
       cmocka_unit_test(copies_in_another_layout),
+      cmocka_unit_test(one_channel_a_group),
       cmocka_unit_test(windows_of_three),
       cmocka_unit_test(gradient_of_windows_of_three),
       cmocka_unit_test(one_large_image),

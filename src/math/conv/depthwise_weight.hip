@@ -1,0 +1,200 @@
+/* The gradient of the windows of a convolution with one channel a group: see depthwise_kernels.h. */
+#include "kernel/prelude.h"
+#include "math/conv/depthwise_device.h"
+
+RDNA_DEVICE int64_t depthwise_sum_at(const depthwise_args &args, int part, int channel, int taps) {
+  return ((int64_t)part * args.channels + channel) * taps;
+}
+
+/* ---- planes ---------------------------------------------------------------------------------------------------- */
+
+/* Loads a run of 4 values of the gradient of y at (y, x) of the plane at |plane|, zero outside. */
+template <typename type>
+RDNA_DEVICE void depthwise_gradient(const depthwise_args &args, const typename type::stored *plane, int y, int x,
+                                    float g[DEPTHWISE_RUN]) {
+  const typename type::stored *from = plane + y * args.other_stride[2] + x * args.other_stride[3];
+#pragma unroll
+  for (int q = 0; q < DEPTHWISE_RUN; ++q)
+    g[q] =
+        y < args.place_size[0] && x + q < args.place_size[1] ? type::load_global(from + q * args.other_stride[3]) : 0;
+}
+
+template <int K, int step>
+RDNA_DEVICE void depthwise_taps(const float *tile, int pitch, const float g[DEPTHWISE_RUN], float taps[K * K]) {
+  enum { ACROSS = (DEPTHWISE_RUN - 1) * step + K };
+#pragma unroll
+  for (int i = 0; i < K; ++i) {
+    float v[(ACROSS + 3) / 4 * 4];
+    depthwise_row<ACROSS>(tile + i * pitch, v);
+#pragma unroll
+    for (int j = 0; j < K; ++j)
+#pragma unroll
+      for (int q = 0; q < DEPTHWISE_RUN; ++q) taps[i * K + j] = fma_f32(g[q], v[q * step + j], taps[i * K + j]);
+  }
+}
+
+/* Adds up |taps| over the group, always in the same order, and stores them at |out|. */
+template <int count>
+RDNA_DEVICE void depthwise_join(const float taps[count], float *memory, float *out) {
+  enum { WAVES = DEPTHWISE_THREADS / WAVE_SIZE };
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    float sum = wave_sum_f32(taps[i]);
+    if (lane_id() == 0) memory[wave_id() * count + i] = sum;
+  }
+  group_barrier();
+  int tap = (int)thread_id();
+  if (tap >= count) return;
+  float sum = 0;
+#pragma unroll
+  for (int w = 0; w < WAVES; ++w) sum += memory[w * count + tap];
+  *global(out + tap) = sum;
+}
+
+/* A tile has |planes| images of one channel; a thread takes a run of 4 places of one row. */
+template <typename type, int K>
+RDNA_DEVICE void depthwise_weight(const depthwise_args &args) {
+  typedef typename type::stored value;
+  alignas(16) RDNA_SHARED float memory[DEPTHWISE_FLOATS];
+  int across = args.across, down = args.down, step_y = args.step[0], step_x = args.step[1];
+  int part = (int)group_id_x(), channel = (int)group_id_y();
+  int tiles_x = depthwise_tiles(args.place_size[1], across * DEPTHWISE_RUN);
+  int tiles_y = depthwise_tiles(args.place_size[0], down);
+  int rows = depthwise_reach(down, step_y, K), pitch = depthwise_pitch(across, step_x, K);
+  int each = across * down, in_group = (int)thread_id() / each, at = (int)thread_id() % each;
+  int y = at / across, x = at % across * DEPTHWISE_RUN;
+  const float *from = memory + (in_group * rows + y * step_y) * pitch + x * step_x;
+  const value *gradients = (const value *)args.other + channel * args.other_stride[1];
+  float taps[K * K] = {};
+  int tiles = tiles_x * tiles_y, all = tiles * depthwise_tiles(args.images, args.planes);
+  for (int tile = part; tile < all; tile += args.parts) {
+    int first = tile / tiles * args.planes, in_image = tile % tiles;
+    int tile_y = in_image / tiles_x * down, tile_x = in_image % tiles_x * across * DEPTHWISE_RUN;
+    depthwise_fill<type>(args, memory, args.planes, rows, pitch, tile_y * step_y - args.begin[0],
+                         tile_x * step_x - args.begin[1], [&](int i) {
+                           int image = first + i;
+                           return image < args.images ? image * args.image_stride[0] + channel * args.image_stride[1]
+                                                      : -1;
+                         });
+    group_barrier();
+    int image = first + in_group;
+    if (in_group < args.planes && image < args.images) {
+      float g[DEPTHWISE_RUN];
+      depthwise_gradient<type>(args, gradients + image * args.other_stride[0], tile_y + y, tile_x + x, g);
+      if (step_x == 1)
+        depthwise_taps<K, 1>(from, pitch, g, taps);
+      else
+        depthwise_taps<K, 2>(from, pitch, g, taps);
+    }
+    group_barrier();
+  }
+  depthwise_join<K * K>(taps, memory, args.sums + depthwise_sum_at(args, part, channel, K * K));
+}
+
+/* ---- channels last --------------------------------------------------------------------------------------------- */
+
+template <typename type, int K, int step>
+RDNA_DEVICE void depthwise_taps_last(const depthwise_args &args, int at, int y, int first_x,
+                                     const uint4 g[DEPTHWISE_RUN], float taps[K][type::IN_16]) {
+  enum { ACROSS = (DEPTHWISE_RUN - 1) * step + K, IN_16 = type::IN_16 };
+  uint4 raw[ACROSS];
+  depthwise_row_last<type, ACROSS>(args, at + y * args.image_stride[2], y, first_x, raw);
+#pragma unroll
+  for (int q = 0; q < DEPTHWISE_RUN; ++q) {
+    float gradient[IN_16];
+    type::unpack(g[q], gradient);
+#pragma unroll
+    for (int j = 0; j < K; ++j) {
+      float v[IN_16];
+      type::unpack(raw[q * step + j], v);
+#pragma unroll
+      for (int c = 0; c < IN_16; ++c) taps[j][c] = fma_f32(gradient[c], v[c], taps[j][c]);
+    }
+  }
+}
+
+/* Threads of a group: 16 bytes of channels, for each a row of the window, and slices that take runs of places in turn:
+ *
+ *     | row 0: channels 0 .. 127 | row 1: the same | ...  one slice | the next slice | ... | idle |     */
+template <typename type, int K>
+RDNA_DEVICE void depthwise_weight_last(const depthwise_args &args) {
+  typedef typename type::stored value;
+  enum { IN_16 = type::IN_16, VECTORS = DEPTHWISE_CHANNELS / IN_16, SLICES = DEPTHWISE_THREADS / (VECTORS * K) };
+  alignas(16) RDNA_SHARED float memory[K * K * DEPTHWISE_CHANNELS];
+  int part = (int)group_id_x(), first = (int)group_id_y() * DEPTHWISE_CHANNELS;
+  int vector = (int)thread_id() % VECTORS * IN_16, row = (int)thread_id() / VECTORS % K;
+  int slice = (int)thread_id() / (VECTORS * K), channel = first + vector;
+  bool works = slice < SLICES && channel < args.channels;
+  int runs_x = depthwise_tiles(args.place_size[1], DEPTHWISE_RUN), rows = args.place_size[0];
+  float taps[K][IN_16] = {};
+  for (int run = part * SLICES + slice; works && run < args.images * rows * runs_x; run += args.parts * SLICES) {
+    int line = run / runs_x, image = line / rows, y = line % rows, x = (run - line * runs_x) * DEPTHWISE_RUN;
+    const value *gradients =
+        (const value *)args.other + image * args.other_stride[0] + y * args.other_stride[2] + channel;
+    uint4 g[DEPTHWISE_RUN];
+#pragma unroll
+    for (int q = 0; q < DEPTHWISE_RUN; ++q) {
+      g[q] = uint4{0, 0, 0, 0};
+      if (x + q < args.place_size[1]) g[q] = load_global<uint4>(gradients + (x + q) * args.other_stride[3]);
+    }
+    int at = image * args.image_stride[0] + channel, at_y = y * args.step[0] - args.begin[0] + row;
+    if (args.step[1] == 1)
+      depthwise_taps_last<type, K, 1>(args, at, at_y, x - args.begin[1], g, taps);
+    else
+      depthwise_taps_last<type, K, 2>(args, at, at_y, x * 2 - args.begin[1], g, taps);
+  }
+  float *own = memory + row * K * DEPTHWISE_CHANNELS + vector;
+#pragma unroll 1
+  for (int s = 1; s < SLICES; ++s) { /* slice 0 adds up the others', one after the other */
+    group_barrier();
+#pragma unroll
+    for (int j = 0; j < K; ++j)
+#pragma unroll
+      for (int c = 0; c < IN_16; ++c)
+        if (slice == s) own[j * DEPTHWISE_CHANNELS + c] = taps[j][c];
+    group_barrier();
+#pragma unroll
+    for (int j = 0; j < K; ++j)
+#pragma unroll
+      for (int c = 0; c < IN_16; ++c)
+        if (slice == 0) taps[j][c] += own[j * DEPTHWISE_CHANNELS + c];
+  }
+  if (slice != 0 || !works) return;
+#pragma unroll
+  for (int c = 0; c < IN_16; ++c) {
+    float *out = args.sums + depthwise_sum_at(args, part, channel + c, K * K) + row * K;
+#pragma unroll
+    for (int j = 0; j < K; ++j) *global(out + j) = taps[j][c];
+  }
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------- */
+
+template <typename type>
+RDNA_DEVICE void depthwise_weight_sum(const depthwise_args &args) {
+  int taps = args.window[0] * args.window[1], index = (int)(group_id_x() * DEPTHWISE_THREADS + thread_id());
+  if (index >= args.channels * taps) return;
+  float sum = 0;
+#pragma unroll 4
+  for (int part = 0; part < args.parts; ++part) sum += args.sums[(int64_t)part * args.channels * taps + index];
+  int channel = index / taps, tap = index % taps, y = tap / args.window[1], x = tap % args.window[1];
+  type::store_global((typename type::stored *)args.out + channel * args.out_stride[0] + y * args.out_stride[1] +
+                         x * args.out_stride[2],
+                     sum);
+}
+
+#define DEPTHWISE_WEIGHT_OF(K, T)                                                              \
+  RDNA_KERNEL(DEPTHWISE_THREADS) depthwise_weight_##K##_##T(struct depthwise_args args) {      \
+    depthwise_weight<T, K>(args);                                                              \
+  }                                                                                            \
+  RDNA_KERNEL(DEPTHWISE_THREADS) depthwise_weight_last_##K##_##T(struct depthwise_args args) { \
+    depthwise_weight_last<T, K>(args);                                                         \
+  }
+#define DEPTHWISE_WEIGHT_DEFINE(T) \
+  DEPTHWISE_WEIGHT_OF(3, T)        \
+  DEPTHWISE_WEIGHT_OF(5, T)        \
+  DEPTHWISE_WEIGHT_OF(7, T)        \
+  RDNA_KERNEL(DEPTHWISE_THREADS) depthwise_weight_sum_##T(struct depthwise_args args) { depthwise_weight_sum<T>(args); }
+DEPTHWISE_WEIGHT_DEFINE(f32)
+DEPTHWISE_WEIGHT_DEFINE(f16)
+DEPTHWISE_WEIGHT_DEFINE(bf16)
