@@ -31,6 +31,10 @@ RESNET_50 = ((3, 224, 64, 7, 2, 1),
              (1024, 14, 512, 1, 1, 1), (512, 14, 512, 3, 2, 1), (512, 7, 2048, 1, 1, 3), (1024, 14, 2048, 1, 2, 1),
              (2048, 7, 512, 1, 1, 2), (512, 7, 512, 3, 1, 2))
 
+# Convolutions with one channel a group, as MobileNet, EfficientNet and ConvNeXt have them: channels, size, window, stride.
+DEPTHWISE = ((96, 56, 7, 1), (192, 28, 7, 1), (384, 14, 7, 1), (768, 7, 7, 1), (32, 112, 3, 1), (96, 112, 3, 2), (144, 56, 3, 1), (144, 56, 5, 2),
+             (240, 28, 5, 1), (480, 14, 5, 1), (480, 14, 3, 1), (672, 14, 5, 2), (960, 7, 5, 1), (64, 57, 9, 1))
+
 
 def close(got, want, rtol):
     """Largest error over what is expected and its root mean square, beyond a step of the type of either side."""
@@ -239,29 +243,40 @@ class Bench:
     def case_conv(self):
         for dtype, name, rtol, last in ((BF16, "bf16 last", 5e-2, True), (BF16, "bf16 first", 5e-2, False),
                                         (F32, "f32 first", 1e-3, False)):
-            form = torch.channels_last if last else torch.contiguous_format
-            make = lambda *shape: torch.randn(*shape, device="cuda", dtype=dtype).contiguous(memory_format=form)
             for c, h, out, k, stride, count in RESNET_50:
-                x, w = make(64, c, h, h), make(out, c, k, k) * (c * k * k) ** -0.5
-                conv = Convolution.square(k, stride)
-                want = F.conv2d(x, w, padding=k // 2, stride=stride)
-                y, dx, dw = torch.empty_like(want), torch.empty_like(x), torch.empty_like(w)
-                flops = 2.0 * want.numel() * c * k * k
-                shape = f"conv {name} {c}-{out} {h} k{k}s{stride}"
-                yield (shape + " fwd", flops, lambda: F.conv2d(x, w, padding=k // 2, stride=stride),
-                       self.lib.op("conv", ctypes.byref(conv), view(x), view(w), None, view(y)),
-                       lambda: close(y, want, rtol), count)
-                g = torch.randn_like(want)
-                call = lambda mask: torch.ops.aten.convolution_backward(g, x, w, None, [stride] * 2, [k // 2] * 2,
-                                                                        [1, 1], False, [0, 0], 1, mask)
-                want_x, want_w = call([True, True, False])[:2]
-                if c > 3:  # nobody asks for a picture's gradient
-                    yield (shape + " dx", flops, lambda: call([True, False, False]),
-                           self.lib.op("conv_backward_data", ctypes.byref(conv), view(g), view(w), None, view(dx)),
-                           lambda: close(dx, want_x, rtol), count)
-                yield (shape + " dw", flops, lambda: call([False, True, False]),
-                       self.lib.op("conv_backward_weight", ctypes.byref(conv), view(g), view(x), view(dw)),
-                       lambda: close(dw, want_w, 4 * rtol), count)
+                yield from self.conv(f"conv {name}", dtype, rtol, last, c, h, out, k, stride, 1, count)
+
+    def case_depthwise(self):
+        for dtype, name, rtol, last in ((BF16, "bf16 last", 5e-2, True), (BF16, "bf16 first", 5e-2, False),
+                                        (F32, "f32 last", 1e-3, True), (F32, "f32 first", 1e-3, False)):
+            for c, h, k, stride in DEPTHWISE:
+                yield from self.conv(f"depthwise {name}", dtype, rtol, last, c, h, c, k, stride, c, 1)
+
+    def conv(self, name, dtype, rtol, last, c, h, out, k, stride, groups, count):
+        form = torch.channels_last if last else torch.contiguous_format
+        make = lambda *shape: torch.randn(*shape, device="cuda", dtype=dtype).contiguous(memory_format=form)
+        each = c // groups
+        x, w = make(64, c, h, h), make(out, each, k, k) * (each * k * k) ** -0.5
+        conv = Convolution.square(k, stride)
+        conv.groups = groups
+        want = F.conv2d(x, w, padding=k // 2, stride=stride, groups=groups)
+        y, dx, dw = torch.empty_like(want), torch.empty_like(x), torch.empty_like(w)
+        flops = 2.0 * want.numel() * each * k * k
+        shape = f"{name} {c}-{out} {h} k{k}s{stride}"
+        yield (shape + " fwd", flops, lambda: F.conv2d(x, w, padding=k // 2, stride=stride, groups=groups),
+               self.lib.op("conv", ctypes.byref(conv), view(x), view(w), None, view(y)),
+               lambda: close(y, want, rtol), count)
+        g = torch.randn_like(want)
+        call = lambda mask: torch.ops.aten.convolution_backward(g, x, w, None, [stride] * 2, [k // 2] * 2,
+                                                                [1, 1], False, [0, 0], groups, mask)
+        want_x, want_w = call([True, True, False])[:2]
+        if c > 3:  # nobody asks for a picture's gradient
+            yield (shape + " dx", flops, lambda: call([True, False, False]),
+                   self.lib.op("conv_backward_data", ctypes.byref(conv), view(g), view(w), None, view(dx)),
+                   lambda: close(dx, want_x, rtol), count)
+        yield (shape + " dw", flops, lambda: call([False, True, False]),
+               self.lib.op("conv_backward_weight", ctypes.byref(conv), view(g), view(x), view(dw)),
+               lambda: close(dw, want_w, 4 * rtol), count)
 
 
 def both_times(lib, theirs, ours, calls=3, rounds=5):
@@ -315,7 +330,7 @@ def main():
     for kind in dict.fromkeys(l["kind"] for l in lines if "count" in l):
         of = [l for l in lines if l.get("kind") == kind]
         theirs, ours = (sum(l["count"] * l[side] for l in of) for side in ("pytorch_ms", "rdna_ms"))
-        print(f"ResNet-50, {kind:20} {theirs:8.3f} ms of PyTorch's, {ours:8.3f} ms of ours, ratio {theirs / ours:.2f}, "
+        print(f"all of {kind:24} {theirs:8.3f} ms of PyTorch's, {ours:8.3f} ms of ours, ratio {theirs / ours:.2f}, "
               f"least {min(l['ratio'] for l in of):.2f}")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
