@@ -176,6 +176,10 @@ void rdna__depthwise_tile(struct depthwise_args *a, int32_t rows_each, int64_t c
   a->planes = (int32_t)(planes < count ? planes : count > 0 ? count : 1);
 }
 
+void rdna__depthwise_width(struct depthwise_args *a, int32_t in_16) {
+  a->width = even(a->channels / in_16, DEPTHWISE_WIDTH / in_16) * in_16;
+}
+
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* How many parts there are of |work|, if |groups| beside them share the card. */
@@ -191,8 +195,9 @@ static rdna_status run_weight(rdna_stream *stream, const char *op_name, const rd
   rdna__scratch scratch = {.stream = stream, .holder = op_name};
   int64_t groups = a->channels, work, values = (int64_t)a->channels * a->window[0] * a->window[1];
   if (route == &routes[WEIGHT_LAST]) {
-    groups = rdna__divide_up(a->channels, DEPTHWISE_CHANNELS);
-    int64_t slices = DEPTHWISE_THREADS / (DEPTHWISE_CHANNELS / in_16 * a->window[0]);
+    rdna__depthwise_width(a, in_16);
+    groups = rdna__divide_up(a->channels, a->width);
+    int64_t slices = DEPTHWISE_THREADS / (a->width / in_16 * a->window[0]);
     work = rdna__divide_up((int64_t)a->images * a->place_size[0] * depthwise_tiles(a->place_size[1], DEPTHWISE_RUN),
                            slices);
   } else {
@@ -216,11 +221,11 @@ static rdna_status run_window(rdna_stream *stream, const char *op_name, const rd
   const rdna_device_info *info = rdna_device_get_info(rdna_stream_device(stream));
   rdna_grid grid = {0, 1, 1};
   if (route == &routes[LAST]) {
-    int32_t rows = DEPTHWISE_ROWS_LAST(a->window[0]);
-    int64_t runs =
-        (int64_t)a->images * depthwise_tiles(a->place_size[0], rows) * depthwise_tiles(a->place_size[1], DEPTHWISE_RUN);
-    int64_t beside = rdna__divide_up(a->channels, DEPTHWISE_CHANNELS), units = info->compute_units;
-    RDNA_TRY(rdna__check_groups(op_name, runs, DEPTHWISE_THREADS / (DEPTHWISE_CHANNELS / in_16), &grid.x));
+    rdna__depthwise_width(a, in_16);
+    int64_t runs = (int64_t)a->images * depthwise_tiles(a->place_size[0], DEPTHWISE_ROWS_LAST) *
+                   depthwise_tiles(a->place_size[1], DEPTHWISE_RUN);
+    int64_t beside = rdna__divide_up(a->channels, a->width), units = info->compute_units;
+    RDNA_TRY(rdna__check_groups(op_name, runs, DEPTHWISE_THREADS / (a->width / in_16), &grid.x));
     int64_t enough = rdna__divide_up((units > 0 ? units : 1) * LAST_GROUPS, beside);
     grid.x = (uint32_t)least(grid.x, enough), grid.y = (uint32_t)beside;
   } else {

@@ -13,5 +13,7 @@ rdna_status rdna__conv_depthwise(rdna_stream *stream, const char *op_name, const
 /* Chooses the tile in planes: as many threads as there are, with values of |rows_each| rows, whose image fits into
  * group memory. Each of |count| planes is an image. */
 void rdna__depthwise_tile(struct depthwise_args *args, int32_t rows_each, int64_t count);
+/* Chooses how many channels a group has, with channels last: as even a share as there is. */
+void rdna__depthwise_width(struct depthwise_args *args, int32_t in_16);
 
 #endif

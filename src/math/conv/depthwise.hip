@@ -120,9 +120,9 @@ RDNA_DEVICE void depthwise_planes(const depthwise_args &args) {
 /* Sums of 4 x ROWS places for 16 bytes of channels. |windows| has for each tap the channels of the group. */
 template <typename type, int K, int step>
 RDNA_DEVICE void depthwise_sums_last(const depthwise_args &args, const float *windows, int at, int first_y, int first_x,
-                                     float sums[DEPTHWISE_ROWS_LAST(K)][DEPTHWISE_RUN][type::IN_16]) {
-  enum { ROWS = DEPTHWISE_ROWS_LAST(K), ACROSS = (DEPTHWISE_RUN - 1) * step + K, IN_16 = type::IN_16 };
-#pragma unroll 1
+                                     float sums[DEPTHWISE_ROWS_LAST][DEPTHWISE_RUN][type::IN_16]) {
+  enum { ROWS = DEPTHWISE_ROWS_LAST, ACROSS = (DEPTHWISE_RUN - 1) * step + K, IN_16 = type::IN_16 };
+#pragma unroll(K == 3 ? 8 : 1)
   for (int r = 0; r < (ROWS - 1) * step + K; ++r) {
     uint4 raw[ACROSS];
     int y = first_y + r;
@@ -136,7 +136,7 @@ RDNA_DEVICE void depthwise_sums_last(const depthwise_args &args, const float *wi
         float w[IN_16];
 #pragma unroll
         for (int c = 0; c < IN_16; c += 4) {
-          float4 four = load_as<float4>(windows + (i * K + j) * DEPTHWISE_CHANNELS + c);
+          float4 four = load_as<float4>(windows + (i * K + j) * args.width + c);
           w[c] = four.x, w[c + 1] = four.y, w[c + 2] = four.z, w[c + 3] = four.w;
         }
 #pragma unroll
@@ -165,26 +165,26 @@ RDNA_DEVICE depthwise_run depthwise_run_of(const depthwise_args &args, int run, 
 template <typename type, int K>
 RDNA_DEVICE void depthwise_last(const depthwise_args &args) {
   typedef typename type::stored value;
-  enum { IN_16 = type::IN_16, VECTORS = DEPTHWISE_CHANNELS / IN_16, RUNS = DEPTHWISE_THREADS / VECTORS };
-  enum { ROWS = DEPTHWISE_ROWS_LAST(K) };
-  alignas(16) RDNA_SHARED float windows[K * K * DEPTHWISE_CHANNELS];
-  int first = (int)group_id_y() * DEPTHWISE_CHANNELS;
-  for (int i = (int)thread_id(); i < K * K * DEPTHWISE_CHANNELS; i += DEPTHWISE_THREADS) {
-    int channel = first + i % DEPTHWISE_CHANNELS, tap = i / DEPTHWISE_CHANNELS;
+  enum { IN_16 = type::IN_16 };
+  enum { ROWS = DEPTHWISE_ROWS_LAST };
+  alignas(16) RDNA_SHARED float windows[K * K * DEPTHWISE_WIDTH];
+  int width = args.width, vectors = width / IN_16, shares = DEPTHWISE_THREADS / vectors;
+  int first = (int)group_id_y() * width;
+  for (int i = (int)thread_id(); i < K * K * width; i += DEPTHWISE_THREADS) {
+    int channel = first + i % width, tap = i / width;
     windows[i] = channel < args.channels
                      ? type::load_global((const value *)args.other + depthwise_window(args, channel, tap / K, tap % K))
                      : 0;
   }
   group_barrier();
-  int vector = (int)thread_id() % VECTORS * IN_16, channel = first + vector;
-  if (channel >= args.channels) return;
+  int vector = (int)thread_id() % vectors * IN_16, share = (int)thread_id() / vectors, channel = first + vector;
+  if (channel >= args.channels || share >= shares) return;
   float biases[IN_16];
 #pragma unroll
   for (int c = 0; c < IN_16; ++c) biases[c] = depthwise_bias<type>(args, channel + c);
   int runs =
       args.images * depthwise_tiles(args.place_size[0], ROWS) * depthwise_tiles(args.place_size[1], DEPTHWISE_RUN);
-  for (int run = (int)group_id_x() * RUNS + (int)thread_id() / VECTORS; run < runs;
-       run += (int)group_count_x() * RUNS) {
+  for (int run = (int)group_id_x() * shares + share; run < runs; run += (int)group_count_x() * shares) {
     depthwise_run place = depthwise_run_of(args, run, ROWS);
     int at = place.image * args.image_stride[0] + channel;
     int first_y = place.y * args.step[0] - args.begin[0], first_x = place.x * args.step[1] - args.begin[1];

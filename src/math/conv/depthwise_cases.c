@@ -63,7 +63,7 @@ static void set_windows(rdna__random *random, const struct depthwise_args *a, in
 
 static rdna_grid grid_of(const form *f, const struct depthwise_args *a, uint32_t groups) {
   int32_t in_16 = f->dtype == RDNA_F32 ? 4 : 8, threads = DEPTHWISE_THREADS;
-  uint32_t beside = (uint32_t)depthwise_tiles(a->channels, DEPTHWISE_CHANNELS);
+  uint32_t beside = (uint32_t)(f->last ? depthwise_tiles(a->channels, a->width) : 1);
   int32_t values = a->images * a->channels * a->place_size[0] * a->place_size[1];
   if (f->sum) return (rdna_grid){(uint32_t)depthwise_tiles(a->channels * a->window[0] * a->window[1], threads), 1, 1};
   if (f->weight) return (rdna_grid){(uint32_t)a->parts, f->last ? beside : (uint32_t)a->channels, 1};
@@ -116,6 +116,7 @@ RDNA_CASE_MAKER(rdna__depthwise_case) {
     out_case->grid = grid_of(&f, &a, 0);
     return make_sum(random, &f, &a, out_case);
   }
+  if (f.last) rdna__depthwise_width(&a, f.dtype == RDNA_F32 ? 4 : 8);
   int64_t image = set_layout(a.image_stride, &a, a.image_size, f.last), taps = (int64_t)a.window[0] * a.window[1];
   int64_t places = set_layout(f.weight ? a.other_stride : a.out_stride, &a, a.place_size, f.last), k = taps;
   int64_t windows = a.channels * taps;

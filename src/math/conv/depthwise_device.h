@@ -5,31 +5,45 @@
 #include "math/common/device/values.h"
 #include "math/conv/depthwise_kernels.h"
 
-/* A value of the image, zero outside. |at| is where its row begins, which need not be in the image if |y| is not. */
-template <typename type>
-RDNA_DEVICE float depthwise_value(const depthwise_args &args, const typename type::stored *image, int at, int y,
-                                  int x) {
-  bool inside = (uint32_t)y < (uint32_t)args.image_size[0] && (uint32_t)x < (uint32_t)args.image_size[1];
-  return inside ? type::load_global(image + at + x * args.image_stride[3]) : 0;
-}
+/* Divides by a number that is the same for many dividends: n / size for n * size < 2^32. */
+struct depthwise_divisor {
+  uint32_t size, magic;
+  RDNA_MEMBER explicit depthwise_divisor(int of) : size((uint32_t)of), magic(0xffffffffu / (uint32_t)of + 1) {}
+  RDNA_MEMBER int divide(int n, int &rest) const { /* |size| of at least 2 */
+    uint32_t quotient = (uint32_t)(((uint64_t)magic * (uint32_t)n) >> 32);
+    rest = n - (int)(quotient * size);
+    return (int)quotient;
+  }
+};
 
-/* Fills group memory with |planes| tiles of the image, each |rows| x |pitch| from (first_y, first_x) on; the first is
- * image |first|, of |images| that follow each other by |plane_at|. A team of 16 threads takes a row:
- *
- *     plane 0, row 0 | row 1 | ... | plane 1, row 0 | ...        team t takes rows t, t + 16, ...   */
+/* Fills group memory with |planes| tiles of the image, each |rows| x |pitch| from (first_y, first_x) on; plane_at(i) is
+ * where plane i begins, or -1 if there is none. What lies outside is zero. The tiles are one run of values, of which a
+ * thread takes every DEPTHWISE_THREADSth, some at a time so that their loads are in flight together. */
 template <typename type, typename place_of_plane>
 RDNA_DEVICE void depthwise_fill(const depthwise_args &args, float *tile, int planes, int rows, int pitch, int first_y,
                                 int first_x, place_of_plane plane_at) {
-  enum { TEAM = 16 };
+  enum { TOGETHER = 8 };
   typedef typename type::stored value;
   const value *image = (const value *)args.image;
-  int column = (int)thread_id() % TEAM;
-  for (int row = (int)thread_id() / TEAM; row < planes * rows; row += DEPTHWISE_THREADS / TEAM) {
-    int plane = row / rows, y = first_y + row - plane * rows, at = plane_at(plane);
-    bool inside = at >= 0 && (uint32_t)y < (uint32_t)args.image_size[0];
-    for (int x = column; x < pitch; x += TEAM)
-      tile[row * pitch + x] =
-          inside ? depthwise_value<type>(args, image, at + y * args.image_stride[2], y, first_x + x) : 0;
+  int count = planes * rows * pitch;
+  depthwise_divisor by_pitch(pitch), by_rows(rows);
+  for (int first = (int)thread_id(); first < count; first += TOGETHER * DEPTHWISE_THREADS) {
+    value raw[TOGETHER];
+#pragma unroll
+    for (int u = 0; u < TOGETHER; ++u) {
+      int at = first + u * DEPTHWISE_THREADS, x, y, row = by_pitch.divide(at < count ? at : 0, x);
+      int plane = plane_at(by_rows.divide(row, y));
+      x += first_x, y += first_y;
+      bool inside =
+          plane >= 0 && (uint32_t)y < (uint32_t)args.image_size[0] && (uint32_t)x < (uint32_t)args.image_size[1];
+      raw[u] = 0;
+      if (inside) raw[u] = *global(image + plane + y * args.image_stride[2] + x * args.image_stride[3]);
+    }
+#pragma unroll
+    for (int u = 0; u < TOGETHER; ++u) {
+      int at = first + u * DEPTHWISE_THREADS;
+      if (at < count) tile[at] = type::load(&raw[u], 0);
+    }
   }
 }
 

@@ -48,15 +48,16 @@ struct depthwise_args {
   uint32_t activation;
   uint32_t vectors; /* 4 neighbours in a row of places lie at multiples of 4 values, in |out| or the gradient of y */
   int32_t across, down, planes; /* threads of a tile in planes: columns of 4, rows of DEPTHWISE_ROWS or 1, images */
+  int32_t width;                /* channels of a group, with channels last: runs of 16 bytes */
   int32_t parts;                /* weight: of what is summed over */
 };
 
 #define DEPTHWISE_THREADS 256
-#define DEPTHWISE_RUN 4        /* values across that a thread makes */
-#define DEPTHWISE_ROWS 4       /* and down, in planes, forward */
-#define DEPTHWISE_FLOATS 8192  /* of group memory */
-#define DEPTHWISE_CHANNELS 128 /* of a group, with channels last: 32 runs of f32, 16 of 16-bit types */
-#define DEPTHWISE_ROWS_LAST(K) ((K) > 3 ? 2 : 1) /* values down that a thread makes, with channels last */
+#define DEPTHWISE_RUN 4       /* values across that a thread makes */
+#define DEPTHWISE_ROWS 4      /* and down, in planes, forward */
+#define DEPTHWISE_FLOATS 8192 /* of group memory */
+#define DEPTHWISE_WIDTH 128   /* the most of them */
+#define DEPTHWISE_ROWS_LAST 2 /* values down that a thread makes, with channels last */
 
 /* Rows and columns of the part of an image that |rows| x |columns| places meet; columns are padded to 16 bytes. */
 RDNA_SCALAR int32_t depthwise_reach(int32_t places, int32_t step, int32_t window) {
@@ -76,13 +77,21 @@ RDNA_SCALAR int32_t depthwise_tiles(int32_t places, int32_t each) { return (plac
 #define DEPTHWISE_ACTIVATES(activation) \
   ((activation) == RDNA_ACTIVATION_NONE || (activation) == RDNA_ACTIVATION_RELU || (activation) == RDNA_ACTIVATION_SILU)
 
-/* Planes, window of K x K, dilation 1, steps 1 or 2:
- *   depthwise_planes_K      tiles of out; the grid is (tiles across * tiles down * ceil(images * channels / planes), 1,
- * 1) depthwise_weight_K      a channel's images and tiles in |parts|; (parts, channels, 1) Channels last in runs of 16
- * bytes, the same windows: depthwise_last_K        (groups that share the runs of places, ceil(channels /
- * DEPTHWISE_CHANNELS), 1) depthwise_weight_last_K (parts, ceil(channels / DEPTHWISE_CHANNELS), 1) Any window, step and
- * dilation: depthwise_any           a thread makes a value; (ceil(values / DEPTHWISE_THREADS), 1, 1) depthwise_any_last
- * 16 bytes of channels depthwise_weight_sum adds up the parts; (ceil(channels * taps / DEPTHWISE_THREADS), 1, 1). */
+/* Kernels, and their grids along x and y:
+ *
+ *   planes; a window of K x K, dilation 1, the same step of 1 or 2 along y and x
+ *   - depthwise_planes_K: tiles across * tiles down * ceil(images * channels / planes)
+ *   - depthwise_weight_K: parts; channels. A part is a share of a channel's tiles.
+ *
+ *   channels last in runs of 16 bytes; the same windows
+ *   - depthwise_last_K: groups that share the runs of places; ceil(channels / width)
+ *   - depthwise_weight_last_K: parts; ceil(channels / width). A part is a share of the runs of places.
+ *
+ *   any window, step and dilation, a thread for each value
+ *   - depthwise_any: ceil(values / DEPTHWISE_THREADS)
+ *   - depthwise_any_last: the same of 16 bytes of channels
+ *
+ *   depthwise_weight_sum adds up the parts: ceil(channels * taps / DEPTHWISE_THREADS) */
 #define RDNA_DEPTHWISE_OF_(X, name, T) X(name##_##T, struct depthwise_args, DEPTHWISE_THREADS, rdna__depthwise_case)
 #define RDNA_DEPTHWISE_(X, T)                  \
   RDNA_DEPTHWISE_OF_(X, depthwise_planes_3, T) \

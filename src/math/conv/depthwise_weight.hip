@@ -115,19 +115,20 @@ RDNA_DEVICE void depthwise_taps_last(const depthwise_args &args, int at, int y, 
 
 /* Threads of a group: 16 bytes of channels, for each a row of the window, and slices that take runs of places in turn:
  *
- *     | row 0: channels 0 .. 127 | row 1: the same | ...  one slice | the next slice | ... | idle |     */
+ *     | row 0: the channels | row 1: the same | ...  one slice | the next slice | ... | idle |     */
 template <typename type, int K>
 RDNA_DEVICE void depthwise_weight_last(const depthwise_args &args) {
   typedef typename type::stored value;
-  enum { IN_16 = type::IN_16, VECTORS = DEPTHWISE_CHANNELS / IN_16, SLICES = DEPTHWISE_THREADS / (VECTORS * K) };
-  alignas(16) RDNA_SHARED float memory[K * K * DEPTHWISE_CHANNELS];
-  int part = (int)group_id_x(), first = (int)group_id_y() * DEPTHWISE_CHANNELS;
-  int vector = (int)thread_id() % VECTORS * IN_16, row = (int)thread_id() / VECTORS % K;
-  int slice = (int)thread_id() / (VECTORS * K), channel = first + vector;
-  bool works = slice < SLICES && channel < args.channels;
+  enum { IN_16 = type::IN_16 };
+  alignas(16) RDNA_SHARED float memory[K * K * DEPTHWISE_WIDTH];
+  int width = args.width, vectors = width / IN_16, slices = DEPTHWISE_THREADS / (vectors * K);
+  int part = (int)group_id_x(), first = (int)group_id_y() * width;
+  int vector = (int)thread_id() % vectors * IN_16, row = (int)thread_id() / vectors % K;
+  int slice = (int)thread_id() / (vectors * K), channel = first + vector;
+  bool works = slice < slices && channel < args.channels;
   int runs_x = depthwise_tiles(args.place_size[1], DEPTHWISE_RUN), rows = args.place_size[0];
   float taps[K][IN_16] = {};
-  for (int run = part * SLICES + slice; works && run < args.images * rows * runs_x; run += args.parts * SLICES) {
+  for (int run = part * slices + slice; works && run < args.images * rows * runs_x; run += args.parts * slices) {
     int line = run / runs_x, image = line / rows, y = line % rows, x = (run - line * runs_x) * DEPTHWISE_RUN;
     const value *gradients =
         (const value *)args.other + image * args.other_stride[0] + y * args.other_stride[2] + channel;
@@ -143,21 +144,21 @@ RDNA_DEVICE void depthwise_weight_last(const depthwise_args &args) {
     else
       depthwise_taps_last<type, K, 2>(args, at, at_y, x * 2 - args.begin[1], g, taps);
   }
-  float *own = memory + row * K * DEPTHWISE_CHANNELS + vector;
+  float *own = memory + row * K * width + vector;
 #pragma unroll 1
-  for (int s = 1; s < SLICES; ++s) { /* slice 0 adds up the others', one after the other */
+  for (int s = 1; s < slices; ++s) { /* slice 0 adds up the others', one after the other */
     group_barrier();
 #pragma unroll
     for (int j = 0; j < K; ++j)
 #pragma unroll
       for (int c = 0; c < IN_16; ++c)
-        if (slice == s) own[j * DEPTHWISE_CHANNELS + c] = taps[j][c];
+        if (slice == s) own[j * width + c] = taps[j][c];
     group_barrier();
 #pragma unroll
     for (int j = 0; j < K; ++j)
 #pragma unroll
       for (int c = 0; c < IN_16; ++c)
-        if (slice == 0) taps[j][c] += own[j * DEPTHWISE_CHANNELS + c];
+        if (slice == 0) taps[j][c] += own[j * width + c];
   }
   if (slice != 0 || !works) return;
 #pragma unroll
