@@ -122,7 +122,7 @@ template <typename type, int K, int step>
 RDNA_DEVICE void depthwise_sums_last(const depthwise_args &args, const float *windows, int at, int first_y, int first_x,
                                      float sums[DEPTHWISE_ROWS_LAST][DEPTHWISE_RUN][type::IN_16]) {
   enum { ROWS = DEPTHWISE_ROWS_LAST, ACROSS = (DEPTHWISE_RUN - 1) * step + K, IN_16 = type::IN_16 };
-#pragma unroll(K == 3 ? 8 : 1)
+#pragma unroll(K == 3 ? 2 : 1)
   for (int r = 0; r < (ROWS - 1) * step + K; ++r) {
     uint4 raw[ACROSS];
     int y = first_y + r;

@@ -1,5 +1,7 @@
 /* The gradient of the windows of a convolution with one channel a group: see depthwise_kernels.h. */
 #include "kernel/prelude.h"
+
+#include "kernel/arguments.h"
 #include "math/conv/depthwise_device.h"
 
 RDNA_DEVICE int64_t depthwise_sum_at(const depthwise_args &args, int part, int channel, int taps) {
@@ -68,19 +70,19 @@ RDNA_DEVICE void depthwise_weight(const depthwise_args &args) {
   float taps[K * K] = {};
   int tiles = tiles_x * tiles_y, all = tiles * depthwise_tiles(args.images, args.planes);
   for (int tile = part; tile < all; tile += args.parts) {
-    int first = tile / tiles * args.planes, in_image = tile % tiles;
+    const depthwise_args &now = arguments_again_wide(args);
+    int first = tile / tiles * now.planes, in_image = tile % tiles;
     int tile_y = in_image / tiles_x * down, tile_x = in_image % tiles_x * across * DEPTHWISE_RUN;
-    depthwise_fill<type>(args, memory, args.planes, rows, pitch, tile_y * step_y - args.begin[0],
-                         tile_x * step_x - args.begin[1], [&](int i) {
+    depthwise_fill<type>(now, memory, now.planes, rows, pitch, tile_y * step_y - now.begin[0],
+                         tile_x * step_x - now.begin[1], [&](int i) {
                            int image = first + i;
-                           return image < args.images ? image * args.image_stride[0] + channel * args.image_stride[1]
-                                                      : -1;
+                           return image < now.images ? image * now.image_stride[0] + channel * now.image_stride[1] : -1;
                          });
     group_barrier();
     int image = first + in_group;
-    if (in_group < args.planes && image < args.images) {
+    if (in_group < now.planes && image < now.images) {
       float g[DEPTHWISE_RUN];
-      depthwise_gradient<type>(args, gradients + image * args.other_stride[0], tile_y + y, tile_x + x, g);
+      depthwise_gradient<type>(now, gradients + image * now.other_stride[0], tile_y + y, tile_x + x, g);
       if (step_x == 1)
         depthwise_taps<K, 1>(from, pitch, g, taps);
       else
