@@ -8,8 +8,9 @@
 #include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 
-/* Groups for each compute unit: of windows that are staged for a group's channels; of parts of a gradient. */
-enum { LAST_GROUPS = 16, WEIGHT_GROUPS = 8 };
+/* Groups for each compute unit: of windows that are staged for a group's channels; of parts of a gradient. The least
+ * that a part has to do: tiles, or turns of a group's threads. */
+enum { LAST_GROUPS = 16, WEIGHT_GROUPS = 6, LEAST_WORK = 4 };
 
 typedef struct problem {
   const struct depthwise_args *args;
@@ -182,10 +183,11 @@ void rdna__depthwise_width(struct depthwise_args *a, int32_t in_16) {
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* How many parts there are of |work|, if |groups| beside them share the card. */
+/* How many parts there are of |work|, if |groups| beside them share the card: none smaller than LEAST_WORK, as its sums
+ * are written and read again. */
 static int32_t parts_of(const rdna_device_info *info, int64_t groups, int64_t work) {
   if (info->compute_units <= 0 || rdna__device_traits_of(info)->divides_work) return 1;
-  int64_t parts = least(rdna__divide_up((int64_t)info->compute_units * WEIGHT_GROUPS, groups), work);
+  int64_t parts = least(rdna__divide_up((int64_t)info->compute_units * WEIGHT_GROUPS, groups), work / LEAST_WORK);
   return (int32_t)(parts > 1 ? parts : 1);
 }
 
@@ -211,7 +213,7 @@ static rdna_status run_weight(rdna_stream *stream, const char *op_name, const rd
   RDNA_TRY(rdna__scratch_take(&scratch, (size_t)(values * a->parts) * sizeof(float), &sums));
   a->sums = sums;
   rdna_status status = RDNA__ROUTE_LAUNCH(stream, route, 0, grid, a, window, type);
-  if (status == RDNA_OK) status = rdna__check_groups(op_name, values, DEPTHWISE_THREADS, &sum_grid.x);
+  if (status == RDNA_OK) status = rdna__check_groups(op_name, values, GEMM_SUM_VALUES(a->parts), &sum_grid.x);
   if (status == RDNA_OK) status = RDNA__ROUTE_LAUNCH(stream, route, 1, sum_grid, a, type);
   return rdna__scratch_release(&scratch, status);
 }
@@ -229,8 +231,8 @@ static rdna_status run_window(rdna_stream *stream, const char *op_name, const rd
     int64_t enough = rdna__divide_up((units > 0 ? units : 1) * LAST_GROUPS, beside);
     grid.x = (uint32_t)least(grid.x, enough), grid.y = (uint32_t)beside;
   } else {
-    rdna__depthwise_tile(a, DEPTHWISE_ROWS, (int64_t)a->images * a->channels);
-    int64_t tiles = (int64_t)depthwise_tiles(a->place_size[0], a->down * DEPTHWISE_ROWS) *
+    rdna__depthwise_tile(a, DEPTHWISE_ROWS(a->step[0]), (int64_t)a->images * a->channels);
+    int64_t tiles = (int64_t)depthwise_tiles(a->place_size[0], a->down * DEPTHWISE_ROWS(a->step[0])) *
                     depthwise_tiles(a->place_size[1], a->across * DEPTHWISE_RUN);
     RDNA_TRY(
         rdna__check_groups(op_name, tiles * rdna__divide_up((int64_t)a->images * a->channels, a->planes), 1, &grid.x));

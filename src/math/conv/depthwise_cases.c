@@ -65,11 +65,13 @@ static rdna_grid grid_of(const form *f, const struct depthwise_args *a, uint32_t
   int32_t in_16 = f->dtype == RDNA_F32 ? 4 : 8, threads = DEPTHWISE_THREADS;
   uint32_t beside = (uint32_t)(f->last ? depthwise_tiles(a->channels, a->width) : 1);
   int32_t values = a->images * a->channels * a->place_size[0] * a->place_size[1];
-  if (f->sum) return (rdna_grid){(uint32_t)depthwise_tiles(a->channels * a->window[0] * a->window[1], threads), 1, 1};
+  if (f->sum)
+    return (rdna_grid){(uint32_t)depthwise_tiles(a->channels * a->window[0] * a->window[1], GEMM_SUM_VALUES(a->parts)),
+                       1, 1};
   if (f->weight) return (rdna_grid){(uint32_t)a->parts, f->last ? beside : (uint32_t)a->channels, 1};
   if (!f->window) return (rdna_grid){(uint32_t)depthwise_tiles(f->last ? values / in_16 : values, threads), 1, 1};
   if (f->last) return (rdna_grid){groups, beside, 1};
-  int32_t tiles = depthwise_tiles(a->place_size[0], a->down * DEPTHWISE_ROWS) *
+  int32_t tiles = depthwise_tiles(a->place_size[0], a->down * DEPTHWISE_ROWS(a->step[0])) *
                   depthwise_tiles(a->place_size[1], a->across * DEPTHWISE_RUN);
   return (rdna_grid){(uint32_t)(tiles * depthwise_tiles(a->images * a->channels, a->planes)), 1, 1};
 }
@@ -108,7 +110,7 @@ RDNA_CASE_MAKER(rdna__depthwise_case) {
   a.channels = f.last ? draw(random, 1, n == 2 ? 20 : 5) * (f.dtype == RDNA_F32 ? 4 : 8) : draw(random, 1, 9);
   int32_t step = draw(random, 1, 2);
   for (int d = 0; d < 2; d++) draw_line(random, &f, &a, d, step);
-  if (f.sum) a.parts = draw(random, 1, 30);
+  if (f.sum) a.parts = draw(random, 1, n == 2 ? 300 : 30);
   snprintf(out_case->label, sizeof out_case->label,
            "images %d channels %d size %d x %d places %d x %d step %d spread %u", a.images, a.channels, a.image_size[0],
            a.image_size[1], a.place_size[0], a.place_size[1], a.step[1], a.spread);
@@ -124,7 +126,7 @@ RDNA_CASE_MAKER(rdna__depthwise_case) {
     rdna__depthwise_tile(&a, 1, a.images), k = (int64_t)a.images * a.place_size[0] * a.place_size[1];
   } else {
     set_windows(random, &a, a.other_stride);
-    if (f.window && !f.last) rdna__depthwise_tile(&a, DEPTHWISE_ROWS, (int64_t)a.images * a.channels);
+    if (f.window && !f.last) rdna__depthwise_tile(&a, DEPTHWISE_ROWS(a.step[0]), (int64_t)a.images * a.channels);
     bool aligned = a.out_stride[3] == 1 && a.place_size[1] % 4 == 0;
     a.vectors = aligned && rdna__random_below(random, 4);
     a.activation = rdna__random_below(random, 2)   ? RDNA_ACTIVATION_NONE

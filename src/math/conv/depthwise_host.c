@@ -117,7 +117,7 @@ static float finish(const struct depthwise_args *a, float bias, float sum) {
       }                                                                                                                \
       for (int k = 0; k < SIMD_WIDTH; k++) sum += lanes[k];                                                            \
       for (int part = 0; part < a->parts; part++)                                                                      \
-        a->sums[((int64_t)part * a->channels + channel) * taps + at % taps] = part == 0 ? sum : 0;                     \
+        a->sums[((int64_t)part * taps + at % taps) * a->channels + channel] = part == 0 ? sum : 0;                     \
     }                                                                                                                  \
   }                                                                                                                    \
   static void weight_sum_##T(void *context, int64_t begin, int64_t end) {                                              \
@@ -126,8 +126,8 @@ static float finish(const struct depthwise_args *a, float bias, float sum) {
     for (int64_t at = begin; at < end; at++) {                                                                         \
       float sum = 0;                                                                                                   \
       for (int part = 0; part < a->parts; part++) sum += a->sums[part * a->channels * taps + at];                      \
-      int64_t tap = at % taps;                                                                                         \
-      store_##T((STORED_##T *)a->out + at / taps * a->out_stride[0] + tap / a->window[1] * a->out_stride[1] +          \
+      int64_t tap = at / a->channels;                                                                                  \
+      store_##T((STORED_##T *)a->out + at % a->channels * a->out_stride[0] + tap / a->window[1] * a->out_stride[1] +   \
                     tap % a->window[1] * a->out_stride[2],                                                             \
                 &sum, 1);                                                                                              \
     }                                                                                                                  \

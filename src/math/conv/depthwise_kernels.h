@@ -13,7 +13,7 @@
  *
  * There are two layouts. In planes (channels first) a row of an image is a run of memory:
  *
- *      a group has tiles of |planes| images of channels; a thread makes 4 x 4 neighbouring values of one:
+ *      a group has tiles of |planes| images of channels; a thread makes 4 x 4 neighbouring values of one, or 4 x 2:
  *
  *      image in group memory          out
  *      + - - - - - - - - - +          +----+----+----+
@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "math/gemm/gemm_activation.h"
+#include "math/gemm/gemm_kernels.h"
 
 /* Strides are in values; digits of places and windows are y and x. */
 struct depthwise_args {
@@ -38,7 +39,7 @@ struct depthwise_args {
   const void *other; /* windows (c, tap y, tap x), at the first tap; for the weight's gradient that of y */
   const void *bias;  /* (channels), or NULL */
   void *out;         /* of the weight's gradient: windows */
-  float *sums;       /* weight: (parts, channels, taps) */
+  float *sums;       /* weight: (parts, taps, channels) */
   int32_t image_stride[4], out_stride[4]; /* n, c, y, x; of windows: c, y, x */
   int32_t other_stride[4];                /* of windows: c, y, x; of the gradient of y: n, c, y, x */
   int32_t images, channels;
@@ -53,11 +54,11 @@ struct depthwise_args {
 };
 
 #define DEPTHWISE_THREADS 256
-#define DEPTHWISE_RUN 4       /* values across that a thread makes */
-#define DEPTHWISE_ROWS 4      /* and down, in planes, forward */
-#define DEPTHWISE_FLOATS 8192 /* of group memory */
-#define DEPTHWISE_WIDTH 128   /* the most of them */
-#define DEPTHWISE_ROWS_LAST 2 /* values down that a thread makes, with channels last */
+#define DEPTHWISE_RUN 4                            /* values across that a thread makes */
+#define DEPTHWISE_ROWS(step) ((step) == 1 ? 4 : 2) /* and down, in planes, forward: a step has twice the image */
+#define DEPTHWISE_FLOATS 8192                      /* of group memory */
+#define DEPTHWISE_WIDTH 128                        /* the most of them */
+#define DEPTHWISE_ROWS_LAST 2                      /* values down that a thread makes, with channels last */
 
 /* Rows and columns of the part of an image that |rows| x |columns| places meet; columns are padded to 16 bytes. */
 RDNA_SCALAR int32_t depthwise_reach(int32_t places, int32_t step, int32_t window) {
@@ -91,7 +92,7 @@ RDNA_SCALAR int32_t depthwise_tiles(int32_t places, int32_t each) { return (plac
  *   - depthwise_any: ceil(values / DEPTHWISE_THREADS)
  *   - depthwise_any_last: the same of 16 bytes of channels
  *
- *   depthwise_weight_sum adds up the parts: ceil(channels * taps / DEPTHWISE_THREADS) */
+ *   depthwise_weight_sum adds up the parts: ceil(channels * taps / GEMM_SUM_VALUES(parts)) */
 #define RDNA_DEPTHWISE_OF_(X, name, T) X(name##_##T, struct depthwise_args, DEPTHWISE_THREADS, rdna__depthwise_case)
 #define RDNA_DEPTHWISE_(X, T)                  \
   RDNA_DEPTHWISE_OF_(X, depthwise_planes_3, T) \
@@ -109,7 +110,7 @@ RDNA_SCALAR int32_t depthwise_tiles(int32_t places, int32_t each) { return (plac
   RDNA_DEPTHWISE_OF_(X, depthwise_weight_last_3, T) \
   RDNA_DEPTHWISE_OF_(X, depthwise_weight_last_5, T) \
   RDNA_DEPTHWISE_OF_(X, depthwise_weight_last_7, T) \
-  RDNA_DEPTHWISE_OF_(X, depthwise_weight_sum, T)
+  X(depthwise_weight_sum_##T, struct depthwise_args, GEMM_SUM_THREADS, rdna__depthwise_case)
 #define RDNA_DEPTHWISE_KERNELS(X) RDNA_DEPTHWISE_(X, f32) RDNA_DEPTHWISE_(X, f16) RDNA_DEPTHWISE_(X, bf16)
 #define RDNA_DEPTHWISE_WEIGHT_KERNELS(X) \
   RDNA_DEPTHWISE_WEIGHT_(X, f32) RDNA_DEPTHWISE_WEIGHT_(X, f16) RDNA_DEPTHWISE_WEIGHT_(X, bf16)

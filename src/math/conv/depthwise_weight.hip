@@ -3,9 +3,11 @@
 
 #include "kernel/arguments.h"
 #include "math/conv/depthwise_device.h"
+#include "math/gemm/gemm_tile.h"
 
-RDNA_DEVICE int64_t depthwise_sum_at(const depthwise_args &args, int part, int channel, int taps) {
-  return ((int64_t)part * args.channels + channel) * taps;
+/* Where the sum of a part for one tap of one channel lies. */
+RDNA_DEVICE float *depthwise_sum_at(const depthwise_args &args, int taps, int part, int tap, int channel) {
+  return args.sums + ((int64_t)part * taps + tap) * args.channels + channel;
 }
 
 /* ---- planes ---------------------------------------------------------------------------------------------------- */
@@ -35,9 +37,10 @@ RDNA_DEVICE void depthwise_taps(const float *tile, int pitch, const float g[DEPT
   }
 }
 
-/* Adds up |taps| over the group, always in the same order, and stores them at |out|. */
+/* Adds up |taps| over the group, always in the same order, and stores them as those of a channel's part. */
 template <int count>
-RDNA_DEVICE void depthwise_join(const float taps[count], float *memory, float *out) {
+RDNA_DEVICE void depthwise_join(const depthwise_args &args, const float taps[count], float *memory, int part,
+                                int channel) {
   enum { WAVES = DEPTHWISE_THREADS / WAVE_SIZE };
 #pragma unroll
   for (int i = 0; i < count; ++i) {
@@ -50,7 +53,7 @@ RDNA_DEVICE void depthwise_join(const float taps[count], float *memory, float *o
   float sum = 0;
 #pragma unroll
   for (int w = 0; w < WAVES; ++w) sum += memory[w * count + tap];
-  *global(out + tap) = sum;
+  *global(depthwise_sum_at(args, count, part, tap, channel)) = sum;
 }
 
 /* A tile has |planes| images of one channel; a thread takes a run of 4 places of one row. */
@@ -90,7 +93,7 @@ RDNA_DEVICE void depthwise_weight(const depthwise_args &args) {
     }
     group_barrier();
   }
-  depthwise_join<K * K>(taps, memory, args.sums + depthwise_sum_at(args, part, channel, K * K));
+  depthwise_join<K * K>(args, taps, memory, part, channel);
 }
 
 /* ---- channels last --------------------------------------------------------------------------------------------- */
@@ -164,10 +167,11 @@ RDNA_DEVICE void depthwise_weight_last(const depthwise_args &args) {
   }
   if (slice != 0 || !works) return;
 #pragma unroll
-  for (int c = 0; c < IN_16; ++c) {
-    float *out = args.sums + depthwise_sum_at(args, part, channel + c, K * K) + row * K;
+  for (int j = 0; j < K; ++j) {
+    float *out = depthwise_sum_at(args, K * K, part, row * K + j, channel);
 #pragma unroll
-    for (int j = 0; j < K; ++j) *global(out + j) = taps[j][c];
+    for (int c = 0; c < IN_16; c += 4)
+      store_global(out + c, float4{taps[j][c], taps[j][c + 1], taps[j][c + 2], taps[j][c + 3]});
   }
 }
 
@@ -175,15 +179,13 @@ RDNA_DEVICE void depthwise_weight_last(const depthwise_args &args) {
 
 template <typename type>
 RDNA_DEVICE void depthwise_weight_sum(const depthwise_args &args) {
-  int taps = args.window[0] * args.window[1], index = (int)(group_id_x() * DEPTHWISE_THREADS + thread_id());
-  if (index >= args.channels * taps) return;
-  float sum = 0;
-#pragma unroll 4
-  for (int part = 0; part < args.parts; ++part) sum += args.sums[(int64_t)part * args.channels * taps + index];
-  int channel = index / taps, tap = index % taps, y = tap / args.window[1], x = tap % args.window[1];
-  type::store_global((typename type::stored *)args.out + channel * args.out_stride[0] + y * args.out_stride[1] +
-                         x * args.out_stride[2],
-                     sum);
+  int64_t values = (int64_t)args.channels * args.window[0] * args.window[1], index;
+  float sum;
+  if (!sum_parts(args.sums, values, args.parts, index, sum)) return;
+  int tap = (int)index / args.channels, channel = (int)index % args.channels;
+  int y = tap / args.window[1], x = tap % args.window[1];
+  typename type::stored *out = (typename type::stored *)args.out + channel * args.out_stride[0];
+  type::store_global(out + y * args.out_stride[1] + x * args.out_stride[2], sum);
 }
 
 #define DEPTHWISE_WEIGHT_OF(K, T)                                                              \
@@ -197,7 +199,7 @@ RDNA_DEVICE void depthwise_weight_sum(const depthwise_args &args) {
   DEPTHWISE_WEIGHT_OF(3, T)        \
   DEPTHWISE_WEIGHT_OF(5, T)        \
   DEPTHWISE_WEIGHT_OF(7, T)        \
-  RDNA_KERNEL(DEPTHWISE_THREADS) depthwise_weight_sum_##T(struct depthwise_args args) { depthwise_weight_sum<T>(args); }
+  RDNA_KERNEL(GEMM_SUM_THREADS) depthwise_weight_sum_##T(struct depthwise_args args) { depthwise_weight_sum<T>(args); }
 DEPTHWISE_WEIGHT_DEFINE(f32)
 DEPTHWISE_WEIGHT_DEFINE(f16)
 DEPTHWISE_WEIGHT_DEFINE(bf16)
