@@ -231,8 +231,8 @@ static rdna_status run_window(rdna_stream *stream, const char *op_name, const rd
     int64_t enough = rdna__divide_up((units > 0 ? units : 1) * LAST_GROUPS, beside);
     grid.x = (uint32_t)least(grid.x, enough), grid.y = (uint32_t)beside;
   } else {
-    rdna__depthwise_tile(a, DEPTHWISE_ROWS(a->step[0]), (int64_t)a->images * a->channels);
-    int64_t tiles = (int64_t)depthwise_tiles(a->place_size[0], a->down * DEPTHWISE_ROWS(a->step[0])) *
+    rdna__depthwise_tile(a, DEPTHWISE_ROWS, (int64_t)a->images * a->channels);
+    int64_t tiles = (int64_t)depthwise_tiles(a->place_size[0], a->down * DEPTHWISE_ROWS) *
                     depthwise_tiles(a->place_size[1], a->across * DEPTHWISE_RUN);
     RDNA_TRY(
         rdna__check_groups(op_name, tiles * rdna__divide_up((int64_t)a->images * a->channels, a->planes), 1, &grid.x));

@@ -25,18 +25,18 @@ RDNA_DEVICE void depthwise_activate(uint32_t activation, float *v) {
 
 /* ---- planes ---------------------------------------------------------------------------------------------------- */
 
-/* Sums of 4 x ROWS places of one plane, whose part of the tile begins at |tile|, rows |pitch| apart. An image
+/* Sums of 4 x DEPTHWISE_ROWS places of one plane, whose part of the tile begins at |tile|, rows |pitch| apart. An image
  * row adds to each row of places that it meets, in the order of the window's rows. */
 template <int K, int step>
 RDNA_DEVICE void depthwise_sums(const float *tile, int pitch, const float *window,
-                                float sums[DEPTHWISE_ROWS(step)][DEPTHWISE_RUN]) {
-  enum { ROWS = DEPTHWISE_ROWS(step), ACROSS = (DEPTHWISE_RUN - 1) * step + K, DOWN = (ROWS - 1) * step + K };
+                                float sums[DEPTHWISE_ROWS][DEPTHWISE_RUN]) {
+  enum { ACROSS = (DEPTHWISE_RUN - 1) * step + K, DOWN = (DEPTHWISE_ROWS - 1) * step + K };
 #pragma unroll
   for (int r = 0; r < DOWN; ++r) {
     float v[(ACROSS + 3) / 4 * 4];
     depthwise_row<ACROSS>(tile + r * pitch, v);
 #pragma unroll
-    for (int o = 0; o < ROWS; ++o) {
+    for (int o = 0; o < DEPTHWISE_ROWS; ++o) {
       if (r < o * step || r - o * step >= K) continue;
 #pragma unroll
       for (int j = 0; j < K; ++j)
@@ -47,14 +47,14 @@ RDNA_DEVICE void depthwise_sums(const float *tile, int pitch, const float *windo
   }
 }
 
-template <typename type, int rows>
+template <typename type>
 RDNA_DEVICE void depthwise_store(const depthwise_args &args, int plane, int channel, int first_y, int first_x,
-                                 const float sums[rows][DEPTHWISE_RUN]) {
+                                 const float sums[DEPTHWISE_ROWS][DEPTHWISE_RUN]) {
   typedef typename type::stored value;
   value *out = (value *)args.out + plane / args.channels * args.out_stride[0] + channel * args.out_stride[1];
   float bias = depthwise_bias<type>(args, channel);
 #pragma unroll
-  for (int o = 0; o < rows; ++o) {
+  for (int o = 0; o < DEPTHWISE_ROWS; ++o) {
     int y = first_y + o;
     if (y >= args.place_size[0]) return;
     float v[DEPTHWISE_RUN];
@@ -72,26 +72,17 @@ RDNA_DEVICE void depthwise_store(const depthwise_args &args, int plane, int chan
   }
 }
 
-template <typename type, int K, int step>
-RDNA_DEVICE void depthwise_values(const depthwise_args &args, const float *tile, int pitch, const float *window,
-                                  int plane, int first_y, int first_x) {
-  float sums[DEPTHWISE_ROWS(step)][DEPTHWISE_RUN] = {};
-  depthwise_sums<K, step>(tile, pitch, window, sums);
-  depthwise_store<type, DEPTHWISE_ROWS(step)>(args, plane, plane % args.channels, first_y, first_x, sums);
-}
-
 template <typename type, int K>
 RDNA_DEVICE void depthwise_planes(const depthwise_args &args) {
   typedef typename type::stored value;
   alignas(16) RDNA_SHARED float memory[DEPTHWISE_FLOATS];
   int across = args.across, down = args.down, step_y = args.step[0], step_x = args.step[1];
-  int each_y = DEPTHWISE_ROWS(step_x); /* steps are the same along y and x */
   int tiles_x = depthwise_tiles(args.place_size[1], across * DEPTHWISE_RUN);
-  int tiles_y = depthwise_tiles(args.place_size[0], down * each_y);
+  int tiles_y = depthwise_tiles(args.place_size[0], down * DEPTHWISE_ROWS);
   int tile = (int)group_id_x() % (tiles_x * tiles_y),
       first_plane = (int)group_id_x() / (tiles_x * tiles_y) * args.planes;
-  int tile_y = tile / tiles_x * down * each_y, tile_x = tile % tiles_x * across * DEPTHWISE_RUN;
-  int rows = depthwise_reach(down * each_y, step_y, K), pitch = depthwise_pitch(across, step_x, K);
+  int tile_y = tile / tiles_x * down * DEPTHWISE_ROWS, tile_x = tile % tiles_x * across * DEPTHWISE_RUN;
+  int rows = depthwise_reach(down * DEPTHWISE_ROWS, step_y, K), pitch = depthwise_pitch(across, step_x, K);
   int all = args.images * args.channels;
   float *windows = memory + args.planes * rows * pitch;
   for (int i = (int)thread_id(); i < args.planes * K * K; i += DEPTHWISE_THREADS) {
@@ -111,16 +102,17 @@ RDNA_DEVICE void depthwise_planes(const depthwise_args &args) {
   int each = across * down, in_group = (int)thread_id() / each, at = (int)thread_id() % each;
   int plane = first_plane + in_group, y = at / across, x = at % across;
   if (in_group >= args.planes || plane >= all) return;
-  if (tile_y + y * each_y >= args.place_size[0] || tile_x + x * DEPTHWISE_RUN >= args.place_size[1]) return;
-  const float *from = memory + (in_group * rows + y * each_y * step_y) * pitch + x * DEPTHWISE_RUN * step_x;
-  float window[K * K];
+  if (tile_y + y * DEPTHWISE_ROWS >= args.place_size[0] || tile_x + x * DEPTHWISE_RUN >= args.place_size[1]) return;
+  const float *from = memory + (in_group * rows + y * DEPTHWISE_ROWS * step_y) * pitch + x * DEPTHWISE_RUN * step_x;
+  float window[K * K], sums[DEPTHWISE_ROWS][DEPTHWISE_RUN] = {};
 #pragma unroll
   for (int i = 0; i < K * K; ++i) window[i] = windows[in_group * K * K + i];
-  int first_y = tile_y + y * each_y, first_x = tile_x + x * DEPTHWISE_RUN;
   if (step_x == 1)
-    depthwise_values<type, K, 1>(args, from, pitch, window, plane, first_y, first_x);
+    depthwise_sums<K, 1>(from, pitch, window, sums);
   else
-    depthwise_values<type, K, 2>(args, from, pitch, window, plane, first_y, first_x);
+    depthwise_sums<K, 2>(from, pitch, window, sums);
+  depthwise_store<type>(args, plane, plane % args.channels, tile_y + y * DEPTHWISE_ROWS, tile_x + x * DEPTHWISE_RUN,
+                        sums);
 }
 
 /* ---- channels last --------------------------------------------------------------------------------------------- */

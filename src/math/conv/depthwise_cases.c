@@ -71,7 +71,7 @@ static rdna_grid grid_of(const form *f, const struct depthwise_args *a, uint32_t
   if (f->weight) return (rdna_grid){(uint32_t)a->parts, f->last ? beside : (uint32_t)a->channels, 1};
   if (!f->window) return (rdna_grid){(uint32_t)depthwise_tiles(f->last ? values / in_16 : values, threads), 1, 1};
   if (f->last) return (rdna_grid){groups, beside, 1};
-  int32_t tiles = depthwise_tiles(a->place_size[0], a->down * DEPTHWISE_ROWS(a->step[0])) *
+  int32_t tiles = depthwise_tiles(a->place_size[0], a->down * DEPTHWISE_ROWS) *
                   depthwise_tiles(a->place_size[1], a->across * DEPTHWISE_RUN);
   return (rdna_grid){(uint32_t)(tiles * depthwise_tiles(a->images * a->channels, a->planes)), 1, 1};
 }
@@ -126,7 +126,7 @@ RDNA_CASE_MAKER(rdna__depthwise_case) {
     rdna__depthwise_tile(&a, 1, a.images), k = (int64_t)a.images * a.place_size[0] * a.place_size[1];
   } else {
     set_windows(random, &a, a.other_stride);
-    if (f.window && !f.last) rdna__depthwise_tile(&a, DEPTHWISE_ROWS(a.step[0]), (int64_t)a.images * a.channels);
+    if (f.window && !f.last) rdna__depthwise_tile(&a, DEPTHWISE_ROWS, (int64_t)a.images * a.channels);
     bool aligned = a.out_stride[3] == 1 && a.place_size[1] % 4 == 0;
     a.vectors = aligned && rdna__random_below(random, 4);
     a.activation = rdna__random_below(random, 2)   ? RDNA_ACTIVATION_NONE

@@ -13,7 +13,7 @@
  *
  * There are two layouts. In planes (channels first) a row of an image is a run of memory:
  *
- *      a group has tiles of |planes| images of channels; a thread makes 4 x 4 neighbouring values of one, or 4 x 2:
+ *      a group has tiles of |planes| images of channels; a thread makes 4 x 4 neighbouring values of one:
  *
  *      image in group memory          out
  *      + - - - - - - - - - +          +----+----+----+
@@ -54,11 +54,11 @@ struct depthwise_args {
 };
 
 #define DEPTHWISE_THREADS 256
-#define DEPTHWISE_RUN 4                            /* values across that a thread makes */
-#define DEPTHWISE_ROWS(step) ((step) == 1 ? 4 : 2) /* and down, in planes, forward: a step has twice the image */
-#define DEPTHWISE_FLOATS 8192                      /* of group memory */
-#define DEPTHWISE_WIDTH 128                        /* the most of them */
-#define DEPTHWISE_ROWS_LAST 2                      /* values down that a thread makes, with channels last */
+#define DEPTHWISE_RUN 4       /* values across that a thread makes */
+#define DEPTHWISE_ROWS 4      /* and down, in planes, forward */
+#define DEPTHWISE_FLOATS 8192 /* of group memory */
+#define DEPTHWISE_WIDTH 128   /* the most of them */
+#define DEPTHWISE_ROWS_LAST 2 /* values down that a thread makes, with channels last */
 
 /* Rows and columns of the part of an image that |rows| x |columns| places meet; columns are padded to 16 bytes. */
 RDNA_SCALAR int32_t depthwise_reach(int32_t places, int32_t step, int32_t window) {
