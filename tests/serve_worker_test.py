@@ -215,7 +215,7 @@ class OtherWorkers(unittest.TestCase):
             for path, authorization, body, _ in beats.beats:
                 self.assertEqual((path, authorization, body["worker_id"], body["health_status"]), ("/hive/v1/heartbeat", "Bearer secret", "worker-1", "healthy"))
             times = [beat[3] for beat in beats.beats]
-            self.assertAlmostEqual((times[3] - times[0]) / 3, 0.2, delta=0.1)
+            self.assertGreater((times[3] - times[0]) / 3, 0.19)  # not sooner; a busy machine may be late
 
     def test_a_hive_that_is_not_there(self):
         with socket.socket() as probe:
