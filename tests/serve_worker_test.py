@@ -197,6 +197,7 @@ class OtherWorkers(unittest.TestCase):
 
     def test_token_and_heartbeats(self):
         with hive() as beats:
+            begun = time.monotonic()
             server = worker(DEMO_MODEL, "--hive-url", f"http://127.0.0.1:{beats.server_port}/hive/", "--heartbeat", 0.2, environment={"LLORCH_API_TOKEN": "secret"})
             with contextlib.ExitStack() as stack:
                 stack.callback(server.stop)
@@ -209,13 +210,12 @@ class OtherWorkers(unittest.TestCase):
                 self.assertEqual(server.ask("GET", "/health")[0], 200)
                 self.assertEqual(server.ask("GET", "/v1/ready")[0], 200)
                 deadline = time.monotonic() + 20
-                while len(beats.beats) < 4:
+                while len(beats.beats) < 8:
                     self.assertLess(time.monotonic(), deadline)
                     time.sleep(0.02)
             for path, authorization, body, _ in beats.beats:
                 self.assertEqual((path, authorization, body["worker_id"], body["health_status"]), ("/hive/v1/heartbeat", "Bearer secret", "worker-1", "healthy"))
-            times = [beat[3] for beat in beats.beats]
-            self.assertGreater((times[3] - times[0]) / 3, 0.19)  # not sooner; a busy machine may be late
+            self.assertGreaterEqual(beats.beats[7][3] - begun, 7 * 0.2)  # not sooner; a busy machine may be late
 
     def test_a_hive_that_is_not_there(self):
         with socket.socket() as probe:
