@@ -1,12 +1,13 @@
 /* Recurrent layers of language models: what a layer knows of the tokens before is a state of fixed size, which each
  * token reads and changes. Here are the parts of Gated DeltaNet (Yang, Kautz and Hatamizadeh, "Gated Delta Networks",
- * 2024), of which Qwen3-Next and Qwen3.5 are made.
+ * 2024), of which Qwen3-Next and Qwen3.5 are made, and at the end the cell of an LSTM.
  *
  *     x -- product -- causal_conv -- q, k, v -- gated_delta -- rms_norm_gated -- product
  *                      state: the last inputs    a, b, state       gate z
  *
- * All is f32. Empty tensors are RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap, a
- * number that is not finite. RDNA_UNSUPPORTED: another type, width or layout, more than 65,535 sequences. */
+ * All but the cell is f32. Empty tensors are RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing
+ * data, overlap, a number that is not finite. RDNA_UNSUPPORTED: another type, width or layout, more than 65,535
+ * sequences. */
 #ifndef RDNA_OP_RECURRENT_H
 #define RDNA_OP_RECURRENT_H
 
@@ -90,6 +91,28 @@ RDNA_CHECKED rdna_status rdna_op_rms_norm_gated(rdna_stream *stream, const rdna_
  * (tokens, heads, 1), one number for a whole head, and is then not |out|. */
 RDNA_CHECKED rdna_status rdna_op_mul_sigmoid(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *gate,
                                              const rdna_tensor *out);
+
+/* One step of an LSTM (Hochreiter and Schmidhuber, 1997), after its products with the weights:
+ *
+ *     i, f, g, o = the quarters of a row of input + hidden + input_bias + hidden_bias
+ *     c_out = sigmoid(f) * c + sigmoid(i) * tanh(g)         h_out = sigmoid(o) * tanh(c_out)
+ *
+ * |gates| takes sigmoid(i), sigmoid(f), tanh(g) and sigmoid(o), which the gradient reads. |c|, |h_out| and |c_out| are
+ * (rows, n), |input|, |hidden| and |gates| (rows, 4 n), of any stride between rows; the biases are (4 n), contiguous,
+ * or NULL. All are of one type, f32, f16, bf16 or f64. |gates| may be |input| or |hidden|; otherwise what is written
+ * overlaps nothing. */
+RDNA_CHECKED rdna_status rdna_op_lstm_cell(rdna_stream *stream, const rdna_tensor *input, const rdna_tensor *hidden,
+                                           const rdna_tensor *input_bias, const rdna_tensor *hidden_bias,
+                                           const rdna_tensor *c, const rdna_tensor *h_out, const rdna_tensor *c_out,
+                                           const rdna_tensor *gates);
+
+/* The gradient of lstm_cell: from |dh| and |dc|, of h_out and c_out (NULL: zeros), that of the rows that the gates are
+ * made of, |dgates|, and of c, |dc_out|. |gates|, |c| and |c_next| are lstm_cell's gates, c and c_out. Shapes, strides
+ * and types as there. |dc_out| may be |dc|; otherwise what is written overlaps nothing. */
+RDNA_CHECKED rdna_status rdna_op_lstm_cell_backward(rdna_stream *stream, const rdna_tensor *dh, const rdna_tensor *dc,
+                                                    const rdna_tensor *gates, const rdna_tensor *c,
+                                                    const rdna_tensor *c_next, const rdna_tensor *dgates,
+                                                    const rdna_tensor *dc_out);
 
 #ifdef __cplusplus
 }

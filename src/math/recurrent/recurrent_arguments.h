@@ -48,4 +48,18 @@ OPERATOR(mul_sigmoid, one_gate, .types = F32, .besides = HALVES, .empty = "MNB",
                              out("out", MAIN_OR(FLOATS), 0, SHAPE(M, B, N)));
 }
 
+OPERATOR(lstm_cell, plain, .types = REALS, .empty = "MN", .same = "gates=input gates=hidden") {
+  return rdna_op_lstm_cell(stream, in("input", MAIN, 0, SHAPE(M, 4 * N)), in("hidden", MAIN, 0, SHAPE(M, 4 * N)),
+                           in("input_bias", MAIN, OPTIONAL, SHAPE(4 * N)),
+                           in("hidden_bias", MAIN, OPTIONAL, SHAPE(4 * N)), in("c", MAIN, 0, SHAPE(M, N)),
+                           out("h_out", MAIN, 0, SHAPE(M, N)), out("c_out", MAIN, 0, SHAPE(M, N)),
+                           out("gates", MAIN, 0, SHAPE(M, 4 * N)));
+}
+OPERATOR(lstm_cell_backward, plain, .types = REALS, .empty = "MN", .same = "dc_out=dc") {
+  return rdna_op_lstm_cell_backward(stream, in("dh", MAIN, OPTIONAL, SHAPE(M, N)),
+                                    in("dc", MAIN, OPTIONAL, SHAPE(M, N)), in("gates", MAIN, 0, SHAPE(M, 4 * N)),
+                                    in("c", MAIN, 0, SHAPE(M, N)), in("c_next", MAIN, 0, SHAPE(M, N)),
+                                    out("dgates", MAIN, 0, SHAPE(M, 4 * N)), out("dc_out", MAIN, 0, SHAPE(M, N)));
+}
+
 #endif

@@ -440,11 +440,120 @@ static void gates_match_double(void **test_state) {
   }
 }
 
+/* ---- the cell of an LSTM ---- */
+
+static operand make_rows(rdna_dtype dtype, int64_t rows, int64_t n, int64_t gap, double deviation) {
+  operand o = operand_make(dtype, 2, (int64_t[]){rows, n}, (int64_t[]){n + gap, 1}, gap);
+  deviation > 0 ? operand_fill(&o, deviation) : operand_upload(&o);
+  return o;
+}
+static double at2(const operand *o, int64_t row, int64_t i) { return operand_get(o, row * o->tensor.stride[0] + i); }
+static void check2(const operand *o, int64_t row, int64_t i, double want, double error, const char *what) {
+  const int64_t place = row * o->tensor.stride[0] + i;
+  assert_close(o->tensor.dtype, operand_get(o, place), want, error, what, place);
+}
+static const rdna_dtype reals[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64};
+
+static void lstm_cell_matches_double(void **test_state) {
+  for (int turn = 0; turn < 24; turn++) {
+    const rdna_dtype type = reals[turn % 4];
+    const double unit = type == RDNA_F64 ? 0x1p-48 : 0x1p-19; /* of sums of five terms of about 10 */
+    const int64_t rows = 1 + below(5), n = turn < 4 ? 257 : 1 + below(70), four = 4 * n, gap = below(3);
+    operand input = make_rows(type, rows, four, gap, 1), hidden = make_rows(type, rows, four, gap, 1);
+    operand b[2] = {make_rows(type, 1, four, 0, 1), make_rows(type, 1, four, 0, 1)},
+            c = make_rows(type, rows, n, gap, 1);
+    operand h_out = make_rows(type, rows, n, gap, 0), c_out = make_rows(type, rows, n, 2, 0);
+    operand own = make_rows(type, rows, four, gap, 0), *gates = turn % 3 == 1 ? &input : turn % 3 == 2 ? &hidden : &own;
+    const bool biased = turn % 2;
+    double *x = values_of(&input), *y = values_of(&hidden);
+    rdna_tensor line[2];
+    for (int i = 0; i < 2; i++) line[i] = rdna_tensor_contiguous(b[i].tensor.data, type, 1, &four);
+    assert_ok(rdna_op_lstm_cell(stream, &input.tensor, &hidden.tensor, biased ? &line[0] : NULL,
+                                biased ? &line[1] : NULL, &c.tensor, &h_out.tensor, &c_out.tensor, &gates->tensor));
+    operand_download(&h_out), operand_download(&c_out), operand_download(gates);
+    for (int64_t row = 0; row < rows; row++) {
+      for (int64_t j = 0; j < n; j++) {
+        double g[4];
+        for (int64_t k = 0; k < 4; k++) {
+          const int64_t i = k * n + j, place = row * input.tensor.stride[0] + i;
+          g[k] = x[place] + y[place] + (biased ? operand_get(&b[0], i) + operand_get(&b[1], i) : 0);
+          g[k] = k == 2 ? tanh(g[k]) : logistic(g[k]);
+          check2(gates, row, i, g[k], unit, "gates");
+        }
+        const double next = g[1] * at2(&c, row, j) + g[0] * g[2];
+        check2(&c_out, row, j, next, unit * (1 + fabs(at2(&c, row, j))), "c_out");
+        check2(&h_out, row, j, g[3] * tanh(next), unit * (2 + fabs(at2(&c, row, j))), "h_out");
+      }
+      for (int64_t i = 0; i < 2 && row + 1 < rows; i++) assert_true(operand_is_poison(&c_out, row * (n + 2) + n + i));
+    }
+    free(x), free(y);
+    operand *all[] = {&input, &hidden, &b[0], &b[1], &c, &h_out, &c_out, &own};
+    for (int i = 0; i < 8; i++) operand_free(all[i]);
+  }
+}
+
+/* What the step makes of the sums of its gates and of c, weighted: the gradient's definition is its differences. */
+static double weighted(const double *sum, double c, double dh, double dc) {
+  const double next = logistic(sum[1]) * c + logistic(sum[0]) * tanh(sum[2]);
+  return dh * logistic(sum[3]) * tanh(next) + dc * next;
+}
+
+static void lstm_cell_backward_matches_differences(void **test_state) {
+  for (int turn = 0; turn < 16; turn++) {
+    const rdna_dtype type = reals[turn % 4];
+    const int64_t rows = 1 + below(4), n = 1 + below(40), four = 4 * n, gap = below(3);
+    operand sums = make_rows(RDNA_F64, rows, four, 0, 1), gates = make_rows(type, rows, four, gap, 0);
+    operand c = make_rows(type, rows, n, gap, 1), next = make_rows(type, rows, n, gap, 0);
+    operand dh = make_rows(type, rows, n, gap, 1), dc = make_rows(type, rows, n, gap, 1);
+    operand dgates = make_rows(type, rows, four, gap, 0), own = make_rows(type, rows, n, gap, 0);
+    for (int64_t row = 0; row < rows; row++) {
+      for (int64_t j = 0; j < n; j++) {
+        double g[4];
+        for (int64_t k = 0; k < 4; k++) {
+          const double v = at2(&sums, row, k * n + j);
+          g[k] = k == 2 ? tanh(v) : logistic(v);
+          operand_set(&gates, row * gates.tensor.stride[0] + k * n + j, g[k]);
+        }
+        operand_set(&next, row * next.tensor.stride[0] + j, g[1] * at2(&c, row, j) + g[0] * g[2]);
+      }
+    }
+    operand_upload(&gates), operand_upload(&next);
+    const bool of_h = turn / 4 != 1, of_c = turn / 4 != 2;
+    double *before = values_of(&dc);
+    operand *dc_out = turn / 4 == 3 ? &dc : &own;
+    assert_ok(rdna_op_lstm_cell_backward(stream, of_h ? &dh.tensor : NULL, of_c ? &dc.tensor : NULL, &gates.tensor,
+                                         &c.tensor, &next.tensor, &dgates.tensor, &dc_out->tensor));
+    operand_download(&dgates), operand_download(dc_out);
+    const double step = 0x1p-17; /* its square is what the differences are wrong by */
+    for (int64_t row = 0; row < rows; row++) {
+      for (int64_t j = 0; j < n; j++) {
+        double sum[4], in_h = of_h ? at2(&dh, row, j) : 0, in_c = of_c ? before[row * dc.tensor.stride[0] + j] : 0;
+        const double at = at2(&c, row, j), size = (fabs(in_h) + fabs(in_c)) * (1 + fabs(at));
+        const double error = size * (type == RDNA_F64 ? 0x1p-30 : type == RDNA_F32 ? 0x1p-19 : 8 * half_step(type, 1));
+        for (int64_t k = 0; k < 4; k++) sum[k] = at2(&sums, row, k * n + j);
+        for (int64_t k = 0; k < 4; k++) {
+          double up[4], down[4];
+          memcpy(up, sum, sizeof sum), memcpy(down, sum, sizeof sum);
+          up[k] += step, down[k] -= step;
+          const double want = (weighted(up, at, in_h, in_c) - weighted(down, at, in_h, in_c)) / (2 * step);
+          check2(&dgates, row, k * n + j, want, error, "dgates");
+        }
+        const double want = (weighted(sum, at + step, in_h, in_c) - weighted(sum, at - step, in_h, in_c)) / (2 * step);
+        check2(dc_out, row, j, want, error, "dc_out");
+      }
+    }
+    free(before);
+    operand *all[] = {&sums, &gates, &c, &next, &dh, &dc, &dgates, &own};
+    for (int i = 0; i < 8; i++) operand_free(all[i]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(causal_conv_matches_double), cmocka_unit_test(gated_delta_matches_double),
       cmocka_unit_test(other_slots_stay),           cmocka_unit_test(pieces_give_the_bits_of_the_whole),
       cmocka_unit_test(starts_outside_are_cut),     cmocka_unit_test(gates_match_double),
+      cmocka_unit_test(lstm_cell_matches_double),   cmocka_unit_test(lstm_cell_backward_matches_differences),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
