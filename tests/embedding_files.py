@@ -18,8 +18,8 @@ def words_of_keys():
             ("tokenizer.ggml.token_type", (gf.ARRAY, gf.I32), [CONTROL if word in SPECIAL else NORMAL for word in VOCABULARY])]
 
 
-def write_encoder(path, pooling=1, positions=64, width=64, layers=2):
-    """A BERT of random weights."""
+def write_encoder(path, pooling=1, positions=64, width=64, layers=2, labels=0):
+    """A BERT of random weights; with |labels| one that judges texts."""
     rng = np.random.default_rng(5)
     normal = lambda *shape, deviation=1.0, mean=0.0: rng.normal(mean, deviation, shape).astype(np.float32)
     tensors = {"token_embd.weight": normal(len(VOCABULARY), width), "position_embd.weight": normal(positions, width, deviation=0.5),
@@ -36,6 +36,8 @@ def write_encoder(path, pooling=1, positions=64, width=64, layers=2):
             tensors[f"blk.{i}.{name}.bias"] = normal(rows, deviation=0.3)
         norm(f"blk.{i}.attn_output_norm")
         norm(f"blk.{i}.layer_output_norm")
+    for name, rows in (("cls", width), ("cls.output", labels)) if labels else ():
+        tensors[name + ".weight"], tensors[name + ".bias"] = normal(rows, width, deviation=width ** -0.5), normal(rows)
     keys = {"block_count": layers, "context_length": positions, "embedding_length": width, "feed_forward_length": 2 * width,
             "attention.head_count": 4, "attention.layer_norm_epsilon": 1e-12, "attention.causal": False, "pooling_type": pooling}
     gf.write(path, [("general.architecture", gf.TEXT, "bert"), *[(f"bert.{key}", *gf.typed(value)) for key, value in keys.items()], *words_of_keys()],

@@ -13,6 +13,7 @@ import tempfile
 import time
 import unittest
 
+import embedding_files
 import rdna_program
 import serving
 from rdna_program import DEMO_MODEL, ROOT, output
@@ -50,7 +51,9 @@ class Page(unittest.TestCase):
                 continue
             self.assertRegex(asked, re.escape("127.0.0.1:8080" + path) + r"(?=[\s\"])", "there is no example of it")
         with tempfile.TemporaryDirectory() as folder:
-            server = serving.Server(serving.write_model(folder, pooling=3), "--name", "demo")
+            model = serving.write_model(folder, pooling=3)
+            judge = embedding_files.write_encoder(model.with_name("judge.gguf"), pooling=4, labels=1)
+            server = serving.Server(model.rename(model.with_name("demo.gguf")), judge)
             self.addCleanup(server.stop)
             for block in blocks:
                 script = 'set -euo pipefail; curl() { command curl --fail-with-body -w "\\n" "$@"; }\n' + block.replace("127.0.0.1:8080", f"127.0.0.1:{server.port}")

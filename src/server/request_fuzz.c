@@ -5,6 +5,7 @@
 #include "server/embeddings.h"
 #include "server/keep_alive.h"
 #include "server/request.h"
+#include "server/rerank.h"
 
 /* The bytes are the text of a keep_alive. */
 static void read_time(const uint8_t *data, size_t size) {
@@ -26,6 +27,17 @@ static void read_embedding(const json_t *json) {
   if (fine && dimensions < 0) abort();
 }
 
+static void read_rerank(const json_t *json) {
+  problem p = {0};
+  rerank_form form;
+  bool fine = read_rerank_form(json, &form, &p);
+  if (!fine && !p.status) abort();
+  if (!fine) return;
+  if (form.top < 1 || form.top > (int64_t)json_array_size(form.documents)) abort();
+  for (size_t i = 0; i < json_array_size(form.documents); i++)
+    if (!rerank_document(json_array_get(form.documents, i))) abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const field_row fields[] = {{"messages", FIELD_READ}, {"stop", FIELD_READ},    {"logit_bias", FIELD_READ},
                                      {"tools", FIELD_REFUSED}, {"user", FIELD_IGNORED}, {"temperature", FIELD_READ},
@@ -36,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   request r = REQUEST_DEFAULT;
   r.json = parse_object((const char *)data, size, &p);
   if (r.json) read_embedding(r.json);
+  if (r.json) read_rerank(r.json);
   bool fine = r.json && check_fields(r.json, fields, sizeof fields / sizeof *fields, &p) &&
               read_sampling(r.json, "repetition_penalty", &r.settings, &p) &&
               read_stops(r.json, "stop", &r.settings, &p) && read_logit_bias(r.json, 100, &r.settings, &p);

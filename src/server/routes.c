@@ -20,6 +20,8 @@ static const route routes[] = {
     {"POST", "/v1/completions", handle_completions, &openai, false, WORK_WRITES},
     {"POST", "/v1/responses", handle_responses, &responses, false, WORK_WRITES},
     {"POST", "/v1/embeddings", handle_embeddings, &embeddings, false, WORK_EMBEDS},
+    {"POST", "/v1/rerank", handle_rerank, &rerank, false, WORK_RANKS},
+    {"POST", "/rerank", handle_rerank, &rerank, false, WORK_RANKS},
     {"POST", "/v1/messages", handle_messages, &anthropic, false, WORK_WRITES},
     {"POST", "/v1/messages/count_tokens", handle_count_tokens, &anthropic, false, WORK_WRITES},
     {"POST", "/api/chat", handle_ollama_chat, &ollama, false, WORK_WRITES},

@@ -19,7 +19,7 @@ const dialect *dialect_of_path(const char *path);
 
 /* The interfaces' functions, in their files. */
 extern const dialect openai, responses, anthropic, ollama, worker;
-extern const dialect embeddings, ollama_embed, ollama_embeddings;
+extern const dialect rerank, embeddings, ollama_embed, ollama_embeddings;
 enum MHD_Result handle_page(exchange *x);
 enum MHD_Result handle_health(exchange *x);
 enum MHD_Result handle_metrics(exchange *x);
@@ -32,6 +32,7 @@ enum MHD_Result handle_models(exchange *x);
 enum MHD_Result handle_chat_completions(exchange *x);
 enum MHD_Result handle_completions(exchange *x);
 enum MHD_Result handle_embeddings(exchange *x);
+enum MHD_Result handle_rerank(exchange *x);
 enum MHD_Result handle_ollama_embed(exchange *x);
 enum MHD_Result handle_ollama_embeddings(exchange *x);
 enum MHD_Result handle_responses(exchange *x);

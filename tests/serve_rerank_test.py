@@ -1,0 +1,125 @@
+"""Texts in the order of a query by rdna serve: pairs of the tokenizers library, scores of transformers in float64."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+import transformers_python  # first: this goes on in a Python that has transformers
+import numpy as np
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, processors
+
+import embedding_files
+import rdna_program  # first: it makes tools/ importable
+import gguf_file as gf
+import serving
+from architecture_encoders import Judge, RobertaJudge, States
+
+QUERY = "who is the king of israel"
+DOCUMENTS = ["david is the king", "and god said", "", "x", "blessed is the man in days", {"text": "it came to pass"}, "the king of israel is my lord", "shalt"]
+TEXTS = [d["text"] if isinstance(d, dict) else d for d in DOCUMENTS]
+
+
+def words():
+    """WordPiece, and its keys in a file."""
+    marked = [w if w in embedding_files.SPECIAL else w[1:] if w[0] == "\u2581" else "##" + w for w in embedding_files.VOCABULARY]
+    ids = {word: i for i, word in enumerate(marked)}
+    made = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.post_processor = processors.BertProcessing(("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"]))
+    return made, embedding_files.words_of_keys()
+
+
+def byte_pairs():
+    """Byte-level BPE with a single merge, and its keys."""
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "th"]
+    made = tokenizers.Tokenizer(models.BPE({word: i for i, word in enumerate(vocabulary)}, [("t", "h")]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    made.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=False, add_prefix_space=False)
+    control, normal = 3, 1
+    return made, [("tokenizer.ggml.model", gf.TEXT, "gpt2"), ("tokenizer.ggml.pre", gf.TEXT, "gpt-2"),
+                  ("tokenizer.ggml.tokens", (gf.ARRAY, gf.TEXT), vocabulary), ("tokenizer.ggml.merges", (gf.ARRAY, gf.TEXT), ["t h"]),
+                  ("tokenizer.ggml.token_type", (gf.ARRAY, gf.I32), [control if i < 4 else normal for i in range(len(vocabulary))]),
+                  ("tokenizer.ggml.bos_token_id", gf.U32, 0), ("tokenizer.ggml.eos_token_id", gf.U32, 2)]
+
+
+class Ranked:
+    def __init__(self, path, kind, tokenizer, labels=1):
+        made, keys = tokenizer
+        self.tokenizer = made
+        row = kind("a judge", dict(num_labels=labels, vocab_size=made.get_vocab_size(), max_position_embeddings=130, num_hidden_layers=2))
+        self.model = States(row, seed=labels)
+        self.model.write(path)
+        file = gf.Reader(path)
+        tensors = [(name, gf.TENSOR_F32, np.array(array)) for name, array in file.tensors.items()]
+        gf.write(path, [*[(key, *gf.typed(value)) for key, value in file.keys.items()], *keys], tensors)
+        self.path, self.pairs = path, kind is Judge
+
+    def want(self, query, texts):
+        """Scores, and how many tokens were read."""
+        scores, count = [], 0
+        for text in texts:
+            pair = self.tokenizer.encode(query, text)
+            second = pair.type_ids.index(1) if self.pairs else 0
+            scores.append(float(self.model.states(pair.ids, second)[0]))
+            count += len(pair.ids)
+        return 1 / (1 + np.exp(-np.array(scores))), count
+
+
+class Rerank(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        folder = pathlib.Path(folder.name)
+        cls.models = {"bert": Ranked(folder / "bert.gguf", Judge, words()), "roberta": Ranked(folder / "roberta.gguf", RobertaJudge, byte_pairs()),
+                      "three": Ranked(folder / "three.gguf", Judge, words(), labels=3)}
+        cls.server = serving.Server(*[m.path for m in cls.models.values()], rdna_program.DEMO_MODEL)
+        cls.addClassCleanup(cls.server.stop)
+
+    def ask(self, path="/v1/rerank", **body):
+        status, _, text = self.server.ask("POST", path, {"query": QUERY, "documents": DOCUMENTS, **body})
+        return status, json.loads(text)
+
+    def test_scores(self):
+        for name in ("bert", "roberta"):
+            want, tokens = self.models[name].want(QUERY, TEXTS)
+            order = np.argsort(-want, kind="stable").tolist()
+            self.assertGreater(np.abs(np.diff(np.sort(want))).min(), 1e-5)  # the order is certain
+            for path in ("/v1/rerank", "/rerank"):
+                status, answer = self.ask(path, model=name)
+                self.assertEqual(status, 200, answer)
+                self.assertEqual([r["index"] for r in answer["results"]], order, name)
+                np.testing.assert_allclose([r["relevance_score"] for r in answer["results"]], want[order], rtol=0, atol=2e-5)
+                self.assertEqual(answer["usage"], {"prompt_tokens": tokens, "total_tokens": tokens})
+                self.assertEqual((answer["model"], answer["object"]), (name, "list"))
+                self.assertNotIn("document", answer["results"][0])
+            for top in (1, 3, 100):
+                _, answer = self.ask(model=name, top_n=top, return_documents=True)
+                self.assertEqual([(r["index"], r["document"]) for r in answer["results"]], [(i, {"text": TEXTS[i]}) for i in order[:top]])
+
+    def test_many(self):
+        """More than a pass takes; equal scores stay in their order."""
+        want, _ = self.models["bert"].want(QUERY, TEXTS[:2])
+        _, answer = self.ask(model="bert", documents=TEXTS[:2] * 70)
+        best = int(np.argmax(want))
+        self.assertEqual({r["index"] % 2 for r in answer["results"][:70]}, {best})
+        self.assertEqual(sorted(r["index"] for r in answer["results"]), list(range(140)))
+
+    def test_refusals(self):
+        for body, field in (({"query": None}, "query"), ({"query": 3}, "query"), ({"query": "x " * 200}, "query"), ({"documents": None}, "documents"),
+                            ({"documents": []}, "documents"), ({"documents": "a"}, "documents"), ({"documents": ["a", 3]}, "documents"),
+                            ({"documents": [{"title": "a"}]}, "documents"), ({"documents": ["a", "b " * 200]}, "documents"), ({"documents": ["a"] * 2049}, "documents"),
+                            ({"top_n": 0}, "top_n"), ({"top_n": "2"}, "top_n"), ({"return_documents": 1}, "return_documents"), ({"speed": 1}, "speed")):
+            status, answer = self.ask(**{"model": "bert", **body})
+            self.assertEqual((status, answer["error"]["param"]), (400, field), body)
+        for model, mention in (("three", "one label"), ("rdna-demo-q8_0", "none that judges")):
+            status, answer = self.ask(model=model)
+            self.assertEqual(status, 400)
+            self.assertIn(mention, answer["error"]["message"])
+        self.assertEqual(self.ask(model="nobody")[0], 404)
+
+
+if __name__ == "__main__":
+    unittest.main()
