@@ -39,6 +39,11 @@ opinfo() { # PyTorch's samples: all types and kinds on the host, f32 with gradie
   RDNA_DRIVER=host "$python" bindings/torch/tests/opinfo.py --all || return 1
   RDNA_DRIVER=hip RDNA_EMULATE=gfx1100 RDNA_EMULATE_CHECK=1 "$python" bindings/torch/tests/opinfo.py --kind forward,grad
 }
+libraries() { # accelerate, transformers' Trainer and lightning train on the device that they found themselves
+  local python
+  python=$(packaging/torch-libraries-venv.sh) || return 1
+  PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host "$python" -m pytest -q -p no:cacheprovider bindings/torch/tests/libraries.py
+}
 every_target() { # no kernel spills on any GPU
   cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test
 }
@@ -49,6 +54,7 @@ row mutants tools/mutate.py --count 200
 row decoder decoder
 row cases cases
 row opinfo opinfo
+row libraries libraries
 row architectures env RDNA_TEST_DEVICE=hip RDNA_EMULATE=gfx1100 RDNA_EMULATE_CHECK=1 python3 tests/architectures_test.py
 row every_target every_target
 row lean python3 tools/lean_table.py "$build/lib/librdna.so"
@@ -56,6 +62,6 @@ row schemas python3 tests/grammar_test.py --count 1000
 row ray python3 tests/ray_replicas.py
 row browser browser
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo architectures every_target lean schemas ray browser fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo libraries architectures every_target lean schemas ray browser fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed

@@ -58,12 +58,14 @@ static void print_settings(void) {
     printf(" | %s |\n", entry->help);
   }
   printf(
-      "\nThe PyTorch plugin reads two more:\n\n"
+      "\nThe PyTorch plugin reads three more:\n\n"
       "| name | kind | default | values | what it does |\n|---|---|---|---|---|\n"
       "| `RDNA_FALLBACK` | choice | allow | allow, warn, error | an operator without a kernel runs on the CPU "
       "silently, "
       "with a warning the first time, or raises |\n"
-      "| `RDNA_COMPILE_LOG` | flag | 0 |  | 1: torch.compile says what it fused |\n");
+      "| `RDNA_COMPILE_LOG` | flag | 0 |  | 1: torch.compile says what it fused |\n"
+      "| `RDNA_LIBRARIES` | flag | 1 |  | 0: accelerate, transformers and lightning are left as they are, and take the "
+      "CPU unless told otherwise |\n");
 }
 
 int main(int argc, char **argv) {

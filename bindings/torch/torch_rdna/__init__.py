@@ -26,6 +26,7 @@ from ._device import (
 )
 from ._distributed import register as _register_distributed
 from ._fallback import fallback_mode, fallback_report, reset_fallback_report, set_fallback_mode
+from ._libraries import register as _register_libraries
 from ._memory import (
     OutOfMemoryError,
     empty_cache,
@@ -121,6 +122,7 @@ def _register():
     _register_profiler()
     _register_sharing()
     _refuse_inductor()
+    _register_libraries()
 
 
 _lock = threading.Lock()
