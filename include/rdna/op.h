@@ -22,6 +22,7 @@
 #include "rdna/op/fused.h"
 #include "rdna/op/gemm.h"
 #include "rdna/op/index.h"
+#include "rdna/op/linalg.h"
 #include "rdna/op/linear.h"
 #include "rdna/op/loss.h"
 #include "rdna/op/moe.h"

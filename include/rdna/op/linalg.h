@@ -1,0 +1,35 @@
+/* Factorizations of matrices and systems that they solve. */
+#ifndef RDNA_OP_LINALG_H
+#define RDNA_OP_LINALG_H
+
+#include <stdbool.h>
+
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Cholesky's factor of symmetric positive definite matrices a (batch, n, n), f32 or f64, in place: a = L L^T, or with
+ * |upper| U^T U. Only that triangle is read, and holds the factor afterwards; what is above the diagonal (with |upper|
+ * below it) is overwritten near the diagonal, with zeros, and left alone elsewhere. One of the last two strides of |a|
+ * is 1. |info| is a contiguous i32 (batch): 0, or the order of the first leading minor that is not positive definite (a
+ * NaN is not), as LAPACK counts; the triangle of such a matrix is then unspecified. n or batch 0 is RDNA_OK.
+ * RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or
+ * layout. */
+RDNA_CHECKED rdna_status rdna_op_cholesky(rdna_stream *stream, bool upper, const rdna_tensor *a,
+                                          const rdna_tensor *info);
+
+/* x (batch, n, columns) becomes the solution of a x' = x, by the lower triangle of a (batch, n, n), or with |upper| the
+ * upper one; what is on the other side is not read, and with |unit| nor is the diagonal, which is 1. f32 or f64. In
+ * both one of the last two strides is 1: a transposed system, or one from the right, is one of views with swapped
+ * strides. A zero on the diagonal gives infinities and NaN. Any size may be 0. RDNA_INVALID_ARGUMENT: shapes or types
+ * that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout. */
+RDNA_CHECKED rdna_status rdna_op_solve_triangular(rdna_stream *stream, bool upper, bool unit, const rdna_tensor *a,
+                                                  const rdna_tensor *x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

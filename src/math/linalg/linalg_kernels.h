@@ -1,0 +1,40 @@
+/* What is done inside of one block of a triangular matrix; products do the rest. */
+#ifndef RDNA_MATH_LINALG_KERNELS_H
+#define RDNA_MATH_LINALG_KERNELS_H
+
+#include <stdint.h>
+
+enum { LINALG_BLOCK = 32, CHOLESKY_THREADS = 256, TRIANGULAR_THREADS = 64 };
+
+/* Element (i, j) of matrix b lies at b * stride + i * row + j * column. */
+
+/* a = L L^T in place, with zeros above the diagonal. A group takes matrices in turn. */
+struct cholesky_args {
+  void *a;
+  int32_t *info; /* (batch): first + 1 + the column that fails, or 0; matrices that failed before are left alone */
+  int64_t stride, row, column;
+  uint32_t n;     /* up to LINALG_BLOCK */
+  uint32_t first; /* columns of the whole matrix before these; 0: |info| is set, and not read */
+  uint32_t batch;
+};
+
+/* Solves l x' = x in place. With |flipped| rows and columns of l, and rows of x, count from the last: an upper triangle
+ * is a lower one then. A thread solves a column, a group TRIANGULAR_THREADS of them; groups take units in turn. */
+struct triangular_args {
+  const void *l;
+  void *x;
+  int64_t l_stride, l_row, l_column;
+  int64_t x_stride, x_row, x_column;
+  int64_t columns;
+  uint32_t n; /* up to LINALG_BLOCK */
+  uint32_t flipped, unit;
+  uint32_t parts, units; /* groups of columns; times the batch */
+};
+
+#define RDNA_LINALG_KERNELS(X)                                                               \
+  X(cholesky_f32, struct cholesky_args, CHOLESKY_THREADS, rdna__cholesky_case)               \
+  X(cholesky_f64, struct cholesky_args, CHOLESKY_THREADS, rdna__cholesky_case)               \
+  X(solve_triangular_f32, struct triangular_args, TRIANGULAR_THREADS, rdna__triangular_case) \
+  X(solve_triangular_f64, struct triangular_args, TRIANGULAR_THREADS, rdna__triangular_case)
+
+#endif
