@@ -204,6 +204,33 @@ at::Tensor cdist_backward(const Call &call) {  // grad, x1, x2, p, cdist
   });
   return out;
 }
+// Distances of each two rows of one matrix, in the order of the upper triangle: (n (n - 1) / 2).
+at::Tensor upper_places(int64_t n, const at::Tensor &on) {
+  const at::Tensor rows = at::arange(n, on.options().dtype(at::kLong));
+  const at::Tensor upper = at::lt(rows.unsqueeze(1), rows.unsqueeze(0));
+  return upper.flatten().nonzero().flatten();
+}
+at::Tensor pdist(const Call &call) {  // self, p
+  const at::Tensor x = call.tensor(0);
+  if (!is_real(x.scalar_type()) || x.dim() != 2) return {};
+  if (x.size(0) < 2) return at::zeros({0}, x.options());
+  return at::_cdist_forward(x, x, call[1].toDouble(), std::nullopt)
+      .flatten()
+      .index_select(0, upper_places(x.size(0), x));
+}
+// The gradient of all distances of the matrix to itself, with both triangles filled: each row meets every other once.
+at::Tensor pdist_backward(const Call &call) {  // grad, self, p, pdist
+  const at::Tensor grad = call.tensor(0), x = call.tensor(1), distances = call.tensor(3);
+  if (!is_real(x.scalar_type()) || x.dim() != 2) return {};
+  if (x.size(0) < 2 || x.size(1) == 0) return at::zeros(x.sizes(), x.options());
+  const int64_t n = x.size(0);
+  const at::Tensor places = upper_places(n, x);
+  auto whole = [&](const at::Tensor &upper) {
+    const at::Tensor half = at::zeros({n * n}, x.options()).index_copy_(0, places, upper).view({n, n});
+    return half + half.t();
+  };
+  return at::_cdist_backward(whole(grad), x, x, call[2].toDouble(), whole(distances));
+}
 at::Tensor signbit(const Call &call) { return sign_bit(call.tensor(0)); }
 at::Tensor nan_to_num(const Call &call) {  // self, nan?, posinf?, neginf?
   const at::Tensor x = call.tensor(0);
@@ -523,6 +550,8 @@ const Row rows[] = {
     {"channel_shuffle", channel_shuffle},
     {"_cdist_forward", cdist},
     {"_cdist_backward", cdist_backward},
+    {"_pdist_forward", pdist},
+    {"_pdist_backward", pdist_backward},
     {"nan_to_num.out", nan_to_num},
     {"special_entr.out", entr},
     {"logit", logit},
