@@ -1,0 +1,155 @@
+"""Linear algebra: residuals in float64 NumPy beside LAPACK's, layouts, gradients, PyTorch's own errors; nothing falls back."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+pytestmark = pytest.mark.usefixtures("nothing_falls_back")
+
+SHAPES = [(1, 1), (5, 5), (3, 2, 33, 33), (70, 70), (0, 0), (0, 4, 4), (2, 0, 0)]
+TYPES = [torch.float32, torch.float64]
+
+
+def random(*shape, dtype):
+    return torch.randn(shape, dtype=torch.float64).to(dtype)
+
+
+def positive(*shape, dtype):
+    x = torch.randn(shape, dtype=torch.float64)
+    return (x @ x.mT + shape[-1] * torch.eye(shape[-1])).to(dtype)
+
+
+def layouts(x):
+    """The same values: by rows, by columns, with gaps, every second of a batch, and one matrix for a whole batch."""
+    yield x
+    yield x.mT.contiguous().mT
+    wide = torch.full((*x.shape[:-1], 2 * x.shape[-1] + 1), math.nan, dtype=x.dtype, device=x.device)
+    wide[..., 1::2] = x
+    yield wide[..., 1::2]
+    yield torch.stack([x, x], 1)[:, 1] if x.dim() > 2 else torch.nn.functional.pad(x, (1, 2))[:, 1 : 1 + x.shape[1]]
+
+
+def error(found, expected):
+    """The largest difference, in units in the last place of the largest value."""
+    a, b = (t.cpu().double().numpy() for t in (found, expected))
+    assert found.dtype == expected.dtype and a.shape == b.shape
+    size = max(np.abs(b).max(initial=0), np.finfo(np.float64).tiny)
+    return np.abs(a - b).max(initial=0) / size / torch.finfo(found.dtype).eps
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky(shape, dtype, upper):
+    a = positive(*shape, dtype=dtype)
+    spoiled = a + torch.full_like(a, math.nan).tril(-1) if upper else a + torch.full_like(a, math.nan).triu(1)
+    spoiled = torch.where(torch.isnan(spoiled), torch.full_like(a, math.nan), a)
+    for x in layouts(spoiled.to("rdna")):
+        f = torch.linalg.cholesky(x, upper=upper)
+        assert f.shape == a.shape and f.mT.is_contiguous()
+        assert torch.equal(f, f.triu() if upper else f.tril())
+        exact = f.cpu().double()
+        assert error((exact.mT @ exact if upper else exact @ exact.mT).to(dtype), a) <= shape[-1] + 2
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(a, upper=upper).to("rdna"), upper=upper)
+    assert error((a.double() @ inverse.cpu().double()).to(dtype), torch.eye(shape[-1], dtype=dtype).expand(shape)) <= 8 * shape[-1] + 8
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("n, columns", [(1, 3), (7, 1), (37, 40), (70, 5), (0, 3), (3, 0)])
+def test_triangular_systems(n, columns, left, upper, unit, dtype):
+    a = random(2, 1, n, n, dtype=dtype) / max(n, 1) + 2 * torch.eye(n, dtype=dtype)
+    b = random(3, *((n, columns) if left else (columns, n)), dtype=dtype)
+    triangle = (a.triu() if upper else a.tril()).double()
+    if unit:
+        triangle = triangle - torch.diag_embed(triangle.diagonal(0, -2, -1)) + torch.eye(n)
+    outside = torch.ones(n, n).tril(-1) if upper else torch.ones(n, n).triu(1)
+    a = torch.where(outside.bool() | (torch.eye(n).bool() & unit), torch.full_like(a, math.nan), a)
+    for x in layouts(a.to("rdna")):
+        for y in layouts(b.to("rdna")):
+            found = torch.linalg.solve_triangular(x, y, upper=upper, left=left, unitriangular=unit)
+            assert found.shape == (2, *b.shape) and (found.mT.is_contiguous() or columns * n == 0)
+            exact = found.cpu().double()
+            back = (triangle @ exact if left else exact @ triangle).to(dtype)
+            assert error(back, b.expand(found.shape)) <= 4 * n + 4
+    # in place, and into memory with gaps
+    y = b.expand(2, 3, *b.shape[-2:]).contiguous().to("rdna")
+    assert torch.linalg.solve_triangular(x, y, upper=upper, left=left, unitriangular=unit, out=y) is y
+    assert torch.equal(y, found)
+    gaps = torch.zeros(2, 3, *b.shape[-2:], 2, dtype=dtype, device="rdna")
+    torch.linalg.solve_triangular(x, b.to("rdna"), upper=upper, left=left, unitriangular=unit, out=gaps[..., 1])
+    assert torch.equal(gaps[..., 1], found) and not gaps[..., 0].any()
+
+
+def test_cholesky_solve_and_triangular_solve():
+    a, b = positive(2, 9, 9, dtype=torch.float64), random(9, 4, dtype=torch.float64)
+    for upper in (False, True):
+        factor = torch.linalg.cholesky(a, upper=upper)
+        found = torch.cholesky_solve(b.to("rdna"), factor.to("rdna"), upper=upper)
+        assert error(a @ found.cpu(), b.expand(2, 9, 4)) <= 40
+        for transpose in (False, True):
+            x, m = torch.triangular_solve(b.to("rdna"), factor.to("rdna"), upper=upper, transpose=transpose)
+            assert torch.equal(m.cpu(), factor)
+            assert error((factor.mT if transpose else factor) @ x.cpu(), b.expand(2, 9, 4)) <= 40
+
+
+def gaussian_process(device, dtype, n=60):
+    """One step of exact inference: a kernel's matrix, its factor, the log of its determinant, gradients of all of it."""
+    generator = torch.Generator().manual_seed(1)
+    x, y = torch.randn(n, 3, generator=generator).to(device, dtype), torch.randn(n, generator=generator).to(device, dtype)
+    scale = torch.zeros(3, dtype=dtype, device=device, requires_grad=True)
+    noise = torch.zeros((), dtype=dtype, device=device, requires_grad=True)
+    z = x / scale.exp()
+    k = torch.exp(-0.5 * ((z[:, None] - z[None]) ** 2).sum(-1)) + noise.exp() * torch.eye(n, dtype=dtype, device=device)
+    l = torch.linalg.cholesky(k)
+    v = torch.linalg.solve_triangular(l, y[:, None], upper=False)
+    normal = torch.distributions.MultivariateNormal(y, scale_tril=l, validate_args=False)
+    w = torch.cholesky_solve(y[:, None], l)
+    loss = (v**2).sum() / 2 + l.diagonal().log().sum() - normal.log_prob(y.flip(0)) + (w * y[:, None]).sum()
+    loss.backward()
+    return loss.detach(), scale.grad, noise.grad
+
+
+def test_a_gaussian_process_stays_on_the_device():
+    exact = gaussian_process("cpu", torch.float64)
+    for a, b in zip(gaussian_process("rdna", torch.float64), exact):
+        torch.testing.assert_close(a.cpu(), b, rtol=1e-11, atol=1e-11)
+    for a, b in zip(gaussian_process("rdna", torch.float32), exact):
+        torch.testing.assert_close(a.cpu().double(), b, rtol=1e-4, atol=1e-4)
+
+
+def refusals(device):
+    eye = torch.eye(3, device=device)
+    yield lambda: torch.linalg.cholesky(-eye)
+    yield lambda: torch.linalg.cholesky(torch.stack([eye, eye - 2 * torch.diag(eye[2])]))
+    yield lambda: torch.linalg.cholesky_ex(eye * math.nan, check_errors=True)
+    yield lambda: torch.linalg.cholesky(eye[:2])
+    yield lambda: torch.linalg.cholesky(eye.int())
+    yield lambda: torch.linalg.cholesky(eye, out=torch.empty(3, 3, dtype=torch.int32, device=device))
+    yield lambda: torch.linalg.solve_triangular(eye, eye[:2], upper=True)
+    yield lambda: torch.linalg.solve_triangular(eye[0], eye, upper=True)
+    yield lambda: torch.cholesky_inverse(eye[:2])
+    yield lambda: torch.cholesky_solve(eye, eye[:2, :2])
+
+
+def test_errors_are_pytorchs():
+    for ours, theirs in zip(refusals("rdna"), refusals("cpu")):
+        with pytest.raises(RuntimeError) as expected:
+            theirs()
+        with pytest.raises(type(expected.value)) as found:
+            ours()
+        assert str(found.value) == str(expected.value)
+
+
+def test_matrices_that_fail_are_named_and_others_factored():
+    a = positive(4, 40, 40, dtype=torch.float32)
+    a[1, 37, 37] = -1
+    a[3, 0, 0] = math.nan
+    l, info = torch.linalg.cholesky_ex(a.to("rdna"))
+    assert info.dtype == torch.int32 and info.tolist() == [0, 38, 0, 1]
+    for i in (0, 2):
+        assert error((l[i].cpu().double() @ l[i].cpu().double().mT).float(), a[i]) <= 42
