@@ -223,6 +223,7 @@ class Serve(unittest.TestCase):
         for path, body, status, mentions in (
                 (complete, b"", 400, "no body"), (complete, b"{", 400, "no JSON"), (complete, b"[1]", 400, "no object"), (complete, b'{"prompt":"\xff"}', 400, "no JSON"),
                 (complete, b'{"prompt":"a","prompt":"b"}', 400, "no JSON"), (complete, b"[" * 100000, 400, "no JSON"), (complete, {}, 400, "prompt"),
+                (complete, b'{"a\\\xc4\x990\xc7\xd6\xfc"}', 400, "no JSON"), (complete, {"\xe9" * 300: 1}, 400, "\xe9"), (complete, {"x" + "\xe9" * 300: 1}, 400, "\xe9"),
                 (complete, {"prompt": 5}, 400, "prompt"), (complete, {"prompt": []}, 400, "prompt"), (complete, {"prompt": [1, "a"]}, 400, "token id"),
                 (complete, {"prompt": [99999]}, 400, "token id"), (complete, {"prompt": [[]]}, 400, "no tokens"), (complete, {"prompt": ["a"] * 200}, 400, "200 prompts"),
                 (complete, {"prompt": "a", "temperature": "hot"}, 400, "temperature"), (complete, {"prompt": "a", "temperature": 3}, 400, "from 0 to 2"),

@@ -4,7 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/tokenizer/tokenizer.h"
 #include "rdna/status.h"
+
+/* A sentence may repeat bytes of a request that are no UTF-8, or end within a character; JSON has room for neither. */
+static void make_utf8(char *text) {
+  size_t size = strlen(text);
+  for (size_t i = 0; i < size;) {
+    int length = rdna__utf8_length(text + i, size - i);
+    if (length < 1) text[i] = '?';
+    i += length < 1 ? 1 : (size_t)length;
+  }
+}
 
 bool refuse(problem *p, int status, const char *code, const char *field, const char *format, ...) {
   va_list arguments;
@@ -13,6 +24,8 @@ bool refuse(problem *p, int status, const char *code, const char *field, const c
   va_start(arguments, format);
   vsnprintf(p->message, sizeof p->message, format, arguments);
   va_end(arguments);
+  make_utf8(p->field);
+  make_utf8(p->message);
   return false;
 }
 

@@ -7,13 +7,22 @@
 #include "server/request.h"
 #include "server/rerank.h"
 
+/* Who refuses says why, in a sentence that JSON can have. */
+static void check(bool fine, const problem *p) {
+  if (fine) return;
+  json_t *message = json_string(p->message), *field = json_string(p->field);
+  if (!p->status || !message || !field) abort();
+  json_decref(message);
+  json_decref(field);
+}
+
 /* The bytes are the text of a keep_alive. */
 static void read_time(const uint8_t *data, size_t size) {
   problem p = {0};
   double seconds = -2;
   json_t *json = json_pack("{s:s%}", "keep_alive", (const char *)data, size);
   bool fine = json && read_keep_alive(json, &seconds, &p);
-  if (json && !fine && !p.status) abort(); /* who refuses says why */
+  if (json) check(fine, &p);
   if (fine && !(seconds == -1 || (seconds >= 0 && seconds <= 1e9))) abort();
   json_decref(json);
 }
@@ -23,7 +32,7 @@ static void read_embedding(const json_t *json) {
   bool base64;
   int64_t dimensions;
   bool fine = read_embedding_form(json, &base64, &dimensions, &p);
-  if (!fine && !p.status) abort();
+  check(fine, &p);
   if (fine && dimensions < 0) abort();
 }
 
@@ -31,7 +40,7 @@ static void read_rerank(const json_t *json) {
   problem p = {0};
   rerank_form form;
   bool fine = read_rerank_form(json, &form, &p);
-  if (!fine && !p.status) abort();
+  check(fine, &p);
   if (!fine) return;
   if (form.top < 1 || form.top > (int64_t)json_array_size(form.documents)) abort();
   for (size_t i = 0; i < json_array_size(form.documents); i++)
@@ -53,8 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
               read_sampling(r.json, "repetition_penalty", &r.settings, &p) &&
               read_stops(r.json, "stop", &r.settings, &p) && read_logit_bias(r.json, 100, &r.settings, &p);
   json_t *messages = r.json ? read_messages(&model, json_object_get(r.json, "messages"), &p) : NULL;
-  if (!fine && !p.status) abort(); /* who refuses says why */
-  if (!messages && !p.status) abort();
+  check(fine && messages, &p);
   json_decref(messages);
   request_deinit(&r);
   return 0;
