@@ -19,7 +19,7 @@ class CacheOptions(Options):
     _fields_ = [("positions", ctypes.c_int64), ("context", ctypes.c_int), ("sequences", ctypes.c_int),
                 ("batch", ctypes.c_int), ("logits", ctypes.c_int), ("page", ctypes.c_int), ("states", ctypes.c_int),
                 ("kv_dtype", ctypes.c_int), ("exact", ctypes.c_int), ("lanes", ctypes.c_int),
-                ("reserved", ctypes.c_int)]
+                ("gives", ctypes.c_int), ("checkpoints", ctypes.c_int), ("reserved", ctypes.c_int)]
 
 
 class Part(ctypes.Structure):
@@ -150,6 +150,9 @@ class Cache:
 
     def position(self, sequence):
         return self.model.library.rdna_llm_sequence_position(sequence)
+
+    def reach(self, sequence, position):
+        return self.model.library.rdna_llm_sequence_reach(sequence, position)
 
     def truncate(self, sequence, position):
         self.model.call("rdna_llm_sequence_truncate", sequence, position)

@@ -46,6 +46,10 @@ class Interfaces(unittest.TestCase):
             self.assertEqual(got.usage.input_tokens + got.usage.cache_read_input_tokens, want["prompt_tokens"])
             self.assertEqual(got.usage.output_tokens, 9)
         self.assertEqual(got.usage.input_tokens, 1)  # whatever the hash, the prompt begins as those before it
+        line = "x-anthropic-billing-header: cch=fffff;\n"  # what a user says is read as it is
+        long, short = (self.anthropic.messages.count_tokens(model="chat", messages=[{"role": "user", "content": text}])
+                       for text in ([{"type": "text", "text": line + "Who?"}], "Who?"))
+        self.assertGreater(long.input_tokens, short.input_tokens + 5)
 
     def test_message_stream(self):
         want = self.want("And then?", 20, "--chat")["text"]

@@ -217,5 +217,44 @@ class Types(unittest.TestCase):
                 model.close()
 
 
+class Checkpoints(unittest.TestCase):
+    """Where sequences of recurrent layers can go back to, against a list of what must be there."""
+    MOST, LENGTH = 6, 120
+
+    @staticmethod
+    def kept(cache, sequence):
+        return sorted({cache.reach(sequence, at) for at in range(cache.position(sequence))} - {0})
+
+    def test_they_stay_spread(self):
+        row, rng = next(row for row in DELTA if row.name == "qwen35"), np.random.default_rng(15)
+        with tempfile.TemporaryDirectory() as folder:
+            Model(row, seed=16).write(pathlib.Path(folder) / "model.gguf")
+            model = llm_sessions.Model(pathlib.Path(folder) / "model.gguf")
+        text = rng.integers(0, row.config["vocab_size"], self.LENGTH).tolist()
+        cache = llm_sessions.Cache(model, row.config["vocab_size"], positions=512, context=self.LENGTH, sequences=2,
+                                   batch=64, page=8, states=9, checkpoints=self.MOST)
+        first, second = cache.sequence(), cache.sequence()
+        for sequence in (first, second):
+            places = []
+            while (at := cache.position(sequence)) < self.LENGTH:
+                count = min(int(rng.integers(1, 9)), self.LENGTH - at)
+                cache.step([(sequence, text[at : at + count], 0)])
+                places.append(at + count)
+                cache.checkpoint(sequence)
+                kept = self.kept(cache, sequence)
+                self.assertEqual(kept[-1:], [place for place in places[-2:-1]][-1:])  # the end itself is no way back
+                gaps = np.diff([0, *kept, at + count])
+                self.assertLessEqual(max(gaps), max(8, 2 * (at + count) / (self.MOST - 2)))
+                self.assertEqual(len(kept), min(len(places), self.MOST) - 1)
+        self.assertLess(len(self.kept(cache, first)), 3)  # the second needed their states
+        position = self.kept(cache, second)[1]
+        cache.truncate(second, position + 1)
+        self.assertEqual(cache.position(second), position)
+        for sequence in (first, second):
+            cache.release(sequence)
+        cache.close()
+        model.close()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -42,7 +42,9 @@ typedef struct rdna_llm_cache_options {
    * are read in passes of so many tokens, with others or with nothing in the rest of the places, and larger parts each
    * in a pass of its own. All tokens of a pass cost about as much as one where memory is the limit. */
   int lanes;
-  int gives; /* rdna_llm_gives: what stands in place of logits wherever this header says so */
+  int gives;       /* rdna_llm_gives: what stands in place of logits wherever this header says so */
+  int checkpoints; /* the most of one sequence, see rdna_llm_sequence_checkpoint; 0 means 3 */
+  int reserved;    /* 0; here so that the struct has no padding, see rdna/op.h */
 } rdna_llm_cache_options;
 #define RDNA_LLM_CACHE_OPTIONS_INIT .size = sizeof(rdna_llm_cache_options)
 
@@ -82,9 +84,13 @@ RDNA_CHECKED rdna_status rdna_llm_sequence_fork(const rdna_llm_sequence *sequenc
  * beginning, and rdna_llm_sequence_position says where the caller has to go on reading.
  * RDNA_INVALID_ARGUMENT: |position| is past the end or negative. */
 RDNA_CHECKED rdna_status rdna_llm_sequence_truncate(rdna_llm_sequence *sequence, int position);
+/* How many tokens the sequence would have after being truncated at |position|, which is from 0 to its own. */
+RDNA_API int rdna_llm_sequence_reach(const rdna_llm_sequence *sequence, int position);
 /* Makes the end of the sequence a place that it can be truncated to and forked at. Does nothing where the model has no
- * recurrent layers: all places are such then. The last 3 are kept; where a step finds no state left, the oldest of any
- * sequence goes. */
+ * recurrent layers: all places are such then. Where a sequence has as many as the options say, the last two stay, and
+ * of the others goes the one whose neighbours are nearest to each other: never are two further apart than twice the
+ * sequence's length over the options' number less 2, if no step was longer. Where a step finds no state left, those of
+ * the sequence whose last checkpoint is the oldest go first. */
 RDNA_CHECKED rdna_status rdna_llm_sequence_checkpoint(rdna_llm_sequence *sequence);
 
 /* Tokens that a step appends to a sequence. */

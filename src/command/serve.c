@@ -20,7 +20,8 @@ enum { MOST_KEYS = 64 };
 typedef struct serve_options {
   device_choice device;
   const char *host, *name, *cors, *kv, *key, *keys_file, *models_file;
-  int64_t port, slots, context, cache, batch, queue, body, connections, drain, gpu_layers, loaded;
+  int64_t port, slots, context, cache, batch, queue, body, connections, drain, gpu_layers, loaded, keep, lanes,
+      checkpoints;
   double seconds, ping, idle, queue_seconds, heartbeat, patience;
   bool any_model, exact, log, no_page;
   /* Of a worker. */
@@ -37,6 +38,8 @@ typedef struct serve_options {
    .kv = "f16",                     \
    .port = 8080,                    \
    .slots = 8,                      \
+   .keep = -1,                      \
+   .checkpoints = 8,                \
    .batch = 512,                    \
    .queue = 256,                    \
    .body = 32,                      \
@@ -83,6 +86,9 @@ static preset default_preset(const serve_options *o) {
                                 .positions = o->cache,
                                 .batch = (int)(o->batch < o->slots ? o->slots : o->batch),
                                 .queue = (int)o->queue,
+                                .kept = (int)o->keep,
+                                .lanes = (int)o->lanes,
+                                .checkpoints = (int)o->checkpoints,
                                 .queue_seconds = o->queue_seconds,
                                 .exact = o->exact,
                                 .kv_dtype = kv_type(o->kv)}};
@@ -276,11 +282,17 @@ int command_serve(int argc, char **argv) {
       {"--idle", OPTION_NUMBER, &o.idle, "S", "unused for so long, a model leaves memory (-1: never)", -1, 1e9},
       {"--loaded", OPTION_INTEGER, &o.loaded, "N", "most models in memory (0: as many as have room)", 0, 1e6},
       {"--slots", OPTION_INTEGER, &o.slots, "N", "texts that are written at a time (8)", 1, 1024},
+      {"--keep", OPTION_INTEGER, &o.keep, "N", "texts whose caches wait for one that begins so (as many as slots)", -1,
+       1024},
       {"--context", OPTION_INTEGER, &o.context, "N", "most tokens of a text (the model's, at most 4096)", 1, 1e8},
       {"--cache", OPTION_INTEGER, &o.cache, "N", "tokens that all texts have room for (slots times context)", 1, 1e10},
       {"--batch", OPTION_INTEGER, &o.batch, "N", "most tokens in a step (512)", 1, 65536},
       {"--kv", OPTION_CHOICE, &o.kv, KV_CHOICES, "type of the cache (f16)", 0, 0},
       {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing to 16 bits in a prompt's products on a GPU", 0, 0},
+      {"--lanes", OPTION_INTEGER, &o.lanes, "N", "the same bits whatever others ask: 8 or more tokens a pass (0: off)",
+       0, 256},
+      {"--checkpoints", OPTION_INTEGER, &o.checkpoints, "N", "most states of a text, where layers are recurrent (8)", 3,
+       1024},
       {"--gpu-layers", OPTION_INTEGER, &o.gpu_layers, "N", "last layers on the card, others on the host (all)", -1,
        1e5},
       {"--key", OPTION_TEXT, &o.key, "KEY", "what requests must show: Authorization: Bearer KEY", 0, 0},

@@ -40,8 +40,9 @@ static const field_row fields[] = {
 
 /* ---- requests ---- */
 
-/* Claude Code begins its system text with a line whose hash is another one in every request; it says nothing to a
- * model, and with it no two prompts would begin alike. */
+/* Claude Code begins its system text with a line "x-anthropic-billing-header: …; cch=HASH;", or has it in a block of
+ * its own. The hash is another one in every request; it says nothing to a model, and with it no two prompts would begin
+ * alike. */
 static const char *without_attribution(const char *text) {
   static const char line[] = "x-anthropic-billing-header:";
   if (strncmp(text, line, sizeof line - 1) != 0) return text;
@@ -49,19 +50,20 @@ static const char *without_attribution(const char *text) {
   return end ? end + 1 : "";
 }
 
-static bool append_text(bytes *text, const json_t *block, const char *where, problem *p) {
+static bool append_text(bytes *text, const json_t *block, bool is_system, const char *where, problem *p) {
   const char *type = json_string_value(json_object_get(block, "type"));
   const json_t *words = json_object_get(block, "text");
   if (!type || strcmp(type, "text") != 0 || !json_is_string(words))
     return refuse(p, 400, NULL, "messages", "%s: only blocks of type 'text' are read here, and this one is '%.40s'",
                   where, type ? type : "?");
-  bytes_append_text(text, without_attribution(json_string_value(words)));
+  bytes_append_text(text, is_system ? without_attribution(json_string_value(words)) : json_string_value(words));
   return true;
 }
 
 /* A text, or the texts of a list of blocks. */
-static json_t *read_content(const json_t *content, const char *where, problem *p) {
-  if (json_is_string(content)) return json_string(without_attribution(json_string_value(content)));
+static json_t *read_content(const json_t *content, bool is_system, const char *where, problem *p) {
+  const char *words = json_string_value(content);
+  if (words) return json_string(is_system ? without_attribution(words) : words);
   if (!json_is_array(content)) {
     refuse(p, 400, NULL, "messages", "%s must be a text or a list of blocks", where);
     return NULL;
@@ -69,7 +71,7 @@ static json_t *read_content(const json_t *content, const char *where, problem *p
   bytes text = {0};
   bool fine = true;
   for (size_t i = 0; fine && i < json_array_size(content); i++)
-    fine = append_text(&text, json_array_get(content, i), where, p);
+    fine = append_text(&text, json_array_get(content, i), is_system, where, p);
   json_t *joined = fine ? json_stringn(text.data ? text.data : "", text.size) : NULL;
   bytes_deinit(&text);
   return joined;
@@ -94,12 +96,12 @@ static bool read_blocks(json_t *out, const char *role, const json_t *blocks, pro
       fine = json_array_append_new(calls, call_of(block)) == 0;
     } else if (type && strcmp(type, "tool_result") == 0) {
       const json_t *content = json_object_get(block, "content");
-      json_t *answer = content ? read_content(content, "what a tool answered", p) : json_string("");
+      json_t *answer = content ? read_content(content, false, "what a tool answered", p) : json_string("");
       fine = answer && json_array_append_new(out, json_pack("{s:s, s:s*, s:o}", "role", "tool", "tool_call_id",
                                                             json_string_value(json_object_get(block, "tool_use_id")),
                                                             "content", answer)) == 0;
     } else {
-      fine = append_text(&text, block, "a message", p);
+      fine = append_text(&text, block, false, "a message", p);
     }
   }
   size_t count = json_array_size(calls);
@@ -120,7 +122,7 @@ static json_t *read_all(const json_t *json, problem *p) {
   if (!json_is_array(messages) || json_array_size(messages) == 0)
     fine = refuse(p, 400, NULL, "messages", "'messages' must be a list of at least one message");
   if (fine && system && !json_is_null(system)) {
-    json_t *text = read_content(system, "'system'", p);
+    json_t *text = read_content(system, true, "'system'", p);
     fine = text && json_array_append_new(out, json_pack("{s:s, s:o}", "role", "system", "content", text)) == 0;
   }
   for (size_t i = 0; fine && i < json_array_size(messages); i++) {

@@ -29,7 +29,8 @@ bool preset_equal(const preset *a, const preset *b) {
   return strcmp(a->name, b->name) == 0 && strcmp(a->path, b->path) == 0 && same_template &&
          a->gpu_layers == b->gpu_layers && a->idle_seconds == b->idle_seconds && s->writers == t->writers &&
          s->context == t->context && s->positions == t->positions && s->batch == t->batch && s->queue == t->queue &&
-         s->kv_dtype == t->kv_dtype && s->exact == t->exact;
+         s->kv_dtype == t->kv_dtype && s->exact == t->exact && s->lanes == t->lanes && s->kept == t->kept &&
+         s->checkpoints == t->checkpoints;
 }
 
 void preset_deinit(preset *p) {

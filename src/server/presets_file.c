@@ -10,10 +10,11 @@
 
 static const field_row file_fields[] = {{"models", FIELD_READ}};
 static const field_row fields[] = {
-    {"path", FIELD_READ},  {"name", FIELD_READ},       {"template", FIELD_READ}, {"context", FIELD_READ},
-    {"slots", FIELD_READ}, {"cache", FIELD_READ},      {"batch", FIELD_READ},    {"kv", FIELD_READ},
-    {"exact", FIELD_READ}, {"gpu-layers", FIELD_READ}, {"queue", FIELD_READ},    {"queue-seconds", FIELD_READ},
-    {"idle", FIELD_READ},  {"preload", FIELD_READ},
+    {"path", FIELD_READ},        {"name", FIELD_READ},       {"template", FIELD_READ}, {"context", FIELD_READ},
+    {"slots", FIELD_READ},       {"cache", FIELD_READ},      {"batch", FIELD_READ},    {"kv", FIELD_READ},
+    {"exact", FIELD_READ},       {"gpu-layers", FIELD_READ}, {"queue", FIELD_READ},    {"queue-seconds", FIELD_READ},
+    {"idle", FIELD_READ},        {"preload", FIELD_READ},    {"keep", FIELD_READ},     {"lanes", FIELD_READ},
+    {"checkpoints", FIELD_READ},
 };
 
 static bool read_kv_type(const char *name, rdna_dtype *out) {
@@ -37,18 +38,23 @@ static char *join(const char *folder, const char *path) {
 }
 
 static bool read_scheduler(const json_t *json, scheduler_options *s, problem *p) {
-  int64_t slots = s->writers, context = s->context, batch = s->batch, queue = s->queue;
+  int64_t slots = s->writers, context = s->context, batch = s->batch, queue = s->queue, keep = s->kept,
+          lanes = s->lanes, checkpoints = s->checkpoints;
   const char *kv = NULL;
   if (!read_integer(json, "slots", 1, 1024, &slots, p) || !read_integer(json, "context", 1, 100000000, &context, p) ||
       !read_integer(json, "cache", 1, 10000000000, &s->positions, p) ||
       !read_integer(json, "batch", 1, 65536, &batch, p) || !read_integer(json, "queue", 0, 1000000, &queue, p) ||
       !read_number(json, "queue-seconds", 0, 1e9, &s->queue_seconds, p) || !read_text(json, "kv", &kv, p) ||
-      !read_bool(json, "exact", &s->exact, p))
+      !read_integer(json, "keep", 0, 1024, &keep, p) || !read_integer(json, "lanes", 0, 256, &lanes, p) ||
+      !read_integer(json, "checkpoints", 3, 1024, &checkpoints, p) || !read_bool(json, "exact", &s->exact, p))
     return false;
   s->writers = (int)slots;
   s->context = (int)context;
   s->batch = (int)(batch < slots ? slots : batch);
   s->queue = (int)queue;
+  s->kept = (int)keep;
+  s->lanes = (int)lanes;
+  s->checkpoints = (int)checkpoints;
   return !kv || read_kv_type(kv, &s->kv_dtype) ||
          refuse(p, 400, NULL, "kv", "'kv' is '%.40s', and must be f16, bf16, f32 or q8_0", kv);
 }

@@ -5,13 +5,15 @@
 #include "server/json_of_bytes.h"
 #include "server/presets_file.h"
 
-static const char *const names[] = {"models",        "path",  "name",    "template", "context",    "slots",
-                                    "cache",         "batch", "kv",      "exact",    "gpu-layers", "queue",
-                                    "queue-seconds", "idle",  "preload", "f16",      "q8_0",       "other"};
+static const char *const names[] = {"models",        "path",  "name",       "template", "context",    "slots",
+                                    "cache",         "batch", "kv",         "exact",    "gpu-layers", "queue",
+                                    "queue-seconds", "idle",  "preload",    "f16",      "q8_0",       "other",
+                                    "keep",          "lanes", "checkpoints"};
 
 static void read_file(const char *text, size_t size) {
   static preset presets[MOST_PRESETS];
-  const preset defaults = {.gpu_layers = -1, .idle_seconds = 300, .scheduler = {.writers = 8, .batch = 512}};
+  const preset defaults = {
+      .gpu_layers = -1, .idle_seconds = 300, .scheduler = {.writers = 8, .batch = 512, .kept = -1, .checkpoints = 8}};
   size_t count = 0;
   rdna_status status = presets_parse(text, size, "/models", &defaults, presets, &count);
   for (size_t i = 0; i < count; i++) {
@@ -19,7 +21,8 @@ static void read_file(const char *text, size_t size) {
     const scheduler_options *s = &p->scheduler;
     bool whole = p->path && p->path[0] == '/' && p->name[0] && memchr(p->name, 0, sizeof p->name) && s->writers >= 1 &&
                  s->writers <= 1024 && s->batch >= s->writers && s->context >= 0 && s->queue >= 0 &&
-                 s->queue_seconds >= 0 && p->gpu_layers >= -1 && p->idle_seconds >= -1;
+                 s->queue_seconds >= 0 && s->kept >= -1 && s->kept <= 1024 && s->lanes >= 0 && s->lanes <= 256 &&
+                 s->checkpoints >= 3 && s->checkpoints <= 1024 && p->gpu_layers >= -1 && p->idle_seconds >= -1;
     if (!whole && status == RDNA_OK) abort();
   }
   if (status == RDNA_OK && count == 0) abort();

@@ -9,9 +9,9 @@
 #include "server/clock.h"
 #include "server/scheduler_state.h"
 
-/* Before so many last tokens of a prompt a recurrent model's state is kept: what comes next in a conversation begins
- * like this prompt, but for how its end asks for an answer. */
-enum { LAST_TOKENS = 32 };
+/* Of one text in a step where there are lanes. Larger parts are read in other passes, whose sums round otherwise: what
+ * is computed of a token would depend on where its part began, and so on what was kept of the prompt. */
+enum { MOST_IN_LANES = 8 };
 
 static const double PRIORITY_SECONDS = 10;
 
@@ -168,7 +168,7 @@ static void drop_cancelled(scheduler *s) {
   double now = clock_seconds();
   drop_from(s, &s->waiting, now);
   drop_from(s, &s->embedding, now);
-  for (int i = 0; i < s->options.writers; i++) {
+  for (int i = 0; i < s->writer_count; i++) {
     writer *w = &s->writers[i];
     choice *c = w->choice;
     if (!c || !is_over(s, c, now)) continue;
@@ -202,11 +202,15 @@ static void admit(scheduler *s) {
 /* How many tokens of |w|'s choice the model has yet to read. */
 static size_t left_of(const writer *w) { return w->choice ? w->choice->history.count - w->held.count : 0; }
 
-/* Where the next part of a prompt ends at the latest: recurrent models keep a state there. */
+/* How many tokens the next part of a prompt has at most: recurrent models keep a state where it ends. */
 static size_t most_of(const scheduler *s, const writer *w) {
   size_t left = left_of(w), prompt = w->choice->prompt->count;
   size_t mark = prompt > LAST_TOKENS ? prompt - LAST_TOKENS : 0;
-  return s->has_states && w->held.count < mark ? mark - w->held.count : left;
+  if (s->options.lanes && left > MOST_IN_LANES) left = MOST_IN_LANES;
+  if (!s->has_states) return left;
+  size_t most = w->held.count < mark && mark - w->held.count < left ? mark - w->held.count : left,
+         next = s->interval - w->held.count % s->interval;
+  return most < next ? most : next;
 }
 
 static void put_in_step(scheduler *s, writer *w, size_t count) {
@@ -223,7 +227,7 @@ static void compose(scheduler *s) {
   size_t room = (size_t)s->options.batch;
   int prompts = 0;
   s->part_count = 0;
-  for (int i = 0; i < s->options.writers; i++) {
+  for (int i = 0; i < s->writer_count; i++) {
     writer *w = &s->writers[i];
     size_t left = left_of(w);
     w->taken = 0;
@@ -233,7 +237,7 @@ static void compose(scheduler *s) {
     }
     prompts += left > 1;
   }
-  for (int i = 0; i < s->options.writers && prompts > 0; i++) {
+  for (int i = 0; i < s->writer_count && prompts > 0; i++) {
     writer *w = &s->writers[i];
     if (left_of(w) <= 1) continue;
     size_t share = (room + (size_t)prompts - 1) / (size_t)prompts, most = most_of(s, w);
@@ -260,7 +264,8 @@ static rdna_status note_step(scheduler *s) {
     writer *w = s->in_step[i];
     size_t prompt = w->choice->prompt->count;
     for (int k = 0; k < w->taken; k++) RDNA_TRY(rdna_tokens_append(&w->held, s->parts[i].tokens[k]));
-    bool is_mark = w->held.count == prompt || w->held.count + LAST_TOKENS == prompt;
+    bool is_mark = w->held.count == prompt || w->held.count + LAST_TOKENS == prompt ||
+                   (s->has_states && w->held.count % s->interval == 0);
     if (s->has_states && is_mark) RDNA_TRY(rdna_llm_sequence_checkpoint(w->sequence));
   }
   return RDNA_OK;
@@ -318,7 +323,7 @@ static bool comes_after(const writer *a, const writer *b) {
 static bool make_room(scheduler *s) {
   if (writers_evict(s, NULL)) return true;
   writer *last = NULL;
-  for (int i = 0; i < s->options.writers; i++) {
+  for (int i = 0; i < s->writer_count; i++) {
     writer *w = &s->writers[i];
     if (w->choice && (!last || comes_after(w, last))) last = w;
   }
@@ -423,19 +428,21 @@ scheduler_counts scheduler_get_counts(const scheduler *s) {
 
 static rdna_status open_cache(scheduler *s) {
   const scheduler_options *o = &s->options;
-  rdna_llm_cache_options options = {
-      RDNA_LLM_CACHE_OPTIONS_INIT, .context = o->context,   .sequences = o->writers, .batch = o->batch,
-      .logits = o->writers,        .kv_dtype = o->kv_dtype, .exact = o->exact};
+  rdna_llm_cache_options options = {RDNA_LLM_CACHE_OPTIONS_INIT, .context = o->context, .sequences = o->writers,
+                                    .batch = o->batch,           .logits = o->writers,  .kv_dtype = o->kv_dtype,
+                                    .exact = o->exact,           .lanes = o->lanes,     .checkpoints = o->checkpoints};
   int model_context = rdna_llm_get_info(s->llm)->context;
   int context = o->context ? o->context : model_context < 4096 ? model_context : 4096;
   options.positions = o->positions ? o->positions : (int64_t)context * o->writers;
-  options.states = 4 * o->writers;
+  options.states = 3 * o->writers + o->kept + o->checkpoints;
   RDNA_TRY(rdna_llm_cache_create(s->llm, &options, &s->cache));
   rdna_llm_cache_info info = {RDNA_LLM_CACHE_INFO_INIT};
   RDNA_TRY(rdna_llm_cache_get_info(s->cache, &info));
   s->counts.pages = s->counts.free_pages = info.pages;
   s->context = info.context;
   s->has_states = info.states > 0;
+  /* what a sequence may lose between two checkpoints however long it is */
+  s->interval = 2 * (size_t)info.context / (size_t)(o->checkpoints - 2) + 1;
   return RDNA_OK;
 }
 
@@ -455,13 +462,15 @@ rdna_status scheduler_create(rdna_llm *llm, const rdna_tokenizer *tokenizer, con
   scheduler *s = calloc(1, sizeof *s);
   if (!s) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the scheduler");
   s->options = *options;
+  if (options->kept < 0) s->options.kept = options->writers;
+  s->writer_count = options->writers + s->options.kept;
   s->llm = llm;
   s->tokenizer = tokenizer;
   s->vocabulary = (size_t)rdna_llm_get_info(llm)->vocabulary;
   s->lock = lock;
   pthread_cond_init(&s->work, NULL);
   pthread_cond_init(&s->idle, NULL);
-  s->writers = calloc((size_t)options->writers, sizeof *s->writers);
+  s->writers = calloc((size_t)s->writer_count, sizeof *s->writers);
   s->parts = calloc((size_t)options->writers, sizeof(rdna_llm_part));
   s->in_step = calloc((size_t)options->writers, sizeof(writer *));
   rdna_status status = s->writers && s->parts && s->in_step
@@ -487,7 +496,7 @@ void scheduler_end(scheduler *s) {
 
 void scheduler_release(scheduler *s) {
   if (!s) return;
-  for (int i = 0; i < s->options.writers; i++) {
+  for (int i = 0; i < s->writer_count; i++) {
     writer_empty(&s->writers[i]);
     rdna_tokens_deinit(&s->writers[i].held);
     bytes_deinit(&s->writers[i].addition.text);

@@ -4,6 +4,9 @@
  *                                | writer 1: a prompt, half read |
  *                                | writer 2: nobody's; what it has read may begin the next prompt |
  *
+ * There are more writers than may write at a time: the others keep what they have read, until a text without a better
+ * beginning needs a writer, or the cache needs their pages; then the one goes that has been idle for the longest.
+ *
  * A step reads the last token of every text that is being written, and of prompts as many more as fit in it, in equal
  * shares.
  *
@@ -20,10 +23,13 @@
 typedef struct scheduler scheduler;
 
 typedef struct scheduler_options {
-  int writers;          /* texts that are written at a time */
-  int context;          /* the most tokens of one text with its prompt; 0: the model's own, at most 4,096 */
+  int writers; /* texts that are written at a time */
+  int kept;    /* texts whose caches are kept besides, for those that begin as they do; below 0: as many as writers */
+  int context; /* the most tokens of one text with its prompt; 0: the model's own, at most 4,096 */
   int64_t positions;    /* that all texts together have room for; 0: the context for each writer */
   int batch;            /* the most tokens in a step */
+  int lanes;            /* as in rdna_llm_cache_options */
+  int checkpoints;      /* of a text, at least 3: see rdna_llm_sequence_checkpoint */
   int queue;            /* the most texts that wait */
   double queue_seconds; /* that a text waits before it is given up; 0: any time */
   rdna_dtype kv_dtype;

@@ -8,10 +8,15 @@
 #include "server/scheduler.h"
 #include "server/writing.h"
 
+/* Before so many last tokens of a prompt a recurrent model's state is kept: what comes next in a conversation begins
+ * like this prompt, but for how its end asks for an answer. */
+enum { LAST_TOKENS = 32 };
+
 /* A place for a text that is being written. */
 typedef struct writer {
   rdna_llm_sequence *sequence; /* NULL: it has none */
   rdna_tokens held;            /* the tokens whose keys and values are in the sequence */
+  size_t prompt;               /* how many of its text's tokens were the prompt */
   choice *choice;              /* NULL: it is idle, and what it holds may begin another text */
   uint64_t since;              /* larger: it began or ended later */
   int taken;                   /* tokens of the choice that this step reads; 0: none */
@@ -33,9 +38,11 @@ struct scheduler {
   size_t vocabulary;
   int context;
   bool has_states; /* recurrent layers, whose sequences go back to checkpoints alone */
+  size_t interval; /* of their checkpoints */
 
   /* The thread's own. */
-  writer *writers; /* (options.writers) */
+  writer *writers; /* (writer_count), of which options.writers write at a time */
+  int writer_count;
   rdna_llm_part *parts;
   writer **in_step; /* (part_count) whose parts they are */
   int part_count;

@@ -7,20 +7,22 @@ void writer_empty(writer *w) {
   w->held.count = 0;
 }
 
-/* How many tokens of |history| the writer holds; the last one is always computed again, for its logits. */
+/* How many tokens of |history| need not be computed with what the writer holds; the last one always is, for its
+ * logits. */
 static size_t common_with(const writer *w, const rdna_tokens *history) {
   size_t n = 0;
   while (n < w->held.count && n + 1 < history->count && w->held.ids[n] == history->ids[n]) n++;
-  return n;
+  return w->sequence ? (size_t)rdna_llm_sequence_reach(w->sequence, (int)n) : 0;
 }
 
-/* The writer that has been idle for the longest; |with_sequence|: of those that have one, other than |kept|. */
+/* An idle writer without a sequence, or else that which has been idle for the longest; |with_sequence|: of those that
+ * have one, other than |kept|. */
 static writer *find_idle(scheduler *s, bool with_sequence, const writer *kept) {
   writer *oldest = NULL;
-  for (int i = 0; i < s->options.writers; i++) {
+  for (int i = 0; i < s->writer_count; i++) {
     writer *w = &s->writers[i];
     if (w->choice || (with_sequence && (!w->sequence || w == kept))) continue;
-    if (!oldest || w->since < oldest->since) oldest = w;
+    if (!oldest || (oldest->sequence && (!w->sequence || w->since < oldest->since))) oldest = w;
   }
   return oldest;
 }
@@ -37,7 +39,7 @@ static bool has_room(const scheduler *s, size_t count) {
   rdna_llm_cache_info info = {RDNA_LLM_CACHE_INFO_INIT};
   if (rdna_llm_cache_get_info(s->cache, &info) != RDNA_OK) return false;
   size_t page = (size_t)info.page, wanted = count / page + 2;
-  for (int i = 0; i < s->options.writers; i++) {
+  for (int i = 0; i < s->writer_count; i++) {
     const writer *w = &s->writers[i];
     if (w->choice) wanted += (w->choice->history.count - w->held.count) / page + 1;
   }
@@ -48,7 +50,7 @@ static bool has_room(const scheduler *s, size_t count) {
 static writer *find_source(scheduler *s, const rdna_tokens *history, size_t *out_common) {
   writer *best = NULL;
   *out_common = 0;
-  for (int i = 0; i < s->options.writers; i++) {
+  for (int i = 0; i < s->writer_count; i++) {
     size_t common = common_with(&s->writers[i], history);
     if (common <= *out_common) continue;
     *out_common = common;
@@ -59,7 +61,7 @@ static writer *find_source(scheduler *s, const rdna_tokens *history, size_t *out
 
 /* Whether another text of the same prompt is reading it, so that waiting for it saves reading it again. */
 static bool is_being_read(const scheduler *s, const choice *c) {
-  for (int i = 0; i < s->options.writers; i++) {
+  for (int i = 0; i < s->writer_count; i++) {
     const writer *w = &s->writers[i];
     if (w->choice && w->choice->prompt == c->prompt && w->held.count < c->prompt->count) return true;
   }
@@ -96,10 +98,13 @@ bool writers_admit(scheduler *s, choice *c) {
   while (!room && writers_evict(s, source));
   if (!room && s->running > 0) return false;
   writer *target = find_idle(s, false, NULL);
-  /* an idle writer whose text goes on is taken as it is; what would lose much keeps it and lends its pages */
-  if (source && !source->choice && 2 * common >= source->held.count) target = source;
+  /* An idle writer whose prompt goes on is taken as it is, and so is, where every writer holds something, one that
+   * loses no more of its prompt than what asks for an answer. Any other keeps what it has and lends its pages. */
+  size_t lost = target->sequence ? LAST_TOKENS : 1;
+  if (source && !source->choice && common + lost >= source->prompt) target = source;
   take_over(target, source, common, &c->history);
   target->choice = c;
+  target->prompt = c->prompt->count;
   target->since = ++s->now;
   if (c->cached_tokens < 0) c->cached_tokens = (int)target->held.count;
   return true;

@@ -249,6 +249,9 @@ static rdna_status complete(const rdna_llm *llm, const char *caller, rdna_llm_ca
   if (o->positions == 0) o->positions = o->context;
   if (o->page == RDNA__LLM_ONE_PAGE) o->page = o->context;
   if (o->states == 0) o->states = o->sequences + 4;
+  if (o->checkpoints == 0) o->checkpoints = RDNA__LLM_CHECKPOINTS;
+  if (o->checkpoints < 1)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s with %d checkpoints a sequence; at least 1", caller, o->checkpoints);
   if (o->sequences < 1 || o->page < 1 || o->logits < 1 || o->positions < 1 || o->states < 1)
     return rdna__fail(
         RDNA_INVALID_ARGUMENT,
@@ -297,6 +300,7 @@ rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_c
   s->table_stride = (chosen.context + (int64_t)chosen.page - 1) / chosen.page;
   s->pass.state_slots = rdna__llm_has_states(llm) ? chosen.states : 0;
   s->sequences = chosen.sequences;
+  s->most_kept = chosen.checkpoints;
   s->pass.gives = (rdna_llm_gives)chosen.gives;
   /* the first layers of a model that is split give x, and not to the caller */
   if (llm->decoder.output_norm.weight.data) s->given = rdna__nn_given_values(&llm->decoder, s->pass.gives);

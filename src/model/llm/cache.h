@@ -7,7 +7,7 @@
 
 enum {
   RDNA__LLM_ONE_PAGE = INT32_MAX,
-  RDNA__LLM_CHECKPOINTS = 3, /* states that a sequence keeps to be rewound to */
+  RDNA__LLM_CHECKPOINTS = 3, /* states that a sequence keeps to be rewound to, unless more are asked for */
   RDNA__LLM_RECORDINGS = 8,
   RDNA__LLM_FEW = 8 /* tokens: up to so many, products are bound by reading weights, and need no matrix units */
 };
@@ -58,6 +58,7 @@ struct rdna_llm_cache {
   int open;                                             /* sequences */
   rdna_llm_sequence *first;                             /* of them, a list */
   int64_t checkpoints;                                  /* that were ever made */
+  int most_kept;                                        /* of them by one sequence */
   bool released;                                        /* by its user; the last sequence takes it along */
   rdna__llm_recording recordings[RDNA__LLM_RECORDINGS]; /* of the shapes used last */
   int64_t decoded;                                      /* steps of single tokens */
@@ -80,7 +81,7 @@ struct rdna_llm_sequence {
   int32_t *pages; /* (table_stride) */
   int second;     /* of an encoder: tokens from this one on are of the second type; 0: none are */
   int slot;       /* of its states; -1: none, which are zeros at position 0, and elsewhere lost in a failed step */
-  rdna__llm_kept kept[RDNA__LLM_CHECKPOINTS]; /* ascending */
+  rdna__llm_kept *kept; /* (the cache's most_kept), ascending */
   int kept_count;
 };
 

@@ -47,7 +47,9 @@ rdna_status rdna_llm_sequence_create(rdna_llm_cache *cache, rdna_llm_sequence **
   if (!cache || !out_sequence) return rdna__fail(RDNA_INVALID_ARGUMENT, "a sequence needs a cache and a place for it");
   rdna_llm_sequence *s = calloc(1, sizeof *s);
   if (s) s->pages = calloc((size_t)cache->table_stride, sizeof *s->pages);
-  if (!s || !s->pages) {
+  if (s) s->kept = calloc((size_t)cache->most_kept, sizeof *s->kept);
+  if (!s || !s->pages || !s->kept) {
+    if (s) free(s->pages), free(s->kept);
     free(s);
     return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a sequence");
   }
@@ -70,7 +72,7 @@ void rdna_llm_sequence_release(rdna_llm_sequence *s) {
   rdna__llm_drop_slot(cache, s->slot);
   *(s->before ? &s->before->next : &cache->first) = s->next;
   if (s->next) s->next->before = s->before;
-  free(s->pages);
+  free(s->pages), free(s->kept);
   free(s);
   if (--cache->open == 0 && cache->released) rdna_llm_cache_release(cache);
 }
@@ -86,6 +88,13 @@ void rdna__llm_shrink(rdna_llm_sequence *s) {
   int rows = (int)s->cache->pass.page_rows, pages = s->position / rows + (s->position % rows > 0);
   while (s->page_count > pages) drop_page(s->cache, s->pages[--s->page_count]);
   look_at_pages(s);
+}
+
+int rdna_llm_sequence_reach(const rdna_llm_sequence *s, int position) {
+  if (!has_states(s->cache) || (position == s->position && s->slot >= 0)) return position;
+  int i = s->kept_count;
+  while (i > 0 && s->kept[i - 1].position > position) i--;
+  return i > 0 ? s->kept[i - 1].position : 0;
 }
 
 rdna_status rdna_llm_sequence_truncate(rdna_llm_sequence *s, int position) {
@@ -123,13 +132,23 @@ rdna_status rdna_llm_sequence_fork(const rdna_llm_sequence *sequence, int positi
   return status;
 }
 
+/* Of all checkpoints but the last two that whose neighbours are nearest to each other. There is one checkpoint. */
+static int least_needed(const rdna_llm_sequence *s) {
+  int least = 0, distance = INT32_MAX;
+  for (int i = 0; i < s->kept_count - 2; i++) {
+    int between = s->kept[i + 1].position - (i > 0 ? s->kept[i - 1].position : 0);
+    if (between < distance) least = i, distance = between;
+  }
+  return least;
+}
+
 rdna_status rdna_llm_sequence_checkpoint(rdna_llm_sequence *s) {
   if (!s) return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_sequence_checkpoint needs a sequence");
   if (!has_states(s->cache) || s->position == 0) return RDNA_OK; /* there a state is all zeros */
   if (s->slot < 0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the sequence's last step failed; truncate it before a checkpoint");
   if (s->kept_count && s->kept[s->kept_count - 1].position == s->position) return RDNA_OK;
-  if (s->kept_count == RDNA__LLM_CHECKPOINTS) forget_kept(s, 0);
+  if (s->kept_count == s->cache->most_kept) forget_kept(s, least_needed(s));
   s->kept[s->kept_count++] = (rdna__llm_kept){s->position, use_slot(s->cache, s->slot), ++s->cache->checkpoints};
   return RDNA_OK;
 }
@@ -186,12 +205,14 @@ static int free_slot(const rdna_llm_cache *cache) {
   return -1;
 }
 
-/* Of all sequences the oldest checkpoint goes. False: there is none. */
-static bool forget_oldest(rdna_llm_cache *cache) {
+static int64_t last_age(const rdna_llm_sequence *s) { return s->kept[s->kept_count - 1].age; }
+
+/* A checkpoint goes of the sequence that has made none for the longest. False: there is none. */
+static bool forget_one(rdna_llm_cache *cache) {
   rdna_llm_sequence *oldest = NULL;
   for (rdna_llm_sequence *s = cache->first; s; s = s->next)
-    if (s->kept_count && (!oldest || s->kept[0].age < oldest->kept[0].age)) oldest = s;
-  if (oldest) forget_kept(oldest, 0);
+    if (s->kept_count && (!oldest || last_age(s) < last_age(oldest))) oldest = s;
+  if (oldest) forget_kept(oldest, least_needed(oldest));
   return oldest;
 }
 
@@ -220,7 +241,7 @@ rdna_status rdna__llm_own_states(rdna_llm_sequence *s) {
   if (!has_states(cache)) return RDNA_OK;
   int slot = -1;
   while ((s->slot < 0 || cache->slot_users[s->slot] > 1) && (slot = free_slot(cache)) < 0) {
-    if (!forget_oldest(cache))
+    if (!forget_one(cache))
       return rdna__fail(RDNA_OUT_OF_MEMORY,
                         "the cache has room for %d states of recurrent layers, and other sequences have them all; "
                         "release some of them",
