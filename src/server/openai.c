@@ -281,7 +281,8 @@ static enum MHD_Result list_models(exchange *x) {
   for (const catalog_model *m = x->server->models; m; m = m->next)
     if (!m->retired) json_array_append_new(list, model_of(m));
   server_unlock(x->server);
-  return respond_json(x, 200, json_pack("{s:s, s:o}", "object", "list", "data", list));
+  /* Codex wants a list of its own kind besides; of models that are not there it takes its defaults */
+  return respond_json(x, 200, json_pack("{s:s, s:o, s:[]}", "object", "list", "data", list, "models"));
 }
 
 enum MHD_Result handle_models(exchange *x) {

@@ -112,8 +112,17 @@ static json_t *read_input(const exchange *x, const json_t *json, problem *p) {
   return read;
 }
 
-/* Theirs have a function's fields beside its type. What a server would run for the model, a search of the web, it is
- * not told of. */
+/* Tools that a server would run for the model, and Codex's groups of tools of others (MCP), which are called in a form
+ * of their own: the model is not told of them. */
+static bool is_left_out(const char *type) {
+  static const char *const types[] = {"image_generation", "tool_search", "namespace"};
+  if (strncmp(type, "web_search", 10) == 0) return true; /* some have a date behind it */
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (strcmp(type, types[i]) == 0) return true;
+  return false;
+}
+
+/* Theirs have a function's fields beside its type. */
 static bool read_tools(const json_t *list, chat_request *c, problem *p) {
   if (!list || json_is_null(list)) return true;
   if (!json_is_array(list)) return refuse(p, 400, NULL, "tools", "'tools' must be a list");
@@ -121,7 +130,7 @@ static bool read_tools(const json_t *list, chat_request *c, problem *p) {
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *tool = json_array_get(list, i);
     const char *type = json_string_value(json_object_get(tool, "type"));
-    if (type && strncmp(type, "web_search", 10) == 0) continue;
+    if (type && is_left_out(type)) continue;
     json_t *function = json_object();
     static const char *const parts[] = {"name", "description", "parameters", "strict"};
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
