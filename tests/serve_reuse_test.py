@@ -143,6 +143,29 @@ class Reuse(unittest.TestCase):
             with self.subTest(name):
                 self.converse(name, interval, 1, [Conversation(3), Conversation(4)], (5, 12, 19))
 
+    def test_a_server_that_ends_and_begins_again(self):
+        """With what the first saved the second computes no more than the first would have, and says the same."""
+        for name, interval in (("gemma3", 0), ("qwen35", 2 * CONTEXT // (CHECKPOINTS - 2) + 1)):
+            with self.subTest(name):
+                conversation, known, kept = Conversation(9), [], self.folder / f"kept-{name}"
+                for turn in range(6):
+                    messages = conversation.ask(turn)
+                    if turn % 3 == 0:
+                        server = serving.Server(self.model(name), *self.options, "--slots", 2, "--cache", 2 * CONTEXT, "--cache-dir", kept)
+                        self.addCleanup(server.process.kill)
+                    prompt = self.tokens(server, messages)
+                    reply, numbers, usage = self.ask(server, messages)
+                    cached = usage["prompt_tokens_details"]["cached_tokens"]
+                    shared = max((common(prompt, other) for other in known), default=0)
+                    self.assertLessEqual(len(prompt) - cached, max(len(prompt) - shared, 1) + interval)
+                    if turn == 3:
+                        self.assertGreater(cached, 0)
+                        self.assertEqual((reply, numbers), self.cold(name, messages)[:2])
+                    known.append(prompt)
+                    conversation.take(reply)
+                    if turn % 3 == 2:
+                        self.assertEqual(server.stop(), "")
+
     def test_long_texts_that_part(self):
         """Of recurrent layers a text that was read at once can be gone on from in its middle, and of two texts that serves
         whose checkpoint is nearer, though the other shares more."""

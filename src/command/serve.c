@@ -1,10 +1,12 @@
 /* rdna serve: a language model for clients over HTTP. */
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,7 +21,7 @@ enum { MOST_KEYS = 64 };
 
 typedef struct serve_options {
   device_choice device;
-  const char *host, *name, *cors, *kv, *key, *keys_file, *models_file;
+  const char *host, *name, *cors, *kv, *key, *keys_file, *models_file, *cache_folder;
   int64_t port, slots, context, cache, batch, queue, body, connections, drain, gpu_layers, loaded, keep, lanes,
       checkpoints;
   double seconds, ping, idle, queue_seconds, heartbeat, patience;
@@ -192,6 +194,8 @@ static void notify_manager(const char *state) {
   close(fd);
 }
 
+static void warn(const char *sentence) { fprintf(stderr, "rdna: %s\n", sentence); }
+
 static bool is_healthy(void *data) { return server_is_healthy(data); }
 
 static void say_start(const serve_options *o, const server *s, const preset *presets, size_t count,
@@ -217,6 +221,7 @@ static rdna_status serve_models(const serve_options *o, const preset *presets, s
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its writer */
   RDNA_TRY(open_chosen_device(&o->device, &device));
   rdna_status status = start(options, presets, count, device, &signals, &s);
   heartbeat *beats = NULL;
@@ -245,6 +250,10 @@ static rdna_status serve(const serve_options *o, server_options *options) {
   char *text = NULL;
   size_t count;
   options->keys = keys;
+  options->cache_folder = o->cache_folder;
+  options->warn = warn;
+  if (o->cache_folder && mkdir(o->cache_folder, 0700) != 0 && errno != EEXIST)
+    return rdna__fail(RDNA_IO_ERROR, "--cache-dir %s: %s", o->cache_folder, strerror(errno));
   rdna_status status = read_keys(o, &text, keys, &options->key_count);
   if (status == RDNA_OK) {
     status = collect_models(o, presets, &count);
@@ -293,6 +302,7 @@ int command_serve(int argc, char **argv) {
        0, 256},
       {"--checkpoints", OPTION_INTEGER, &o.checkpoints, "N", "most states of a text, where layers are recurrent (8)", 3,
        1024},
+      {"--cache-dir", OPTION_TEXT, &o.cache_folder, "FOLDER", "where what texts have read is saved at the end", 0, 0},
       {"--gpu-layers", OPTION_INTEGER, &o.gpu_layers, "N", "last layers on the card, others on the host (all)", -1,
        1e5},
       {"--key", OPTION_TEXT, &o.key, "KEY", "what requests must show: Authorization: Bearer KEY", 0, 0},

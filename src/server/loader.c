@@ -1,6 +1,7 @@
 /* The thread that loads models and takes them out. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -32,6 +33,54 @@ static bool is_awaited(const server *s, const catalog_model *m) {
   return false;
 }
 
+/* ---- what it has read, on disk ---- */
+
+/* FOLDER/NAME.kv, without slashes in the name; NULL without memory. */
+static char *cache_path(const server *s, const catalog_model *m) {
+  char name[3 * sizeof m->preset.name], *to = name, *path;
+  for (const char *c = m->preset.name; *c; c++)
+    if (*c == '/' || *c == '%')
+      to += sprintf(to, "%%%02X", *c);
+    else
+      *to++ = *c;
+  *to = 0;
+  return asprintf(&path, "%s/%s.kv", s->options->cache_folder, name) < 0 ? NULL : path;
+}
+
+/* |what|: "saved" or "restored". */
+static void tell_cache(const server *s, const catalog_model *m, const char *what, const char *path, int texts,
+                       rdna_status status) {
+  char sentence[1024];
+  if (status == RDNA_NOT_FOUND) return; /* nothing was saved yet */
+  if (status != RDNA_OK) {
+    snprintf(sentence, sizeof sentence, "what '%s' has read is not %s, and all goes on without: %s: %.500s",
+             m->preset.name, what, path, rdna_last_error());
+    s->options->warn(sentence);
+  }
+  if (s->options->log)
+    log_event("cache", json_pack("{s:s, s:s, s:i, s:b}", "model", m->preset.name, "action", what, "texts", texts,
+                                 "whole", status == RDNA_OK));
+}
+
+static void restore_texts(const server *s, const catalog_model *m, scheduler *created) {
+  int texts;
+  char *path = s->options->cache_folder ? cache_path(s, m) : NULL;
+  if (!path) return;
+  rdna_status status = scheduler_restore(created, path, m->served.sum, &texts);
+  tell_cache(s, m, "restored", path, texts, status);
+  free(path);
+}
+
+/* Not under the lock; the scheduler has ended. */
+static void save_texts(const server *s, const catalog_model *m, scheduler *gone) {
+  int texts;
+  char *path = s->options->cache_folder ? cache_path(s, m) : NULL;
+  if (!path) return;
+  rdna_status status = scheduler_save(gone, path, m->served.sum, &texts);
+  tell_cache(s, m, "saved", path, texts, status);
+  free(path);
+}
+
 /* ---- out ---- */
 
 /* Under the lock, which it gives back meanwhile: nobody holds |m|. */
@@ -40,6 +89,7 @@ static void take_out(server *s, catalog_model *m) {
   m->state = MODEL_LEAVING;
   server_unlock(s);
   scheduler_end(gone);
+  save_texts(s, m, gone);
   server_lock(s);
   m->scheduler = NULL;
   catalog_add_past(s, gone);
@@ -111,7 +161,10 @@ static rdna_status open_model(server *s, catalog_model *m, scheduler **out_sched
   rdna_status status = served_model_open(&m->served, &m->preset, s->device, note_progress, &l);
   if (status == RDNA_OK)
     status = scheduler_create(m->served.llm, m->served.tokenizer, &m->preset.scheduler, &s->lock, out_scheduler);
-  if (status == RDNA_OK) return RDNA_OK;
+  if (status == RDNA_OK) {
+    restore_texts(s, m, *out_scheduler);
+    return RDNA_OK;
+  }
   snprintf(m->error, sizeof m->error, "%s", rdna_last_error());
   served_model_close(&m->served);
   return status;
@@ -261,6 +314,8 @@ void catalog_end(server *s) {
   }
   for (catalog_model *m = s->models; m; m = m->next)
     if (m->scheduler) scheduler_end(m->scheduler);
+  for (catalog_model *m = s->models; m; m = m->next)
+    if (m->scheduler) save_texts(s, m, m->scheduler);
 }
 
 void catalog_deinit(server *s) {

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "model/llm/saved.h"
 #include "model/template/conversation.h"
 
 /* Of a file of its own, or the model's. */
@@ -57,6 +58,7 @@ rdna_status served_model_open(served_model *m, const preset *p, rdna_device *dev
   m->opened = (int64_t)time(NULL);
   if (stat(p->path, &status) == 0) m->bytes = (uint64_t)status.st_size;
   RDNA_TRY(rdna_gguf_open(p->path, &m->file));
+  m->sum = rdna__llm_saved_model(m->file);
   RDNA_TRY(rdna_tokenizer_open(m->file, &m->tokenizer));
   RDNA_TRY(open_template(m, p->template_path));
   RDNA_TRY(grammars_create(m->tokenizer, &m->grammars));

@@ -16,6 +16,7 @@ typedef struct served_model {
   int64_t opened; /* seconds since 1970 */
   int layers;
   uint64_t bytes; /* of the file */
+  uint64_t sum;   /* of what is in it: see rdna__llm_saved_model */
   rdna_gguf *file;
   rdna_tokenizer *tokenizer;
   rdna_template *chat_template; /* NULL: the model has none */

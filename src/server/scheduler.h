@@ -61,6 +61,12 @@ rdna_status scheduler_create(rdna_llm *llm, const rdna_tokenizer *tokenizer, con
 void scheduler_end(scheduler *s);
 void scheduler_release(scheduler *s); /* after the end; NULL is fine */
 
+/* What the texts of an earlier scheduler of this model have read, from the file that scheduler_save has written, so
+ * that texts that begin as they do go on from there. Before the first job. RDNA_NOT_FOUND: there is no file. */
+rdna_status scheduler_restore(scheduler *s, const char *path, uint64_t model, int *out_texts);
+/* After the end. 0 texts: there is nothing to be saved, and the file is as it was. */
+rdna_status scheduler_save(scheduler *s, const char *path, uint64_t model, int *out_texts);
+
 int scheduler_context(const scheduler *s);
 
 typedef enum submitted { SUBMITTED, SUBMIT_QUEUE_FULL, SUBMIT_STOPPING, SUBMIT_FAILED } submitted;

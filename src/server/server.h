@@ -15,12 +15,14 @@ typedef struct server_options {
   const char *cors; /* the origin whose pages may ask, "*" for all; NULL: none */
   size_t most_body; /* bytes of a request */
   int most_connections;
-  double most_seconds;     /* that a request may take; 0: any time */
-  double patience_seconds; /* that a request may take to arrive */
-  double ping_seconds;     /* after which a stream that is silent pings */
-  const char *worker_id;   /* what a hive calls it; NULL: it has none */
-  bool no_page;            /* nothing at / */
-  bool log;                /* a line of JSON on stderr for each request, and for models that come and go */
+  double most_seconds;                /* that a request may take; 0: any time */
+  double patience_seconds;            /* that a request may take to arrive */
+  double ping_seconds;                /* after which a stream that is silent pings */
+  const char *cache_folder;           /* where what models have read is saved when they leave memory; NULL: nowhere */
+  void (*warn)(const char *sentence); /* what its user should know, though all goes on; from any thread */
+  const char *worker_id;              /* what a hive calls it; NULL: it has none */
+  bool no_page;                       /* nothing at / */
+  bool log;                           /* a line of JSON on stderr for each request, and for models that come and go */
 } server_options;
 
 typedef struct server server;

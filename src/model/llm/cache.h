@@ -104,6 +104,9 @@ void rdna__llm_shrink(rdna_llm_sequence *sequence);
 /* Moves the sequence's states to a slot that nobody shares, so that a step may write to it. */
 rdna_status rdna__llm_own_states(rdna_llm_sequence *sequence);
 void rdna__llm_drop_slot(rdna_llm_cache *cache, int slot);
+/* The page behind |last|, so that rows follow one another, or else the first that is free. There is one. */
+int32_t rdna__llm_take_page(rdna_llm_cache *cache, int32_t last);
+int rdna__llm_free_slot(const rdna_llm_cache *cache); /* -1: there is none */
 
 /* From step.c. Checks a step's part, but for whether the cache has room. */
 rdna_status rdna__llm_check_part(const rdna_llm_cache *cache, const rdna_llm_part *part);

@@ -14,8 +14,7 @@ static void drop_page(rdna_llm_cache *cache, int32_t page) {
   if (--cache->page_users[page] == 0) cache->free_pages++;
 }
 
-/* The page behind |last|, so that rows follow one another, or else the first that is free. There is one. */
-static int32_t take_page(rdna_llm_cache *cache, int32_t last) {
+int32_t rdna__llm_take_page(rdna_llm_cache *cache, int32_t last) {
   int32_t page = last + 1;
   if (page >= cache->pass.pages || cache->page_users[page] > 0)
     for (page = 0; cache->page_users[page] > 0;) page++;
@@ -184,7 +183,7 @@ rdna_status rdna__llm_grow(rdna_llm_sequence *s, int count) {
   rdna_llm_cache *cache = s->cache;
   int64_t wanted = rdna__llm_pages_wanted(s, count);
   if (shares_last_page(s)) {
-    int32_t *last = &s->pages[s->page_count - 1], copy = take_page(cache, s->page_count > 1 ? last[-1] : -1);
+    int32_t *last = &s->pages[s->page_count - 1], copy = rdna__llm_take_page(cache, s->page_count > 1 ? last[-1] : -1);
     rdna_status status = copy_page(cache, *last, copy, s->position % cache->pass.page_rows);
     drop_page(cache, status == RDNA_OK ? *last : copy);
     RDNA_TRY(status);
@@ -192,14 +191,14 @@ rdna_status rdna__llm_grow(rdna_llm_sequence *s, int count) {
     wanted--;
   }
   for (; wanted > 0; wanted--) {
-    s->pages[s->page_count] = take_page(cache, s->page_count ? s->pages[s->page_count - 1] : -1);
+    s->pages[s->page_count] = rdna__llm_take_page(cache, s->page_count ? s->pages[s->page_count - 1] : -1);
     s->page_count++;
   }
   look_at_pages(s);
   return RDNA_OK;
 }
 
-static int free_slot(const rdna_llm_cache *cache) {
+int rdna__llm_free_slot(const rdna_llm_cache *cache) {
   for (int i = 0; i < cache->pass.state_slots; i++)
     if (cache->slot_users[i] == 0) return i;
   return -1;
@@ -240,7 +239,7 @@ rdna_status rdna__llm_own_states(rdna_llm_sequence *s) {
   rdna_llm_cache *cache = s->cache;
   if (!has_states(cache)) return RDNA_OK;
   int slot = -1;
-  while ((s->slot < 0 || cache->slot_users[s->slot] > 1) && (slot = free_slot(cache)) < 0) {
+  while ((s->slot < 0 || cache->slot_users[s->slot] > 1) && (slot = rdna__llm_free_slot(cache)) < 0) {
     if (!forget_one(cache))
       return rdna__fail(RDNA_OUT_OF_MEMORY,
                         "the cache has room for %d states of recurrent layers, and other sequences have them all; "
