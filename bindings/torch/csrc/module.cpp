@@ -1,6 +1,7 @@
 // What the Python side calls.
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <cstdlib>
@@ -160,6 +161,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   });
 
   m.def("default_generator", [](int index) { return default_generator(static_cast<c10::DeviceIndex>(index)); });
+
+  m.def("stop_autograd", [] {
+    py::gil_scoped_release unlocked;
+    torch::autograd::Engine::get_default_engine().stop();
+  });
 
   define_process_group(m);
   m.def("adopt_dlpack", &adopt_dlpack);

@@ -25,6 +25,7 @@ from ._device import (
     synchronize,
 )
 from ._distributed import register as _register_distributed
+from ._exit import register as _register_exit
 from ._fallback import fallback_mode, fallback_report, reset_fallback_report, set_fallback_mode
 from ._libraries import register as _register_libraries
 from ._memory import (
@@ -123,6 +124,7 @@ def _register():
     _register_sharing()
     _refuse_inductor()
     _register_libraries()
+    _register_exit()
 
 
 _lock = threading.Lock()
