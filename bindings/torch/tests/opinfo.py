@@ -72,8 +72,11 @@ RULES = {
     # the result of inputs changed in their last place.
     "float64": {
         "cov",
+        "grid_sampler_2d",  # in 16 bits the CPU rounds places to a quarter of an input
+        "grid_sampler_3d",
         "logit",  # in 16 bits the CPU rounds x / (1 - x) before its logarithm
         "native_layer_norm",
+        "nn_functional_grid_sample",
         "nn_functional_instance_norm",
         "nn_functional_nll_loss",
         "nn_functional_normalize",
