@@ -60,8 +60,10 @@ row every_target every_target
 row lean python3 tools/lean_table.py "$build/lib/librdna.so"
 row schemas python3 tests/grammar_test.py --count 1000
 row ray python3 tests/ray_replicas.py
+row replies python3 tests/serve_schemas.py 1000
+row load python3 tests/serve_load.py 600
 row browser browser
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo libraries architectures every_target lean schemas ray browser fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo libraries architectures every_target lean schemas ray replies load browser fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed

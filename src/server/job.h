@@ -65,6 +65,7 @@ typedef struct choice {
   bytes held;     /* the end of the text, which may become a stop */
   rdna__matcher *matcher; /* NULL: no grammar has begun */
   uint64_t *allowed;      /* tokens, a bit for each; NULL: there is no grammar */
+  bool is_masked;         /* they are those of the next token */
   bool thinks;            /* the text is between the settings' tokens for that */
 
   /* Under the scheduler's lock. */

@@ -364,9 +364,11 @@ static void step(scheduler *s) {
   const float *logits = NULL;
   compose(s);
   scheduler_unlock(s);
+  masks_begin(s);
   double begun = clock_seconds();
   rdna_status status = run_step(s, &logits);
   double ended = clock_seconds();
+  masks_end(s);
   if (status == RDNA_OK) status = note_step(s);
   if (status == RDNA_OK && logits) {
     sampling_job j = {s, logits};
@@ -447,6 +449,7 @@ static rdna_status open_cache(scheduler *s) {
 }
 
 static void deinit(scheduler *s) {
+  masks_close(s);
   embedding_close(s);
   rdna_llm_cache_release(s->cache);
   pthread_cond_destroy(&s->work);
@@ -476,6 +479,7 @@ rdna_status scheduler_create(rdna_llm *llm, const rdna_tokenizer *tokenizer, con
   rdna_status status = s->writers && s->parts && s->in_step
                            ? (rdna_llm_get_info(llm)->encoder ? embedding_open(s) : open_cache(s))
                            : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d writers", options->writers);
+  if (status == RDNA_OK) status = masks_open(s);
   if (status == RDNA_OK && pthread_create(&s->thread, NULL, run, s) != 0)
     status = rdna__fail(RDNA_UNAVAILABLE, "the system starts no thread for the scheduler");
   if (status != RDNA_OK) {

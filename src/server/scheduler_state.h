@@ -30,6 +30,15 @@ typedef struct choice_queue {
   int count;
 } choice_queue;
 
+/* See masks.c. */
+typedef struct masker {
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  bool runs;
+  bool wanted, leaving; /* under the lock: a step's masks are to be made, and are not yet; the thread is to end */
+} masker;
+
 struct scheduler {
   scheduler_options options;
   rdna_llm *llm;
@@ -51,6 +60,7 @@ struct scheduler {
   float *vectors;              /* of a pass of it, */
   int width;                   /* values of each */
 
+  masker masker;
   pthread_t thread;
   pthread_mutex_t *lock;
   pthread_cond_t work, idle; /* something to do came; all is done */
@@ -76,6 +86,12 @@ void writer_empty(writer *w);
 void scheduler_finish(scheduler *s, choice *c, const char *reason);
 /* Takes |*link|, behind |before|, out of its queue. */
 void scheduler_take_out(choice_queue *q, choice **link, choice *before);
+
+/* From masks.c. Between begin and end the step's choices belong to the thread of the masks. */
+rdna_status masks_open(scheduler *s);
+void masks_close(scheduler *s); /* also where opening failed */
+void masks_begin(scheduler *s);
+void masks_end(scheduler *s);
 
 /* From embedding.c. An encoder's vectors are all that it gives, and it has its room from the start. */
 rdna_status embedding_open(scheduler *s);

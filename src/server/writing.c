@@ -92,7 +92,8 @@ static rdna_status edit(choice *c, const float *logits, size_t vocabulary, const
   for (size_t i = 0; i < vocabulary; i++) sum[i] = logits[i] + c->offsets[i];
   if (!c->matcher) return RDNA_OK;
   size_t known = grammars_tokens(c->job->settings.grammars);
-  RDNA_TRY(rdna__matcher_mask(c->matcher, c->allowed));
+  if (!c->is_masked) RDNA_TRY(rdna__matcher_mask(c->matcher, c->allowed));
+  c->is_masked = false;
   rdna__mask_apply(c->allowed, sum, known < vocabulary ? known : vocabulary);
   for (size_t i = known; i < vocabulary; i++) sum[i] = -INFINITY; /* padding, which no token is */
   return RDNA_OK;

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Streams to many clients of one rdna serve, of whom some go away in the middle: tests/serve_load.py [SECONDS] [--clients N]
+[--device DEVICE] [--model FILE]
+
+Every stream must be, as far as it was read, what `rdna run --greedy` writes; the server's memory, descriptors and threads
+at the end must be those after half the time. Printed besides: times between tokens, and what the server takes for a token
+beside the model's step, with one client."""
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import random
+import sys
+import threading
+import time
+
+import serving
+from rdna_program import DEMO_MODEL
+import rdna_program
+
+PROMPTS = ["And God said", "The king of Israel", "In those days", "Blessed is the man", "And it came to pass", "Thou shalt not", "Behold,",
+           "The LORD is my shepherd", "For the children of", "And the angel", "Woe unto", "Then Moses", "A wise son", "Let us", "Hear, O", "Now the"]
+LONGEST, MORE_MIB, MORE_DESCRIPTORS = 60, 32, 4
+
+
+class Load:
+    def __init__(self, server, wants):
+        self.server, self.wants = server, wants
+        self.texts = {(prompt, LONGEST): text for prompt, text in wants.items()} if wants else {}  # {(prompt, tokens): text}
+        self.lock, self.ends, self.runs = threading.Lock(), False, 0
+        self.gaps, self.wrong, self.whole, self.left, self.tokens = [], [], 0, 0, 0
+
+    def stream(self, prompt, count, leaves, gaps):
+        """Reads a stream, or the first |leaves| events of it; the text, and whether it came to its end."""
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=600)) as connection:
+            body = {"prompt": prompt, "max_tokens": count, "temperature": 0, "stream": True, "ignore_eos": True, "stream_options": {"include_usage": True}}
+            connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+            response, text, events, last = connection.getresponse(), "", 0, 0
+            assert response.status == 200, response.read()
+            for line in response:
+                if not line.startswith(b"data: "):
+                    continue
+                if line.startswith(b"data: [DONE]"):
+                    return text, True
+                event, now = json.loads(line[6:]), time.perf_counter()
+                if not event["choices"]:
+                    assert event["usage"]["completion_tokens"] == count, event
+                    continue
+                if last:
+                    gaps.append(now - last)
+                last = now
+                text += event["choices"][0]["text"]
+                events += 1
+                if events == leaves:
+                    return text, False
+        return text, False
+
+    def client(self, seed):
+        rng, gaps, whole, left, tokens = random.Random(seed), [], 0, 0, 0
+        while True:
+            prompt, count = rng.choice(PROMPTS), rng.randint(4, LONGEST)
+            leaves = rng.randint(1, count) if rng.random() < 0.3 else None
+            try:
+                text, ended = self.stream(prompt, count, leaves, gaps)
+                # so many tokens always make the same text, and it is the beginning of what 60 make
+                fine = self.wants[prompt].startswith(text) and (self.texts.setdefault((prompt, count), text) == text if ended else leaves)
+            except Exception as error:  # a thread's end would go unseen
+                fine, text, ended = False, repr(error), False
+            if not fine:
+                with self.lock:
+                    self.wrong.append((prompt, count, leaves, text))
+            whole += ended
+            left += not ended
+            tokens += count if ended else 0
+            if self.ends:
+                break
+        with self.lock:
+            self.gaps += gaps
+            self.whole += whole
+            self.left += left
+            self.tokens += tokens
+
+    def held(self):
+        """MiB, descriptors, threads."""
+        process = f"/proc/{self.server.process.pid}"
+        with open(process + "/status") as file:
+            fields = dict(line.split(":\t", 1) for line in file)
+        return int(fields["VmRSS"].split()[0]) / 1024, len(os.listdir(process + "/fd")), int(fields["Threads"])
+
+    def run(self, clients, seconds):
+        """What is held when all have gone again."""
+        threads = [threading.Thread(target=self.client, args=(f"{self.runs} {i}",)) for i in range(clients)]
+        self.ends, self.runs = False, self.runs + 1
+        for thread in threads:
+            thread.start()
+        time.sleep(seconds)
+        self.ends = True
+        for thread in threads:
+            thread.join()
+        while (now := self.server.metrics())["running"] + now["waiting"]:
+            time.sleep(0.02)
+        return self.held()
+
+
+def overhead(server, tokens=400):
+    """Of one client: seconds of a token beside the model's step, as the server counts them and as the client waits, and
+    of the step."""
+    load, gaps = Load(server, None), []
+    load.stream("In the beginning", 1, None, gaps)  # so that no step has a prompt
+    before = server.metrics()
+    load.stream("In the beginning", tokens, None, gaps)
+    after = server.metrics()
+    of = lambda name: after[name] - before[name]
+    step = of("step_seconds_total") / of("steps_total")
+    return of("other_seconds_total") / of("steps_total"), sum(gaps) / len(gaps) - step, step
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("seconds", nargs="?", type=float, default=600)
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--device", default=rdna_program.DEVICE)
+    parser.add_argument("--model", default=DEMO_MODEL)
+    chosen = parser.parse_args(arguments)
+    rdna_program.DEVICE = chosen.device
+    wants = {prompt: serving.greedy(chosen.model, prompt, LONGEST, "--kv", "f32", "--ignore-end")["text"] for prompt in PROMPTS}
+    server = serving.Server(chosen.model, "--slots", chosen.clients, "--context", 512, "--kv", "f32", "--keep", 8, device=chosen.device,
+                            environment={"ASAN_OPTIONS": "quarantine_size_mb=1"})  # which keeps what was freed
+    load = Load(server, wants)
+    other, waited, step = overhead(server)
+    began = time.monotonic()
+    middle, end = (load.run(chosen.clients, chosen.seconds / 2) for _ in range(2))
+    took = time.monotonic() - began
+    gaps = sorted(load.gaps)
+    print(f"one client: a step of the model {1e6 * step:.0f} us; beside it {1e6 * other:.1f} us a token between steps ({100 * other / step:.2f} %), "
+          f"{1e6 * waited:.1f} us as the client sees it")
+    print(f"{chosen.clients} clients, {took:.0f} s: {load.whole} streams to their end, {load.left} left, {load.tokens / took:.0f} tokens/s; between tokens median "
+          f"{1e3 * gaps[len(gaps) // 2]:.1f} ms, p99 {1e3 * gaps[len(gaps) * 99 // 100]:.1f} ms ({gaps[len(gaps) * 99 // 100] / gaps[len(gaps) // 2]:.2f} times)")
+    print(f"after half the time {middle[0]:.0f} MiB, {middle[1]} descriptors, {middle[2]} threads; at the end {end[0]:.0f}, {end[1]}, {end[2]}")
+    server.stop()
+    assert not load.wrong, f"{len(load.wrong)} streams are wrong, the first {load.wrong[0]}"
+    assert load.whole > 0 and load.left > 0
+    assert end[0] <= middle[0] + MORE_MIB, "the memory grows"
+    assert end[1] <= middle[1] + MORE_DESCRIPTORS and end[2] <= middle[2], "descriptors or threads are left"
+    print("all streams are what rdna run writes; memory is flat")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
