@@ -139,6 +139,22 @@ class Limits(unittest.TestCase):
         # who is answered for longer than that is not closed
         self.assertEqual(server.post("/v1/completions", **LONG)["usage"]["completion_tokens"], 480)
 
+    def test_who_sends_no_more_is_not_waited_for(self):
+        server = self.serve("--patience", 1e6)
+        for sent in (b"", b"POST /v1/completions HT", b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"):
+            with self.subTest(sent), socket.create_connection(("127.0.0.1", server.port)) as connection:
+                connection.sendall(sent)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(1000):  # until it is closed
+                    pass
+
+    def test_a_zero_in_a_path(self):
+        server = self.serve()
+        for path in ("/health%00", "/v1/models%00x", "/v1/jobs/x/stream%00", "/%00"):
+            with self.subTest(path):
+                self.assertEqual(server.ask("GET", path)[0], 404)
+        self.assertEqual(server.ask("GET", "/v1/%6dodels")[0], 200)
+
     def test_large_bodies_are_not_kept(self):
         server = self.serve("--body", 4)
         status = pathlib.Path(f"/proc/{server.process.pid}/status")

@@ -36,7 +36,7 @@ def main(count):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             ends = collections.Counter(pool.map(ask, range(count)))
         server.stop()
-    assert set(ends) <= {"stop", "length"} and ends["stop"] > count // 2, ends
+    assert set(ends) <= {"stop", "length"} and ends["stop"] > count // 4, ends
     print(f"{count} schemas: {ends['stop']} replies ended, parse and are valid; {ends['length']} had no room to end")
 
 

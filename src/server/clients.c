@@ -1,6 +1,8 @@
 #include "server/clients.h"
 
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "server/clock.h"
@@ -11,7 +13,10 @@ typedef struct client {
   int fd;
   double since; /* seconds: when its request could begin to come */
   bool arrived; /* as a whole; it is being answered */
+  double ended; /* seconds: when it was seen that nothing more can come; 0: it can */
 } client;
+
+enum { READING_SECONDS = 1 }; /* for the library to read what came last */
 
 static client *find(struct MHD_Connection *connection) {
   const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -50,6 +55,7 @@ static void note(struct MHD_Connection *connection, server *s, bool arrived) {
   if (!c) return;
   server_lock(s);
   c->arrived = arrived;
+  c->ended = 0;
   c->since = clock_seconds();
   server_unlock(s);
 }
@@ -57,8 +63,22 @@ static void note(struct MHD_Connection *connection, server *s, bool arrived) {
 void client_arrived(struct MHD_Connection *connection, server *s) { note(connection, s, true); }
 void client_answered(struct MHD_Connection *connection, server *s) { note(connection, s, false); }
 
+/* Whether the client has said that it sends no more, and all that it sent was read: what is not whole then never is. */
+static bool has_ended(const client *c) {
+  struct pollfd fd = {.fd = c->fd, .events = POLLRDHUP};
+  int unread = 0;
+  return poll(&fd, 1, 0) > 0 && (fd.revents & POLLRDHUP) && ioctl(c->fd, FIONREAD, &unread) == 0 && unread == 0;
+}
+
 void clients_sweep(server *s, double now) {
   double most = s->options->patience_seconds;
-  for (client *c = s->clients; c; c = c->after)
-    if (!c->arrived && now - c->since > most) shutdown(c->fd, SHUT_RDWR); /* the library closes it */
+  for (client *c = s->clients; c; c = c->after) {
+    if (c->arrived) continue;
+    if (!has_ended(c))
+      c->ended = 0;
+    else if (c->ended == 0)
+      c->ended = now;
+    bool is_over = c->ended > 0 && now - c->ended > READING_SECONDS;
+    if (is_over || now - c->since > most) shutdown(c->fd, SHUT_RDWR); /* the library closes it */
+  }
 }

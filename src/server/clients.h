@@ -14,7 +14,7 @@ void client_notify(void *data, struct MHD_Connection *connection, void **socket_
 void client_arrived(struct MHD_Connection *connection, server *s);
 /* and answered: the next one may come. */
 void client_answered(struct MHD_Connection *connection, server *s);
-/* Under the lock: closes connections whose requests have been coming for too long. */
+/* Under the lock: closes connections whose requests have been coming for too long, or can come no more. */
 void clients_sweep(server *s, double now);
 
 #endif

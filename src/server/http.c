@@ -470,15 +470,21 @@ static rdna_status open_socket(server *s, int *out_socket) {
   return RDNA_OK;
 }
 
+/* A byte of zero would cut the path short, to that of another resource: such a path stays as it came. */
+static size_t unescape(void *data, struct MHD_Connection *connection, char *text) {
+  return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
 rdna_status http_start(server *s) {
   int fd = -1;
   RDNA_TRY(open_socket(s, &fd));
-  s->daemon = MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, access_handler,
-                               s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed, s,
-                               MHD_OPTION_NOTIFY_CONNECTION, client_notify, s, MHD_OPTION_CONNECTION_LIMIT,
-                               (unsigned)s->options->most_connections, MHD_OPTION_CONNECTION_TIMEOUT,
-                               (unsigned)IDLE_SECONDS, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS,
-                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_END);
+  s->daemon =
+      MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, access_handler, s,
+                       MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed, s,
+                       MHD_OPTION_NOTIFY_CONNECTION, client_notify, s, MHD_OPTION_CONNECTION_LIMIT,
+                       (unsigned)s->options->most_connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+                       MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                       (size_t)CONNECTION_BYTES, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END);
   if (s->daemon) return RDNA_OK;
   close(fd);
   return rdna__fail(RDNA_UNAVAILABLE, "the HTTP library does not start on %s port %d", s->options->host, s->port);
