@@ -29,6 +29,22 @@ RDNA_CHECKED rdna_status rdna_op_cholesky(rdna_stream *stream, bool upper, const
 RDNA_CHECKED rdna_status rdna_op_solve_triangular(rdna_stream *stream, bool upper, bool unit, const rdna_tensor *a,
                                                   const rdna_tensor *x);
 
+/* LU with partial pivoting of matrices a (batch, m, n), f32 or f64, in place: below the diagonal L, whose diagonal is 1
+ * and is not stored, on and above it U. In order j, rows j and pivots[j] - 1 changed places: pivots is a contiguous i32
+ * (batch, min(m, n)), counted from 1 as LAPACK counts. With |pivoted| false rows stay. One of the last two strides of
+ * |a| is 1. |info| is a contiguous i32 (batch): 0, or the first column, from 1, whose diagonal in U is exactly 0; the
+ * factorization goes on past it. A NaN counts as larger than any number. Any size may be 0. RDNA_INVALID_ARGUMENT:
+ * shapes or types that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout. */
+RDNA_CHECKED rdna_status rdna_op_lu(rdna_stream *stream, bool pivoted, const rdna_tensor *a, const rdna_tensor *pivots,
+                                    const rdna_tensor *info);
+
+/* Rows j and pivots[j] - 1 of x (batch, rows, columns), f32 or f64, change places, for j from 0 on, or with |backwards|
+ * from the last to 0, which undoes it. |pivots| is a contiguous i32 (batch, up to rows); where it names
+ * no row, from 1, none moves. One of the last two strides of |x| is 1; any size may be 0. RDNA_INVALID_ARGUMENT:
+ * shapes or types that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout. */
+RDNA_CHECKED rdna_status rdna_op_swap_rows(rdna_stream *stream, bool backwards, const rdna_tensor *pivots,
+                                           const rdna_tensor *x);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,5 +12,14 @@ OPERATOR(solve_triangular, plain, .types = F32 | F64, .empty = "MNB") {
   return rdna_op_solve_triangular(stream, false, false, in("a", MAIN, 0, SHAPE(B, M, M)),
                                   out("x", MAIN, FREE << 2, SHAPE(B, M, N)));
 }
+OPERATOR(lu, plain, .types = F32 | F64, .empty = "MNB") {
+  return rdna_op_lu(stream, true, out("a", MAIN_OR(F32 | F64), FREE << 2, SHAPE(B, M, N)),
+                    out("pivots", ONLY(RDNA_I32), 0, SHAPE(B, M < N ? M : N)),
+                    out("info", ONLY(RDNA_I32), 0, SHAPE(B)));
+}
+OPERATOR(swap_rows, plain, .types = F32 | F64, .empty = "MNB") {
+  return rdna_op_swap_rows(stream, false, in("pivots", ONLY(RDNA_I32), FREE << 1, SHAPE(B, M)),
+                           out("x", MAIN_OR(F32 | F64), (FREE << 1) | (FREE << 2), SHAPE(B, 2 * M, N)));
+}
 
 #endif
