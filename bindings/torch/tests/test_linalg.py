@@ -1,4 +1,4 @@
-"""Linear algebra: residuals in float64 NumPy beside LAPACK's, layouts, gradients, PyTorch's own errors; nothing falls back."""
+"""Linear algebra: residuals in float64 beside those of LAPACK, layouts, gradients, PyTorch's own errors; nothing falls back."""
 
 import math
 
@@ -134,6 +134,20 @@ def refusals(device):
     yield lambda: torch.linalg.solve_triangular(eye[0], eye, upper=True)
     yield lambda: torch.cholesky_inverse(eye[:2])
     yield lambda: torch.cholesky_solve(eye, eye[:2, :2])
+    singular = torch.diag(eye[0])
+    yield lambda: torch.linalg.inv(singular)
+    yield lambda: torch.linalg.inv(torch.stack([eye, singular]))
+    yield lambda: torch.linalg.solve(singular, eye)
+    yield lambda: torch.linalg.inv_ex(singular, check_errors=True)
+    yield lambda: torch.linalg.lu_factor_ex(singular, check_errors=True)
+    yield lambda: torch.linalg.lu_factor(torch.stack([eye, singular]))
+    yield lambda: torch.linalg.solve(eye, eye[:2])
+    yield lambda: torch.linalg.solve(eye[:2], eye)
+    yield lambda: torch.linalg.inv(eye[:2])
+    yield lambda: torch.linalg.det(eye[:2])
+    yield lambda: torch.linalg.lu_solve(eye, torch.ones(3, device=device), eye)
+    yield lambda: torch.linalg.lu_solve(eye, torch.ones(2, dtype=torch.int32, device=device), eye)
+    yield lambda: torch.lu_unpack(eye, torch.ones(3, device=device))
 
 
 def test_errors_are_pytorchs():
@@ -153,3 +167,105 @@ def test_matrices_that_fail_are_named_and_others_factored():
     assert info.dtype == torch.int32 and info.tolist() == [0, 38, 0, 1]
     for i in (0, 2):
         assert error((l[i].cpu().double() @ l[i].cpu().double().mT).float(), a[i]) <= 42
+
+
+def residual(found, expected, scale):
+    """The largest difference, in units in the last place of |scale|: of values that cancel."""
+    assert found.shape == expected.shape
+    size = max(scale.abs().max().item() if scale.numel() else 0, np.finfo(np.float64).tiny)
+    return (found - expected).abs().max().item() / size if found.numel() else 0
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("m, n", [(1, 1), (5, 3), (33, 70), (70, 33), (131, 40), (0, 3), (3, 0)])
+def test_lu(m, n, dtype):
+    a, k, eps = random(2, 1, m, n, dtype=dtype), min(m, n), torch.finfo(dtype).eps
+    for x in layouts(a.to("rdna")):
+        lu, pivots = torch.linalg.lu_factor(x)
+        assert lu.mT.is_contiguous() or lu.numel() == 0
+        assert pivots.dtype == torch.int32 and pivots.shape == (*x.shape[:-2], k)
+        p, l, u = torch.lu_unpack(lu, pivots)
+        exact = [t.cpu().double() for t in (p, l, u)]
+        back = exact[0] @ exact[1] @ exact[2]
+        assert residual(back, x.cpu().double(), exact[1].abs() @ exact[2].abs()) <= (k + 1) * eps
+        assert (exact[1].tril() == exact[1]).all() and (exact[1].abs() <= 1).all()
+        assert (exact[1].diagonal(0, -2, -1) == 1).all() and (exact[2].triu() == exact[2]).all()
+        assert (exact[0].sum(-1) == 1).all() and (exact[0].sum(-2) == 1).all()
+        for found, again in zip(torch.linalg.lu(x), (p, l, u)):
+            assert torch.equal(found, again)
+    if k:
+        _, expected = torch.linalg.lu_factor(a)
+        assert torch.equal(pivots.cpu(), expected) or dtype == torch.float32
+    dominant = (a[0, 0] + 4 * n * torch.eye(m, n)).to(dtype)
+    lu, pivots = torch.linalg.lu_factor(dominant.to("rdna"), pivot=False)
+    assert pivots.tolist() == list(range(1, k + 1))
+    exact = [t.cpu().double() for t in torch.lu_unpack(lu, pivots)[1:]]
+    assert residual(exact[0] @ exact[1], dominant.double(), exact[0].abs() @ exact[1].abs()) <= (k + 1) * eps
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("n, columns", [(1, 1), (9, 3), (70, 40), (0, 3), (3, 0)])
+def test_systems(n, columns, left, dtype):
+    """The residual of a solution, which is small whatever the matrix's condition (Higham, theorem 9.4)."""
+    a, eps = random(2, 1, n, n, dtype=dtype), torch.finfo(dtype).eps
+    b = random(3, *((n, columns) if left else (columns, n)), dtype=dtype)
+    factors = torch.linalg.lu_factor(a.to("rdna"))
+    for y in layouts(b.to("rdna")):
+        rows = y.cpu().double()
+        for adjoint in (False, True):
+            x = torch.linalg.lu_solve(*factors, y, left=left, adjoint=adjoint).cpu().double()
+            exact = (a.mT if adjoint else a).double()
+            back, size = (exact @ x, exact.abs() @ x.abs()) if left else (x @ exact, x.abs() @ exact.abs())
+            assert residual(back, rows.expand(back.shape), size) <= 8 * (n + 1) * eps
+        x = torch.linalg.solve(a.to("rdna"), y, left=left).cpu().double()
+        back, size = (a.double() @ x, a.double().abs() @ x.abs()) if left else (x @ a.double(), x.abs() @ a.double().abs())
+        assert residual(back, rows.expand(back.shape), size) <= 8 * (n + 1) * eps
+    out = torch.zeros(2, 3, *b.shape[-2:], 2, dtype=dtype, device="rdna")
+    torch.linalg.solve(a.to("rdna"), b.to("rdna"), left=left, out=out[..., 1])
+    assert torch.equal(out[..., 1], torch.linalg.solve(a.to("rdna"), b.to("rdna"), left=left)) and not out[..., 0].any()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2, 33, 33), (70, 70), (0, 0), (0, 4, 4), (2, 0, 0)])
+def test_inverses_and_determinants(shape):
+    a = random(*shape, dtype=torch.float64) + 2 * torch.eye(shape[-1], dtype=torch.float64)
+    for x in layouts(a.to("rdna")):
+        exact = x.cpu()
+        for name in ("inv", "det", "slogdet"):
+            found, expected = getattr(torch.linalg, name)(x), getattr(torch.linalg, name)(exact)
+            for f, e in zip(*((t,) if torch.is_tensor(t) else t for t in (found, expected))):
+                torch.testing.assert_close(f.cpu(), e, rtol=1e-10, atol=1e-10)
+    assert torch.linalg.det(torch.zeros(3, 3, device="rdna")).item() == 0
+    sign, log = torch.linalg.slogdet(torch.zeros(3, 3, device="rdna"))
+    assert sign.item() == 0 and log.item() == -math.inf
+    assert torch.linalg.det(torch.full((3, 3), math.nan, device="rdna")).isnan()
+
+
+def gradients(device, dtype):
+    """Of everything that LU gives, through PyTorch's own formulas."""
+    generator = torch.Generator().manual_seed(2)
+    a = (torch.randn(2, 7, 7, generator=generator) + 3 * torch.eye(7)).to(device, dtype).requires_grad_()
+    b = torch.randn(2, 7, 3, generator=generator).to(device, dtype).requires_grad_()
+    _, l, u = torch.linalg.lu(a)
+    sign, log = torch.linalg.slogdet(a)
+    loss = (torch.linalg.solve(a, b) ** 2).sum() + torch.linalg.inv(a).sin().sum() + torch.linalg.det(a).sum() / 1000
+    loss = loss + (sign * log).sum() + (l.sin() + u.cos()).sum() + torch.linalg.solve(a, b.mT, left=False).sum()
+    loss.backward()
+    return loss.detach(), a.grad, b.grad
+
+
+def test_gradients_of_lu():
+    exact = gradients("cpu", torch.float64)
+    for dtype, bound in ((torch.float64, 1e-11), (torch.float32, 1e-3)):
+        for f, e in zip(gradients("rdna", dtype), exact):
+            torch.testing.assert_close(f.cpu().double(), e, rtol=bound, atol=bound)
+
+
+def test_singular_matrices_are_named_and_others_solved():
+    a = random(3, 40, 40, dtype=torch.float64)
+    a[1, :, 37] = 0
+    _, _, info = torch.linalg.lu_factor_ex(a.to("rdna"))
+    assert info.dtype == torch.int32 and info.tolist() == [0, 38, 0]
+    x, info = torch.linalg.solve_ex(a.to("rdna"), torch.eye(40, dtype=torch.float64, device="rdna"))
+    assert info.tolist() == [0, 38, 0]
+    assert error(a[::2] @ x[::2].cpu(), torch.eye(40, dtype=torch.float64).expand(2, 40, 40)) <= 1e5
