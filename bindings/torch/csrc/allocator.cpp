@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "device.h"
+#include "history.h"
 #include "memory.h"
 
 namespace rdna_torch {
@@ -11,6 +12,7 @@ namespace {
 
 void free_on(c10::DeviceIndex index, void *data) {
   if (!data || in_bad_fork()) return;
+  note_free(index, data);
   rdna_status status = rdna_memory_free(device(index), data);
   if (status != RDNA_OK) TORCH_WARN(rdna_last_error());
 }
@@ -26,7 +28,7 @@ constexpr auto deleters = make_deleters(std::make_index_sequence<16>());
 // For raw_deallocate, which does not say on which device: asks each.
 void free_anywhere(void *data) {
   for (c10::DeviceIndex i = 0; data && i < device_count(); i++)
-    if (device_is_open(i) && rdna_memory_free(device(i), data) == RDNA_OK) return;
+    if (device_is_open(i) && rdna_memory_free(device(i), data) == RDNA_OK) return note_free(i, data);
 }
 
 #if RDNA_TORCH_DEVICE_ALLOCATOR
@@ -41,6 +43,7 @@ struct Allocator final : Base {
     void *data = nullptr;
     rdna_device *owner = device(index);
     check(rdna_memory_alloc_named(owner, size, raw_current_stream(index), "PyTorch", &data));
+    note_allocation(index, data, size);
     return {data, data, deleters[static_cast<size_t>(index)], c10::Device(kRdna, index)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_anywhere; }

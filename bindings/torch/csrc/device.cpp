@@ -131,6 +131,15 @@ void synchronize(c10::DeviceIndex index) {
   check_outside(index);
 }
 
+std::atomic<int> sync_debug_mode{0};
+
+void about_to_wait() {
+  const int mode = sync_debug_mode.load(std::memory_order_relaxed);
+  if (mode == 1) TORCH_WARN("an operation makes the host wait for the device");
+  TORCH_CHECK(mode != 2,
+              "an operation makes the host wait for the device, which set_sync_debug_mode(\"error\") forbids");
+}
+
 bool in_bad_fork() noexcept { return forked; }
 
 void check_fork() {

@@ -44,6 +44,10 @@ rdna_stream *raw_current_stream(c10::DeviceIndex index);
 // The stream that work on |tensor| goes to.
 inline rdna_stream *stream_of(const at::Tensor &tensor) { return raw_current_stream(tensor.device().index()); }
 
+// What torch.rdna.set_sync_debug_mode set: copies that make the host wait are silent (0), warn (1) or raise (2).
+extern std::atomic<int> sync_debug_mode;
+void about_to_wait();
+
 // In a child of fork(): the driver's threads and contexts did not come along. Memory that the child inherited is the
 // parent's: freeing it does nothing. All else raises what check_fork() raises.
 bool in_bad_fork() noexcept;

@@ -1,8 +1,29 @@
 // torch.accelerator.Graph: work of the current stream that is recorded once and replayed. Newer than torch 2.9.
+#include "graph.h"
+
+#include <mutex>
+#include <set>
+
+#include "device.h"
+
+namespace rdna_torch {
+namespace {
+std::mutex mutex;
+std::set<const rdna_stream *> recorded;
+}  // namespace
+
+bool is_capturing() {
+  const c10::DeviceIndex index = current_device();
+  if (!device_is_open(index)) return false;
+  const rdna_stream *stream = raw_current_stream(index);
+  std::lock_guard<std::mutex> lock(mutex);
+  return recorded.count(stream) != 0;
+}
+}  // namespace rdna_torch
+
 #if __has_include(<ATen/core/GraphImplInterface.h>)
 #include <ATen/core/GraphImplInterface.h>
 
-#include "device.h"
 #include "rdna/stream.h"
 
 namespace rdna_torch {
@@ -19,12 +40,20 @@ class Graph final : public at::GraphImplInterface {
     TORCH_CHECK(!graph_, "this graph holds a recording; reset() it first");
     index_ = current_device();
     stream_ = raw_current_stream(index_);
-    check(rdna_graph_begin(stream_));
+    const rdna_status status = rdna_graph_begin(stream_);
+    if (status != RDNA_OK) stream_ = nullptr;
+    check(status);
+    std::lock_guard<std::mutex> lock(mutex);
+    recorded.insert(stream_);
   }
   void capture_end() override {
     TORCH_CHECK(stream_, "no recording was begun");
     rdna_stream *stream = stream_;
     stream_ = nullptr;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      recorded.erase(stream);
+    }
     check(rdna_graph_end(stream, &graph_));
   }
   void instantiate() override { TORCH_CHECK(graph_, "there is no recording to instantiate"); }

@@ -17,5 +17,11 @@ bool is_pinned(const void *data);
 // Memory of the pinned allocator takes part in work queued on |stream| so far: it is not handed out again before.
 void pinned_used(const void *data, rdna_stream *stream);
 void pinned_empty_cache();
+struct PinnedCounts {
+  int64_t bytes, peak_bytes, blocks, peak_blocks;  // held from the driver
+  int64_t active_bytes, active_blocks;             // of those, in tensors
+};
+PinnedCounts pinned_counts();
+void pinned_reset_peaks();
 
 }  // namespace rdna_torch

@@ -11,6 +11,8 @@
 #include "dlpack.h"
 #include "fallback.h"
 #include "generator.h"
+#include "graph.h"
+#include "history.h"
 #include "hooks.h"
 #include "memory.h"
 #include "process_group.h"
@@ -153,6 +155,30 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     check(rdna_memory_set_fraction(device(static_cast<c10::DeviceIndex>(index)), fraction));
   });
   m.def("empty_cache", &empty_cache);
+
+  m.def("allocate", [](int index, size_t size, int64_t stream) {
+    const auto i = static_cast<c10::DeviceIndex>(index);
+    void *data = nullptr;
+    rdna_stream *of = raw_stream(c10::Stream(c10::Stream::UNSAFE, c10::Device(kRdna, i), stream));
+    check(rdna_memory_alloc_named(device(i), size, of, "PyTorch", &data));
+    note_allocation(i, data, size);
+    return reinterpret_cast<uintptr_t>(data);
+  });
+  m.def("deallocate", [](uintptr_t address) {
+    auto *data = reinterpret_cast<void *>(address);
+    for (c10::DeviceIndex i = 0; i < device_count(); i++)
+      if (device_is_open(i) && rdna_memory_free(device(i), data) == RDNA_OK) return note_free(i, data);
+    TORCH_CHECK(false, "no memory of rdna begins at address ", address);
+  });
+  m.def("pinned_counts", [] {
+    const PinnedCounts c = pinned_counts();
+    return py::make_tuple(c.bytes, c.peak_bytes, c.blocks, c.peak_blocks, c.active_bytes, c.active_blocks);
+  });
+  m.def("pinned_reset_peaks", &pinned_reset_peaks);
+  define_history(m);
+  m.def("is_capturing", &is_capturing);
+  m.def("set_sync_debug_mode", [](int mode) { sync_debug_mode = mode; });
+  m.def("sync_debug_mode", [] { return sync_debug_mode.load(); });
 
   m.def("last_choice", [](const std::string &name) {
     rdna_choice choice{};

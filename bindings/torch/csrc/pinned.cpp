@@ -102,31 +102,23 @@ struct PinnedAllocator final : Base {
   }
   void empty_cache() override { pinned_empty_cache(); }
   at::HostStats get_stats() override {
-    std::lock_guard<std::mutex> lock(mutex);
-    int64_t unused = 0;
-    for (const auto &entry : idle) unused += static_cast<int64_t>(entry.first.second);
-    for (uintptr_t address : waiting) unused += static_cast<int64_t>(blocks.at(address).size);
     at::HostStats s;
-    fill(s, held_bytes(), unused, static_cast<int64_t>(blocks.size()),
-         static_cast<int64_t>(idle.size() + waiting.size()));
+    fill(s, pinned_counts());
     return s;
   }
   void reset_accumulated_stats() override {}  // none is kept
-  void reset_peak_stats() override {
-    std::lock_guard<std::mutex> lock(mutex);
-    peak_bytes = held_bytes();
-    peak_blocks = static_cast<int64_t>(blocks.size());
-  }
+  void reset_peak_stats() override { pinned_reset_peaks(); }
 
  private:
   // The names of what is counted changed from release to release.
   template <class S>
-  static void fill(S &s, int64_t bytes, int64_t unused_bytes, int64_t count, int64_t unused) {
+  static void fill(S &s, const PinnedCounts &c) {
     if constexpr (requires { s.allocated_bytes.current; })
-      s.allocated_bytes.current = bytes, s.allocated_bytes.peak = peak_bytes;
-    if constexpr (requires { s.allocations.current; }) s.allocations.current = count, s.allocations.peak = peak_blocks;
-    if constexpr (requires { s.active_bytes.current; }) s.active_bytes.current = bytes - unused_bytes;
-    if constexpr (requires { s.active_requests.current; }) s.active_requests.current = count - unused;
+      s.allocated_bytes.current = c.bytes, s.allocated_bytes.peak = c.peak_bytes;
+    if constexpr (requires { s.allocations.current; })
+      s.allocations.current = c.blocks, s.allocations.peak = c.peak_blocks;
+    if constexpr (requires { s.active_bytes.current; }) s.active_bytes.current = c.active_bytes;
+    if constexpr (requires { s.active_requests.current; }) s.active_requests.current = c.active_blocks;
   }
 #endif
 };
@@ -139,6 +131,26 @@ REGISTER_HOST_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator)
 }  // namespace
 
 c10::Allocator *pinned_allocator() { return &allocator; }
+
+PinnedCounts pinned_counts() {
+  std::lock_guard<std::mutex> lock(mutex);
+  int64_t unused = 0;
+  for (const auto &entry : idle) unused += static_cast<int64_t>(entry.first.second);
+  for (uintptr_t address : waiting) unused += static_cast<int64_t>(blocks.at(address).size);
+  const auto count = static_cast<int64_t>(blocks.size());
+  return {held_bytes(),
+          peak_bytes,
+          count,
+          peak_blocks,
+          held_bytes() - unused,
+          count - static_cast<int64_t>(idle.size() + waiting.size())};
+}
+
+void pinned_reset_peaks() {
+  std::lock_guard<std::mutex> lock(mutex);
+  peak_bytes = held_bytes();
+  peak_blocks = static_cast<int64_t>(blocks.size());
+}
 
 bool is_pinned(const void *data) {
   if (in_bad_fork()) return false;  // and the lock may have been held when the process forked

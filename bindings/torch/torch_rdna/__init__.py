@@ -11,6 +11,7 @@ from ._compile import refuse_inductor as _refuse_inductor
 from ._device import (
     DeviceProperties,
     _DeviceGuard,
+    can_device_access_peer,
     current_device,
     device,
     device_count,
@@ -19,32 +20,57 @@ from ._device import (
     get_device_capability,
     get_device_name,
     get_device_properties,
+    get_sync_debug_mode,
+    ipc_collect,
     is_available,
     last_choice,
     set_device,
+    set_sync_debug_mode,
     synchronize,
 )
 from ._distributed import register as _register_distributed
 from ._exit import register as _register_exit
 from ._fallback import fallback_mode, fallback_report, reset_fallback_report, set_fallback_mode
 from ._libraries import register as _register_libraries
-from ._memory import (
+from ._sensors import clock_rate, device_memory_used, memory_usage, power_draw, temperature, utilization
+from ._tensors import add_types as _add_types
+from .graphs import Graph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
+from .memory import (
+    MemPool,
     OutOfMemoryError,
+    caching_allocator_alloc,
+    caching_allocator_delete,
+    caching_allocator_disabled,
+    caching_allocator_enable,
+    change_current_allocator,
+    CUDAPluggableAllocator,
     empty_cache,
+    get_allocator_backend,
+    get_per_process_memory_fraction,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
     max_memory_allocated,
+    max_memory_cached,
     max_memory_reserved,
     mem_get_info,
     memory_allocated,
+    memory_cached,
     memory_reserved,
     memory_snapshot,
     memory_stats,
+    memory_stats_as_nested_dict,
     memory_summary,
+    reset_accumulated_host_memory_stats,
     reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
+    use_mem_pool,
 )
 from ._profiler import register as _register_profiler
-from ._random import (
+from .random import (
     default_generators,
     get_rng_state,
     get_rng_state_all,
@@ -57,7 +83,22 @@ from ._random import (
     set_rng_state_all,
 )
 from ._sharing import register as _register_sharing
-from ._streams import Event, Stream, StreamContext, current_stream, default_stream, set_stream, stream
+from .streams import (
+    Event,
+    ExternalStream,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    get_stream_from_external,
+    set_stream,
+    stream,
+)
+from . import amp, graphs, memory, nvtx, random, sparse, streams
+
+AcceleratorError = getattr(torch, "AcceleratorError", RuntimeError)
+has_half = True
+_add_types(globals(), "torch.rdna")
 
 
 def init():
@@ -92,6 +133,11 @@ def is_bf16_supported(including_emulation=True):
     return True
 
 
+def is_tf32_supported():
+    """False: products of f32 are computed in f32."""
+    return False
+
+
 def from_dlpack(source):
     """A tensor on rdna with the values of |source|, an object with __dlpack__: over the same memory where that is
     rdna's or, on CUDA's or ROCm's GPUs, of a device that rdna uses in this process; a copy of memory of the host."""
@@ -117,6 +163,11 @@ def _register():
     torch.utils.rename_privateuse1_backend("rdna")
     torch._register_device_module("rdna", sys.modules[__name__])
     sys.modules["torch.rdna"] = sys.modules[__name__]
+    for module in (amp, graphs, memory, nvtx, random, sparse, streams):
+        sys.modules[module.__name__.replace(__name__, "torch.rdna", 1)] = module
+    for module in (memory, random, streams):  # by the names that they had before
+        folder, name = module.__name__.rsplit(".", 1)
+        sys.modules[f"{folder}._{name}"] = globals()[f"_{name}"] = module
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     torch.Tensor.__dlpack_device__ = _dlpack_device
     _register_distributed()

@@ -55,6 +55,34 @@ def synchronize(device=None):
     _C.synchronize(_index(device))
 
 
+_SYNC_DEBUG_MODES = ("default", "warn", "error")
+
+
+def set_sync_debug_mode(debug_mode):
+    """What copies do that make the host wait for the device, as .item(), .cpu() and nonzero do: "default" (0) nothing,
+    "warn" (1), "error" (2). synchronize() is never one of them."""
+    if debug_mode in _SYNC_DEBUG_MODES:
+        debug_mode = _SYNC_DEBUG_MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"expected 'default', 'warn', 'error' or 0, 1, 2, got {debug_mode!r}")
+    _C.set_sync_debug_mode(debug_mode)
+
+
+def get_sync_debug_mode():
+    return _C.sync_debug_mode()
+
+
+def can_device_access_peer(device, peer_device):
+    _index(device), _index(peer_device)
+    raise NotImplementedError(
+        "librdna does not say whether a device reaches another's memory; copies between devices work in either case"
+    )
+
+
+def ipc_collect():
+    """Nothing to do: a tensor arrives in another process as a copy, which that process frees."""
+
+
 class _DeviceGuard:
     def __init__(self, index):
         self.idx = index
@@ -82,7 +110,7 @@ class device_of(device):
     """Context in which the device of |tensor| is the current one, if it is on rdna."""
 
     def __init__(self, tensor):
-        super().__init__(tensor.device if tensor.device.type == "rdna" else None)
+        super().__init__(tensor.device if tensor.is_rdna else None)
 
 
 @dataclass(frozen=True)
@@ -103,17 +131,19 @@ class DeviceProperties:
     pci_bus: int
     pci_device: int
 
-    @property
-    def gcnArchName(self):
-        return self.arch
-
-    @property
-    def multi_processor_count(self):
-        return self.compute_units
-
-    @property
-    def warp_size(self):
-        return self.wave_size
+    # The names that torch.cuda.get_device_properties has for the same.
+    gcnArchName = property(lambda self: self.arch)
+    major = property(lambda self: _capability(self.arch)[0])
+    minor = property(lambda self: _capability(self.arch)[1])
+    multi_processor_count = property(lambda self: self.compute_units)
+    warp_size = property(lambda self: self.wave_size)
+    max_threads_per_block = property(lambda self: self.max_group_threads)
+    shared_memory_per_block = property(lambda self: self.max_group_memory)
+    is_integrated = property(lambda self: int(self.integrated))
+    clock_rate = property(lambda self: self.clock_mhz * 1000)  # in kHz
+    pci_domain_id = property(lambda self: self.pci_domain)
+    pci_bus_id = property(lambda self: self.pci_bus)
+    pci_device_id = property(lambda self: self.pci_device)
 
 
 def get_device_properties(device=None):
@@ -124,9 +154,7 @@ def get_device_name(device=None):
     return get_device_properties(device).name
 
 
-def get_device_capability(device=None):
-    """(major, minor) of the architecture: (11, 0) for gfx1100, (9, 0) for sm_90, (0, 0) for the host."""
-    arch = get_device_properties(device).arch
+def _capability(arch):
     if arch.startswith("gfx"):
         digits = arch[3:].split(":")[0]
         return int(digits[:-2]), int(digits[-2], 16)
@@ -134,6 +162,11 @@ def get_device_capability(device=None):
         digits = arch[3:].rstrip("af")
         return int(digits[:-1]), int(digits[-1])
     return 0, 0
+
+
+def get_device_capability(device=None):
+    """(major, minor) of the architecture: (11, 0) for gfx1100, (9, 0) for sm_90, (0, 0) for the host."""
+    return _capability(get_device_properties(device).arch)
 
 
 def get_arch_list():

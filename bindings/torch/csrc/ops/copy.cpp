@@ -129,6 +129,7 @@ void copy_to_device(const at::Tensor &given, const at::Tensor &dst, bool non_blo
             : at::empty_strided(src.sizes(), src.strides(), src.options().device(dst.device()).pinned_memory(false));
   rdna_stream *stream = stream_of(dst);
   if (src.nbytes() == 0) return;
+  if (!non_blocking) about_to_wait();
   check(rdna_copy_to_device(stream, landed.mutable_data_ptr(), src.data_ptr(), src.nbytes()));
   if (non_blocking && is_pinned(src.data_ptr())) pinned_used(src.data_ptr(), stream);
   if (!lands) copy_on_device(landed, dst);
@@ -145,6 +146,7 @@ void copy_to_host(const at::Tensor &given, const at::Tensor &dst, bool non_block
   at::Tensor landed = lands ? dst : at::empty_strided(src.sizes(), src.strides(), src.options().device(at::kCPU));
   rdna_stream *stream = stream_of(src);
   if (src.nbytes()) {
+    if (!(lands && non_blocking && is_pinned(dst.data_ptr()))) about_to_wait();
     check(rdna_copy_to_host(stream, landed.mutable_data_ptr(), src.data_ptr(), src.nbytes()));
     if (lands && non_blocking && is_pinned(dst.data_ptr())) {
       pinned_used(dst.data_ptr(), stream);

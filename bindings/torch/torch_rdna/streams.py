@@ -33,6 +33,15 @@ class Event(metaclass=_Plain):
         return torch.Event(torch.device("rdna", _index(device)), enable_timing=enable_timing)
 
 
+class ExternalStream:
+    def __init__(self, *unused, **named):
+        raise NotImplementedError("streams that another library made cannot be used: rdna's streams are librdna's")
+
+
+def get_stream_from_external(data_ptr, device=None):
+    return ExternalStream(data_ptr, device)
+
+
 _DEVICE_TYPE = 20  # c10::DeviceType::PrivateUse1
 
 
