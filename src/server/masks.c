@@ -34,7 +34,10 @@ rdna_status masks_open(scheduler *s) {
   pthread_mutex_init(&m->lock, NULL);
   pthread_cond_init(&m->changed, NULL);
   m->runs = pthread_create(&m->thread, NULL, run, s) == 0;
-  return m->runs ? RDNA_OK : rdna__fail(RDNA_UNAVAILABLE, "the system starts no thread for the masks of grammars");
+  if (m->runs) return RDNA_OK;
+  pthread_mutex_destroy(&m->lock);
+  pthread_cond_destroy(&m->changed);
+  return rdna__fail(RDNA_UNAVAILABLE, "the system starts no thread for the masks of grammars");
 }
 
 void masks_begin(scheduler *s) {

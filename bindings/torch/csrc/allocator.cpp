@@ -12,7 +12,7 @@ namespace {
 
 void free_on(c10::DeviceIndex index, void *data) {
   if (!data || in_bad_fork()) return;
-  note_free(index, data);
+  note_free(data);
   rdna_status status = rdna_memory_free(device(index), data);
   if (status != RDNA_OK) TORCH_WARN(rdna_last_error());
 }
@@ -24,12 +24,6 @@ constexpr auto make_deleters(std::index_sequence<I...>) {
       +[](void *data) { free_on(static_cast<c10::DeviceIndex>(I), data); }...};
 }
 constexpr auto deleters = make_deleters(std::make_index_sequence<16>());
-
-// For raw_deallocate, which does not say on which device: asks each.
-void free_anywhere(void *data) {
-  for (c10::DeviceIndex i = 0; data && i < device_count(); i++)
-    if (device_is_open(i) && rdna_memory_free(device(i), data) == RDNA_OK) return note_free(i, data);
-}
 
 #if RDNA_TORCH_DEVICE_ALLOCATOR
 using Base = c10::DeviceAllocator;
@@ -46,7 +40,9 @@ struct Allocator final : Base {
     note_allocation(index, data, size);
     return {data, data, deleters[static_cast<size_t>(index)], c10::Device(kRdna, index)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &free_anywhere; }
+  c10::DeleterFnPtr raw_deleter() const override {
+    return +[](void *data) { free_anywhere(data); };
+  }
   void copy_data(void *dst, const void *src, std::size_t count) const override {
     rdna_stream *stream = raw_current_stream(current_device());
     check(rdna_copy_on_device(stream, dst, src, count));
@@ -98,6 +94,13 @@ REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator);
 }  // namespace
 
 c10::Allocator *device_allocator() { return &allocator; }
+
+bool free_anywhere(void *data) {
+  note_free(data);
+  for (c10::DeviceIndex i = 0; data && i < device_count(); i++)
+    if (device_is_open(i) && rdna_memory_free(device(i), data) == RDNA_OK) return true;
+  return false;
+}
 
 void record_stream(const c10::DataPtr &data, c10::Stream stream) {
   if (!data.get()) return;

@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "device.h"
 
@@ -32,7 +33,10 @@ namespace {
 class Graph final : public at::GraphImplInterface {
  public:
   explicit Graph(const at::GraphImplArgs &) {}  // a recording is ready to run as soon as it ends
-  ~Graph() override { rdna_graph_release(graph_); }
+  ~Graph() override {
+    if (stream_ && end(nullptr) != RDNA_OK) TORCH_WARN(rdna_last_error());  // a recording that nobody ended
+    rdna_graph_release(graph_);
+  }
 
   // Memory that the recorded work frees stays with the graph: there are no pools to choose. Other threads may do as
   // they like meanwhile.
@@ -48,13 +52,7 @@ class Graph final : public at::GraphImplInterface {
   }
   void capture_end() override {
     TORCH_CHECK(stream_, "no recording was begun");
-    rdna_stream *stream = stream_;
-    stream_ = nullptr;
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      recorded.erase(stream);
-    }
-    check(rdna_graph_end(stream, &graph_));
+    check(end(&graph_));
   }
   void instantiate() override { TORCH_CHECK(graph_, "there is no recording to instantiate"); }
   void replay() override {
@@ -72,6 +70,15 @@ class Graph final : public at::GraphImplInterface {
   }
 
  private:
+  rdna_status end(rdna_graph **out_graph) {
+    rdna_stream *stream = std::exchange(stream_, nullptr);
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      recorded.erase(stream);
+    }
+    return rdna_graph_end(stream, out_graph);
+  }
+
   c10::DeviceIndex index_ = -1;
   rdna_stream *stream_ = nullptr;  // while it is recorded
   rdna_graph *graph_ = nullptr;

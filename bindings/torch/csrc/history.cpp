@@ -21,6 +21,7 @@ struct Event {
 };
 
 struct Live {
+  c10::DeviceIndex device;
   size_t size;
   c10::StreamId stream;
   py::object stack;
@@ -93,11 +94,11 @@ void note_allocation(c10::DeviceIndex index, const void *data, size_t size) {
   const auto address = reinterpret_cast<uintptr_t>(data);
   const c10::StreamId stream = current_stream(index).id();
   py::object where = h.stacks_of_allocations ? stack() : py::none();
-  h.live.insert_or_assign(address, Live{size, stream, where});
+  h.live.insert_or_assign(address, Live{index, size, stream, where});
   add({true, index, address, size, stream, now(), std::move(where)});
 }
 
-void note_free(c10::DeviceIndex index, const void *data) {
+void note_free(const void *data) {
   if (!data || !recording.load(std::memory_order_relaxed) || !Py_IsInitialized()) return;
   py::gil_scoped_acquire locked;
   History &h = history();
@@ -106,7 +107,7 @@ void note_free(c10::DeviceIndex index, const void *data) {
   if (found == h.live.end()) return;  // its size was not recorded
   const Live block = std::move(found->second);
   h.live.erase(found);
-  add({false, index, address, block.size, block.stream, now(), h.stacks_of_frees ? stack() : py::none()});
+  add({false, block.device, address, block.size, block.stream, now(), h.stacks_of_frees ? stack() : py::none()});
 }
 
 void define_history(py::module_ &m) {

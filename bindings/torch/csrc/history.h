@@ -9,7 +9,8 @@ namespace rdna_torch {
 
 // Of the allocator: cheap while nothing is recorded.
 void note_allocation(c10::DeviceIndex index, const void *data, size_t size);
-void note_free(c10::DeviceIndex index, const void *data);
+// Before the memory is freed: afterwards another thread may have it already.
+void note_free(const void *data);
 
 void define_history(pybind11::module_ &m);
 

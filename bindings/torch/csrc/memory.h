@@ -9,6 +9,8 @@
 namespace rdna_torch {
 
 c10::Allocator *device_allocator();
+// Frees memory of a device that the caller does not know: asks each. False where none has memory that begins there.
+bool free_anywhere(void *data);
 // Memory that |data| points to is also used by |stream|.
 void record_stream(const c10::DataPtr &data, c10::Stream stream);
 

@@ -165,10 +165,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
     return reinterpret_cast<uintptr_t>(data);
   });
   m.def("deallocate", [](uintptr_t address) {
-    auto *data = reinterpret_cast<void *>(address);
-    for (c10::DeviceIndex i = 0; i < device_count(); i++)
-      if (device_is_open(i) && rdna_memory_free(device(i), data) == RDNA_OK) return note_free(i, data);
-    TORCH_CHECK(false, "no memory of rdna begins at address ", address);
+    TORCH_CHECK(free_anywhere(reinterpret_cast<void *>(address)), "no memory of rdna begins at address ", address);
   });
   m.def("pinned_counts", [] {
     const PinnedCounts c = pinned_counts();

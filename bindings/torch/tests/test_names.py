@@ -269,6 +269,10 @@ for value in (2.0, -1.0):
     torch.rdna.synchronize()
     assert y.tolist() == [value * 3 + 1] * 5
 assert torch.rdna.graph_pool_handle() != torch.rdna.graph_pool_handle()
+left = torch.rdna.Graph()
+left.capture_begin()
+del left
+assert not torch.rdna.is_current_stream_capturing() and (x + 1).tolist() == [0.0] * 5
 
 torch.manual_seed(0)
 plain = torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.GELU(), torch.nn.Linear(9, 2))
@@ -289,7 +293,7 @@ print("equal")
 """
 
 
-@pytest.mark.skipif(not hasattr(torch.accelerator, "Graph"), reason="torch 2.13 has graphs")
+@pytest.mark.skipif(not hasattr(torch.accelerator, "Graph"), reason=f"PyTorch {torch.__version__} has no torch.accelerator.Graph; 2.13 has it")
 def test_graphs():
     done = run(GRAPHS, PYTHONPATH=os.environ.get("PYTHONPATH", ""), **emulated())
     assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr
