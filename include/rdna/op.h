@@ -19,6 +19,7 @@
 #include "rdna/op/cast.h"
 #include "rdna/op/channel_norm.h"
 #include "rdna/op/conv.h"
+#include "rdna/op/fft.h"
 #include "rdna/op/fused.h"
 #include "rdna/op/gemm.h"
 #include "rdna/op/index.h"
