@@ -115,8 +115,11 @@ static void try(sides s, bool turned, int64_t gap, int64_t checked) {
   operand_free(&s.x), operand_free(&s.out);
 }
 
+/* An emulated card sees each kind of length, not each length. */
+static bool emulated(void) { return rdna_device_get_info(device)->emulated; }
+
 static void every_length(void **state) {
-  for (int64_t n = 1; n <= 300; n++) {
+  for (int64_t n = 1; n <= 300; n += emulated() ? 7 : 1) {
     sides s = {.kind = (kind)(n % 4), .dtype = n / 4 % 2 ? RDNA_F64 : RDNA_F32, .a = 2, .n = n, .b = 1 + n % 3};
     s.scale = n % 2 ? 1 : 1 / (double)n;
     try(s, n % 5 < 2, n % 3, n % 16 ? 8 : 400);
@@ -129,14 +132,14 @@ static void long_ones(void **state) {
   static const int64_t sizes[] = {512,  1000, 2048, 2187, 2401, 3125,  4096, 4097,
                                   4099, 4116, 6561, 8191, 8192, 10007, 16384};
   for (int i = 0; i < 15; i++) {
-    for (int k = 0; k < 4; k++) {
+    for (int k = emulated() ? i % 4 : 0; k < 4; k += emulated() ? 4 : 1) {
       sides s = {
           .kind = (kind)k, .dtype = (i + k) % 2 ? RDNA_F64 : RDNA_F32, .a = 1 + k % 2, .n = sizes[i], .b = 1 + i % 2};
       s.scale = 1 / sqrt((double)s.n);
       try(s, (i + k) % 3 == 0, k, 6);
     }
   }
-  for (int k = 0; k < 4; k++) {
+  for (int k = 0; k < 4 && !emulated(); k++) {
     sides s = {.kind = (kind)k,
                .dtype = k % 2 ? RDNA_F64 : RDNA_F32,
                .a = 1,
@@ -154,7 +157,7 @@ static void many_and_in_place(void **state) {
         .kind = i % 2 ? INVERSE : C2C, .dtype = i % 3 ? RDNA_F32 : RDNA_F64, .a = 3, .n = sizes[i], .b = 5, .scale = 1};
     s.in_place = true;
     try(s, i % 2, 1, 3);
-    s.in_place = false, s.a = i < 5 ? 700 : 2, s.b = i < 5 ? 3 : 9;
+    s.in_place = false, s.a = i < 5 && !emulated() ? 700 : 2, s.b = i < 5 ? 3 : 9;
     try(s, i % 2 == 0, 1, 2);
   }
 }
