@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "as_cuda.h"
 #include "device.h"
 #include "dlpack.h"
 #include "fallback.h"
@@ -192,6 +193,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
 
   define_process_group(m);
   m.def("adopt_dlpack", &adopt_dlpack);
+  m.def("as_cuda", &as_cuda);
 
   m.def("operations", &operations);
   m.def("fallback_counts", &fallback_counts);

@@ -1,5 +1,6 @@
 """torch.device('rdna'): AMD GPUs for PyTorch through librdna. This module is torch.rdna."""
 
+import os
 import sys
 import threading
 
@@ -8,6 +9,7 @@ import torch
 from . import _C  # registers the device type with PyTorch
 from ._compile import compile_report, reset_compile_report
 from ._compile import refuse_inductor as _refuse_inductor
+from ._device import is_ours as _is_ours
 from ._device import (
     DeviceProperties,
     _DeviceGuard,
@@ -148,12 +150,12 @@ def from_dlpack(source):
         synchronize()  # whatever stream the other library wrote it in
         return torch.utils.dlpack.from_dlpack(capsule)
     found = torch.from_dlpack(source)
-    return found if found.device.type == "rdna" else found.to("rdna")
+    return found if _is_ours(found.device) else found.to("rdna")
 
 
 def _dlpack_device(self, original=torch.Tensor.__dlpack_device__):
     # PyTorch compares with the name "privateuse1", which is no longer the device's; 12 is kDLExtDev.
-    if self.device.type == "rdna":
+    if _is_ours(self.device):
         return (12, self.device.index or 0)
     return original(self)
 
@@ -176,6 +178,10 @@ def _register():
     _refuse_inductor()
     _register_libraries()
     _register_exit()
+    if os.environ.get("RDNA_AS_CUDA", "0") != "0":
+        from . import _as_cuda
+
+        _as_cuda.register()
 
 
 _lock = threading.Lock()

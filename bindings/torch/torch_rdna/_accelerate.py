@@ -4,6 +4,7 @@ import os
 
 import torch
 
+from ._device import is_ours
 from ._libraries import replace, takes
 
 
@@ -46,7 +47,7 @@ def accelerate_utils_modeling(module):
         def get_grad_scaler(distributed_type=None, **named):
             from accelerate.state import PartialState
 
-            if PartialState().device.type == "rdna" and distributed_type != "FSDP":
+            if is_ours(PartialState().device) and distributed_type != "FSDP":
                 return torch.amp.GradScaler("rdna", **named)
             return original(distributed_type, **named)
 

@@ -23,6 +23,7 @@ import torch
 from torch.fx.graph import CodeGen
 
 from . import _C
+from ._device import is_ours
 
 aten = torch.ops.aten
 log = logging.getLogger("torch_rdna.compile")
@@ -256,7 +257,7 @@ def _value(node):
 
 
 def _on_device(value):
-    return isinstance(value, torch.Tensor) and value.device.type == "rdna" and value.layout == torch.strided
+    return isinstance(value, torch.Tensor) and is_ours(value.device) and value.layout == torch.strided
 
 
 def _floats(*nodes):
@@ -774,7 +775,7 @@ def backend(gm, example_inputs, *, mode=None, options=None):
 
 
 def _is_on_rdna(value):
-    return isinstance(value, torch.Tensor) and value.device.type == "rdna"
+    return isinstance(value, torch.Tensor) and is_ours(value.device)
 
 
 def refuse_inductor():

@@ -7,6 +7,14 @@ import torch
 from . import _C
 
 
+# The names that devices of ours say they have; torch_rdna.as_cuda adds one.
+types = {"rdna", "privateuseone"}
+
+
+def is_ours(device):
+    return device.type in types
+
+
 def _index(device=None, optional=True):
     """The number of |device|: None (the current one), an int, "rdna:1" or torch.device."""
     if device is None and optional:
@@ -17,7 +25,7 @@ def _index(device=None, optional=True):
         device = torch.device(device)
     if not isinstance(device, torch.device):
         device = getattr(device, "device", device)
-    if not isinstance(device, torch.device) or device.type not in ("rdna", "privateuseone"):
+    if not isinstance(device, torch.device) or not is_ours(device):
         raise ValueError(f"expected a device of rdna, got {device!r}")
     return _C.current_device() if device.index is None else _there(device.index)
 

@@ -4,6 +4,7 @@ for devices that neither serves and for tests; never taken unless it is asked fo
 import torch
 
 from . import _C
+from ._device import is_ours
 
 
 def _make(store, rank, size, timeout):
@@ -25,7 +26,7 @@ def _batch_together():
     plain = c10d.batch_isend_irecv
 
     def batch_isend_irecv(p2p_op_list):
-        if not p2p_op_list or p2p_op_list[0].tensor.device.type != "rdna":
+        if not p2p_op_list or not is_ours(p2p_op_list[0].tensor.device):
             return plain(p2p_op_list)
         c10d._check_p2p_op_list(p2p_op_list)
         first = p2p_op_list[0]

@@ -11,6 +11,8 @@ from multiprocessing.reduction import ForkingPickler
 import torch
 from torch.multiprocessing import reductions
 
+from ._device import is_ours
+
 _warned = False
 
 
@@ -29,7 +31,7 @@ def _rebuild(values, index):
 
 
 def _reduce(storage):
-    if storage.device.type != "rdna":
+    if not is_ours(storage.device):
         return reductions.reduce_storage(storage)
     _warn()
     index = storage.device.index

@@ -4,6 +4,7 @@ from functools import cached_property
 
 import torch
 
+from ._device import is_ours
 from ._libraries import replace, takes
 
 
@@ -23,7 +24,7 @@ def transformers_training_args(module):
     def _setup_devices(self):
         device = setup(self)
         # accelerate's choice knows use_cpu=True and its variables; of those alone comes another device than the CPU.
-        if self.distributed_state is None or self.distributed_state.device.type != "rdna" or not takes(device):
+        if self.distributed_state is None or not is_ours(self.distributed_state.device) or not takes(device):
             return device
         self._n_gpu = 1
         return torch.device("rdna", torch.rdna.current_device())

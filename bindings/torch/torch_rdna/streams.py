@@ -3,14 +3,14 @@
 import torch
 
 from . import _C
-from ._device import _index
+from ._device import _index, is_ours
 
 
 class _Plain(type):
     """Makes a class whose instances are PyTorch's own objects: torch.Event compares with exactly its type."""
 
     def __instancecheck__(cls, thing):
-        return isinstance(thing, cls.kind) and thing.device.type == "rdna"
+        return isinstance(thing, cls.kind) and is_ours(thing.device)
 
 
 class Stream(metaclass=_Plain):
