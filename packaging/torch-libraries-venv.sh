@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes build/venv-torch-libraries: the environment of torch-venv.sh and the libraries that look for a device themselves.
+# Makes build/venv-torch-libraries: the environment of torch-venv.sh and the libraries that are tried on rdna each night.
 # Prints its interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,4 +9,5 @@ torch=$(packaging/torch-venv.sh)
 above() { # PyTorch and transformers are read from their own environment, which is not copied for the 30 MB beside it
   "$torch" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth"
 }
-make_venv "$venv" "accelerate==1.15.0 lightning==2.6.6" above
+# torch is named so that none of these brings another.
+make_venv "$venv" "torch==2.13.0 accelerate==1.15.0 lightning==2.6.6 peft==0.21.2 trl==1.16.0 diffusers==0.42.1 sentence-transformers==6.2.0 torch-geometric==2.8.1 torchao==0.18.0 gpytorch==1.15.2" above

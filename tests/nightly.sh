@@ -39,10 +39,10 @@ opinfo() { # PyTorch's samples: all types and kinds on the host, f32 with gradie
   RDNA_DRIVER=host "$python" bindings/torch/tests/opinfo.py --all || return 1
   RDNA_DRIVER=hip RDNA_EMULATE=gfx1100 RDNA_EMULATE_CHECK=1 "$python" bindings/torch/tests/opinfo.py --kind forward,grad
 }
-libraries() { # accelerate, transformers' Trainer and lightning train on the device that they found themselves
+libraries() { # accelerate, Trainer and lightning train on the device that they found; others on the one that was named
   local python
   python=$(packaging/torch-libraries-venv.sh) || return 1
-  PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host "$python" -m pytest -q -p no:cacheprovider bindings/torch/tests/libraries.py
+  PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host "$python" -m pytest -q -p no:cacheprovider bindings/torch/tests/libraries.py bindings/torch/tests/walks.py
 }
 every_target() { # no kernel spills on any GPU
   cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test

@@ -6,6 +6,8 @@ import sys
 import textwrap
 
 import pytest
+import safetensors.torch
+import torch
 
 LOAD = """
 import sys
@@ -59,3 +61,17 @@ def test_switch(switch, library):
         done = python(LOAD + program, folder, RDNA_LIBRARIES=switch)
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip() == str(switch == "1")
+
+
+@pytest.mark.parametrize("device", ["rdna", "rdna:0", torch.device("rdna"), 0])
+def test_safetensors(device, tmp_path):
+    saved = {"a": torch.randn(3, 4), "b": torch.arange(5), "c": torch.randn(2).bfloat16()}
+    safetensors.torch.save_file({k: v.to("rdna") for k, v in saved.items()}, tmp_path / "x.safetensors")
+    back = safetensors.torch.load_file(tmp_path / "x.safetensors", device=device)
+    for name, value in saved.items():
+        assert back[name].device.type == "rdna" and torch.equal(back[name].cpu(), value)
+    module = torch.nn.Linear(4, 3).to("rdna")
+    safetensors.torch.save_model(module, tmp_path / "m.safetensors")
+    other = torch.nn.Linear(4, 3).to("rdna")
+    safetensors.torch.load_model(other, tmp_path / "m.safetensors", device=device)
+    assert torch.equal(other.weight, module.weight)

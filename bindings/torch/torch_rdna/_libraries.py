@@ -16,6 +16,7 @@ _MODULES = {
     "accelerate.accelerator": "_accelerate",
     "accelerate.state": "_accelerate",
     "accelerate.utils.modeling": "_accelerate",
+    "safetensors.torch": "_safetensors",
     "transformers.training_args": "_transformers",
     "transformers.utils.import_utils": "_transformers",
     "lightning.fabric.connector": "_lightning",
