@@ -44,6 +44,17 @@ libraries() { # accelerate, Trainer and lightning train on the device that they 
   python=$(packaging/torch-libraries-venv.sh) || return 1
   PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host "$python" -m pytest -q -p no:cacheprovider bindings/torch/tests/libraries.py bindings/torch/tests/walks.py
 }
+models() { # fifty kinds of models against float64, and the bench of them with its processes, table, JSON and picture
+  local python bench=bindings/torch/bench/models.py made
+  python=$(packaging/torch-venv.sh) && made=$(mktemp -d) || return 1
+  export PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host
+  "$python" $bench --losses 3 --devices rdna,cpu --only 'GPT|Swin' &&
+    "$python" $bench --tiny --compile --devices rdna --only 'GPT|VGG' --json "$made/json" --plot "$made/svg" &&
+    [ -s "$made/json" ] && [ -s "$made/svg" ] && "$python" $bench --check
+  local result=$?
+  rm -rf "$made"
+  return $result
+}
 every_target() { # no kernel spills on any GPU
   cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test
 }
@@ -55,6 +66,7 @@ row decoder decoder
 row cases cases
 row opinfo opinfo
 row libraries libraries
+row models models
 row architectures env RDNA_TEST_DEVICE=hip RDNA_EMULATE=gfx1100 RDNA_EMULATE_CHECK=1 python3 tests/architectures_test.py
 row every_target every_target
 row lean python3 tools/lean_table.py "$build/lib/librdna.so"
@@ -64,6 +76,6 @@ row replies python3 tests/serve_schemas.py 1000
 row load python3 tests/serve_load.py 600
 row browser browser
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo libraries architectures every_target lean schemas ray replies load browser fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo libraries models architectures every_target lean schemas ray replies load browser fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed

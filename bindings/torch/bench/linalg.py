@@ -6,16 +6,11 @@
 Factorizations, solutions, and a step of a Gaussian process's training (Cholesky, solutions, gradients). Each side has a
 process of its own, since PyTorch's autograd knows one accelerator at a time. Ratio: CUDA's time over ours, so that more is
 better. A case that falls back to the CPU on rdna is marked."""
-import argparse
-import json
-import math
-import os
-import subprocess
 import sys
 
 import torch
 
-import training
+import sides
 
 
 def gaussian_process(device, dtype, n):
@@ -66,49 +61,18 @@ def cases(tiny):
         yield f"SVD {n(512)}", dtype, of((n(512), n(512)), lambda a: torch.linalg.svd(a)[1])
 
 
+def names(tiny):
+    return [f"{name}, {str(dtype).removeprefix('torch.')}" for name, dtype, _ in cases(tiny)]
+
+
 def one(device, tiny):
-    """Of each case: milliseconds, and the operators that were computed on the CPU."""
-    if device == "rdna":
-        import torch_rdna  # noqa: F401  registers the device
-    torch.backends.cuda.matmul.allow_tf32 = False  # f32 is f32 on both sides
+    """Milliseconds of each case."""
     for _, dtype, make in cases(tiny):
         torch.manual_seed(0)
         step = make(device, dtype)
-        if device == "rdna":
-            torch.rdna.reset_fallback_report()
         last = lambda: step().reshape(-1)[-1]  # noqa: E731  what is waited for
-        ms = training.measure(device, last, 1 if tiny else 5, 3)[0]
-        fallen = sorted(torch.rdna.fallback_report()) if device == "rdna" else []
-        print(json.dumps([ms, fallen]), flush=True)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="sizes at which only the script itself is tried")
-    parser.add_argument("--devices", default="rdna,cuda")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        return one(options.one, options.tiny)
-    sides = {}
-    for device in options.devices.split(","):
-        command = [sys.executable, __file__, "--one", device] + ["--tiny"] * options.tiny
-        environment = dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
-        lines = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
-        sides[device] = [json.loads(line) for line in lines]
-    print(f"{'':32}" + "".join(f"{device + ' ms':>14}" for device in sides) + f"{'ratio':>10}")
-    ratios = []
-    for i, (name, dtype, _) in enumerate(cases(options.tiny)):
-        ratio = sides["cuda"][i][0] / sides["rdna"][i][0] if len(sides) == 2 else math.nan
-        fallen = sides["rdna"][i][1] if "rdna" in sides else []
-        if not fallen:
-            ratios.append(ratio)
-        name += f", {str(dtype).removeprefix('torch.')}"
-        print(f"{name:32}" + "".join(f"{side[i][0]:14.3f}" for side in sides.values()) + f"{ratio:10.2f}"
-              + ("  on the CPU: " + ", ".join(fallen)) * bool(fallen))
-    print(f"geometric mean of those on the device {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}")
-    return 0
+        yield {"ms": sides.measure(device, last, 1 if tiny else 5, 3)[0]}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(sides.main(__file__, __doc__, names, one))

@@ -9,33 +9,14 @@ Each side has a process of its own, since PyTorch's autograd knows one accelerat
 ours, so that more is better."""
 import argparse
 import json
-import os
-import subprocess
-import sys
 import time
 
 import torch
 import torch.nn.functional as F
 
+import sides
+
 BF16 = torch.bfloat16
-
-
-def module_of(device):
-    return torch.cuda if device == "cuda" else torch.rdna
-
-
-def measure(device, step, steps, warm):
-    module, losses = module_of(device), []
-    module.reset_peak_memory_stats()
-    for _ in range(warm):
-        losses.append(step())
-    module.synchronize()
-    began = time.perf_counter()
-    for _ in range(steps):
-        losses.append(step())
-    module.synchronize()
-    ms = (time.perf_counter() - began) / steps * 1e3
-    return ms, module.max_memory_allocated() / 2**30, [float(loss) for loss in losses]
 
 
 def resnet(device, dtype, base, x, y):
@@ -69,7 +50,7 @@ def gpt2(device, dtype, base, ids, _):
 
 
 def latency(device):
-    x, module = torch.randn(16, device=device), module_of(device)
+    x, module = torch.randn(16, device=device), sides.module_of(device)
     for _ in range(500):
         x + 1
     module.synchronize()
@@ -97,26 +78,19 @@ CASES = {"ResNet-50 b64 f32": (resnet_data, torch.float32), "ResNet-50 b64 bf16"
 
 def one(device, name, steps):
     """What a process of its own measures, as JSON on standard output."""
-    if device == "rdna":
-        import torch_rdna  # noqa: F401  registers the device
-    torch.backends.cudnn.allow_tf32 = False  # f32 is f32 on both sides
+    sides.begin(device)
     torch.manual_seed(0)
     if name == "small":
         return {"us": latency(device)}
     prepare, dtype = CASES[name]
     make, base, data = prepare()
-    ms, peak, losses = measure(device, make(device, dtype, base, *data), steps, 3)
+    ms, peak, losses = sides.measure(device, make(device, dtype, base, *data), steps, 3)
     return {"ms": ms, "peak_gib": peak, "losses": losses,
-            "fallbacks": torch.rdna.fallback_report() if device == "rdna" else {}}
+            "fallbacks": sides.fallbacks(device)}
 
 
 def run(device, name, steps):
-    command = [sys.executable, __file__, "--one", device, name, "--steps", str(steps)]
-    environment = dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        return {"error": result.stderr.strip().splitlines()[-1][:400] if result.stderr.strip() else "no word"}
-    return json.loads(result.stdout.splitlines()[-1])
+    return list(sides.lines(__file__, "--one", device, name, "--steps", str(steps)))[-1]
 
 
 def main():

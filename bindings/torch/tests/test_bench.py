@@ -1,0 +1,80 @@
+"""The benches' own parts: models of the zoo on rdna against float64, sides that die, tables and pictures of what is missing.
+All models: tests/nightly.sh models."""
+import math
+import pathlib
+import sys
+import xml.etree.ElementTree
+
+import pytest
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+
+import check  # noqa: E402
+import models  # noqa: E402
+import picture  # noqa: E402
+import sides  # noqa: E402
+import zoo  # noqa: E402
+
+
+@pytest.mark.parametrize("mode", ["training", "inference"])
+@pytest.mark.parametrize("name", ["neural style, products of channels", "graph attention, scatter", "KAN, splines", "PINN, second derivatives"])
+def test_a_model_computes_what_the_cpu_does(name, mode):
+    off, allowed = check.off_and_allowed(zoo.MODELS[name], mode, "f32")
+    assert off <= allowed
+
+
+def longer_gradient(module):
+    next(module.parameters()).register_hook(lambda slope: slope * 1.02)
+
+
+def other_weight(module):
+    with torch.no_grad():
+        next(module.parameters()).mul_(1.0005)
+
+
+@pytest.mark.parametrize("mode, change", [("training", longer_gradient), ("inference", other_weight)])
+def test_a_spoiled_model_is_seen(mode, change):
+    off, allowed = check.off_and_allowed(zoo.MODELS["KAN, splines"], mode, "f32", change)
+    assert off > allowed
+
+
+def test_sides_that_die_say_their_last_word():
+    assert list(sides.lines("-c", "print('{\"ms\": 2}'); print('no object')")) == [{"ms": 2}]
+    assert list(sides.lines("-c", "print('{\"ms\": 2}', flush=True); raise ValueError('broken')")) == [
+        {"ms": 2}, {"error": "exit status 1: ValueError: broken"}]
+    assert list(sides.lines("-c", "import os; os.kill(os.getpid(), 14)")) == [{"error": "SIGALRM: no word"}]
+
+
+def test_a_side_goes_on_behind_the_model_that_killed_it(monkeypatch):
+    def lines(*command):
+        first = int(command[command.index("--first") + 1])
+        yield from [{"ms": i} for i in range(first, 4 if first else 1)]
+        if not first:
+            yield {"error": "SIGSEGV: no word"}
+    monkeypatch.setattr(sides, "lines", lines)
+    options = type("Options", (), {"tiny": True, "compile": False, "only": "", "losses": 0})
+    assert list(models.side(options, "rdna", 4)) == [{"ms": 0}, {"error": "SIGSEGV: no word"}, {"ms": 2}, {"ms": 3}]
+    monkeypatch.setattr(sides, "lines", lambda *command: iter([{"error": "exit status 1: no GPU"}]))
+    with pytest.raises(SystemExit, match="no GPU"):
+        list(models.side(options, "cuda", 4))
+
+
+def test_means_and_tables_of_one_side_and_of_none_on_the_device(capsys):
+    assert sides.geometric_mean([4.0, None, 1.0]) == 2.0
+    assert sides.geometric_mean([None]) is None
+    sides.table(["one", "two"], {"rdna": [{"ms": 2.0}, {"ms": 4.0}]})
+    assert capsys.readouterr().out.endswith("geometric mean of those on the device -\n")
+    sides.table(["one", "two"], {"rdna": [{"ms": 2.0, "fallbacks": {"aten::x": 3}}, {"ms": 4.0}], "cuda": [{"ms": 1.0}, {"ms": 2.0}]})
+    out = capsys.readouterr().out.splitlines()
+    assert "0.50  on the CPU: aten::x" in out[1] and out[-1].endswith(" 0.50")
+
+
+def test_a_picture_has_a_bar_for_each_ratio():
+    text = picture.bars([("a & b", 2.0), ("slow", 0.01), ("failed", None)])
+    root = xml.etree.ElementTree.fromstring(text)
+    shapes = [node for node in root if node.tag.endswith("rect")][1:]
+    assert [shape.get("fill") for shape in shapes] == ["#3b7dbd", "#c0392b"]
+    # as far from 1 as the logarithms are
+    assert math.isclose(float(shapes[1].get("width")) / float(shapes[0].get("width")), math.log(100) / math.log(2), rel_tol=1e-2)
+    assert all(word in text for word in ("a &amp; b", "2.00", "0.01", "none"))
