@@ -396,7 +396,9 @@ class Copy:
             self.python = subprocess.run([os.path.join(ROOT, "packaging/torch-venv.sh")], capture_output=True, text=True, check=True).stdout.strip()
             configure = (f"cmake -S {self.tree}/bindings/torch -B {self.tree}/build/torch -G Ninja -DCMAKE_BUILD_TYPE=Release "
                          f"-DRDNA_DIR={self.build}/lib -DPython3_EXECUTABLE={self.python}")
-            if shell(configure, ROOT, 600, self.log) != 0 or shell("cmake --build ../torch", self.build, 7200, self.log) != 0:
+            library = "cmake --build . --target rdna_shared"  # which the plugin's configuration looks for
+            if (shell(library, self.build, 3600, self.log) != 0 or shell(configure, ROOT, 600, self.log) != 0
+                    or shell("cmake --build ../torch", self.build, 7200, self.log) != 0):
                 sys.exit(f"mutate: the unchanged plugin does not build; see {self.log}")
 
     def wanted(self, commands):

@@ -27,6 +27,12 @@ static rdna_device *open_device(const char *name) {
 
 /* ---- 10^6 random calls ---- */
 
+/* The thread sanitizer walks its shadow of each piece that the null driver unmaps, and there is one thread here. */
+#ifdef __SANITIZE_THREAD__
+enum { CALLS = 50000 };
+#else
+enum { CALLS = 1000000 };
+#endif
 enum { STREAMS = 4, SLOTS = 1 << 16 };
 
 typedef struct held {
@@ -83,7 +89,7 @@ static double churn(uint64_t seed, int calls, double low, double high, size_t ca
 }
 
 static void test_million_random_calls_stay_near_the_live_peak(void **state) {
-  assert_true(churn(1, 1000000, 1, 32e6, 1024 * MIB) <= 1.5);
+  assert_true(churn(1, CALLS, 1, 32e6, 1024 * MIB) <= 1.5);
 }
 
 static void test_other_mixes_stay_near_the_live_peak(void **state) {
@@ -96,7 +102,7 @@ static void test_other_mixes_stay_near_the_live_peak(void **state) {
                {1e3, 4e6, 256 * MIB},
                {8e6, 64e6, 1024 * MIB}};
   for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++)
-    assert_true(churn(i + 2, 200000, mixes[i].low, mixes[i].high, mixes[i].cap) <= 1.5);
+    assert_true(churn(i + 2, CALLS / 5, mixes[i].low, mixes[i].high, mixes[i].cap) <= 1.5);
 }
 
 /* ---- borrowing between streams, on the host driver, whose streams really run apart ---- */

@@ -7,7 +7,8 @@ typedef struct layer {
   rdna_dtype type; /* of the weights */
   int64_t tokens, top, experts, n, k;
   bool with_bias, with_shares, add, x_of_slots;
-  int64_t gap; /* values between rows of x, and of out */
+  int64_t gap;    /* values between rows of x, and of out */
+  int64_t chosen; /* slots choose among the first so many experts; 0: among all */
   rdna_dtype x;
 } layer;
 
@@ -111,7 +112,8 @@ static void make(const layer *l, operands *o) {
   for (int64_t i = 0; i < l->tokens * l->top; i++) { /* some of no expert, at both ends */
     bool none = rdna__random_below(&random_state, 12) == 0;
     int64_t other = i % 2 ? -1 : l->experts + 3;
-    operand_set(&o->indices, i, (double)(none ? other : rdna__random_range(&random_state, 0, l->experts - 1)));
+    int64_t last = (l->chosen ? l->chosen : l->experts) - 1;
+    operand_set(&o->indices, i, (double)(none ? other : rdna__random_range(&random_state, 0, last)));
   }
   operand_upload(&o->indices);
   if (l->add)
@@ -165,6 +167,8 @@ static void of_halves(void **state) {
   check((layer){RDNA_Q4_K, 16, 8, 128, 33, 768, .with_shares = true, .x_of_slots = true, .x = RDNA_F16});
   check((layer){RDNA_MXFP4, 33, 1, 3, 64, 96 * 3, .with_bias = true, .gap = 8, .x = RDNA_F16});
   check((layer){RDNA_Q6_K, 1, 2, 4, 17, 2048, .x = RDNA_F16});
+  /* and tiles that are full to their last row, with biases */
+  check((layer){RDNA_Q4_0, 46, 1, 4, 33, 256, .with_bias = true, .x = RDNA_F16, .chosen = 1});
   check((layer){RDNA_Q8_0, 3, 2, 4, 17, 0, .with_bias = true, .x = RDNA_F16});
 }
 
