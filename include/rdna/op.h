@@ -40,6 +40,7 @@
 #include "rdna/op/scan.h"
 #include "rdna/op/softmax.h"
 #include "rdna/op/sort.h"
+#include "rdna/op/special.h"
 #include "rdna/op/upsample.h"
 
 #endif

@@ -1,0 +1,40 @@
+/* Special functions of each value. */
+#ifndef RDNA_OP_SPECIAL_H
+#define RDNA_OP_SPECIAL_H
+
+#include "rdna/stream.h"
+#include "rdna/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Numbers are part of the interface: new ones go to the end. Errors are of f64, in units of the result's last place
+ * ("of 1": of 1 where the result is smaller); f32 is computed in f64 and rounded once. */
+typedef enum rdna_special {
+  RDNA_SPECIAL_ERFC,      /* 1 - erf(x); 4 */
+  RDNA_SPECIAL_ERFINV,    /* y of erf(y) = x; 8 */
+  RDNA_SPECIAL_NDTRI,     /* y of Phi(y) = x, Phi the normal distribution's; 16 of 1 */
+  RDNA_SPECIAL_LGAMMA,    /* log |Gamma(x)|; 8 for x > 0, else 16 of the larger of 1 and log |x Gamma(|x|)| */
+  RDNA_SPECIAL_DIGAMMA,   /* the derivative of lgamma; 16 of 1 for x > 0, else of its terms, as it has roots there */
+  RDNA_SPECIAL_POLYGAMMA, /* derivative number |order| of digamma, 0 to 100; 64 + 4 |order| for x > 0 */
+  RDNA_SPECIAL_I0,        /* modified Bessel functions of the first kind, order 0; 16, and 2 |x| more from 20 on */
+  RDNA_SPECIAL_I0E,       /* exp(-|x|) I0(x); 16 */
+  RDNA_SPECIAL_I1,        /* the same of order 1 */
+  RDNA_SPECIAL_I1E,
+  RDNA_SPECIAL_COUNT
+} rdna_special;
+
+/* "lgamma"; NULL for none of them. */
+const char *rdna_special_name(rdna_special function);
+
+/* out = |function| of x. |order| is polygamma's, and 0 of all others. |x| and |out| are contiguous, of one shape, both
+ * f32 or both f64, and the same or without overlap. RDNA_INVALID_ARGUMENT: no such function or order, shapes or types
+ * that disagree, missing data, partial overlap. RDNA_UNSUPPORTED: another type, or gaps. */
+RDNA_CHECKED rdna_status rdna_op_special(rdna_stream *stream, rdna_special function, int order, const rdna_tensor *x,
+                                         const rdna_tensor *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
