@@ -26,7 +26,7 @@ typedef enum rdna_special {
 } rdna_special;
 
 /* "lgamma"; NULL for none of them. */
-const char *rdna_special_name(rdna_special function);
+RDNA_API const char *rdna_special_name(rdna_special function);
 
 /* out = |function| of x. |order| is polygamma's, and 0 of all others. |x| and |out| are contiguous, of one shape, both
  * f32 or both f64, and the same or without overlap. RDNA_INVALID_ARGUMENT: no such function or order, shapes or types

@@ -1,0 +1,170 @@
+"""Special functions beside mpmath's in 40 digits, their gradients, edges as the CPU has them; nothing falls back."""
+
+import math
+
+import mpmath
+import pytest
+import torch
+
+pytestmark = pytest.mark.usefixtures("nothing_falls_back")
+
+mp = mpmath.mp.clone()
+mp.dps = 40
+S = torch.special
+TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+
+
+def erfinv(x):
+    return mp.erfinv(x)
+
+
+def ndtri(p):
+    return mp.sqrt(2) * mp.erfinv(2 * mp.mpf(p) - 1)
+
+
+def scaled(n):
+    return lambda x: mp.besseli(n, x) * mp.exp(-abs(x))
+
+
+def around(size):
+    """Of both signs, small ones and large ones."""
+    return lambda n: torch.cat([torch.randn(n), size * torch.randn(n), 1e-3 * torch.randn(n)]).double()
+
+
+def positive(n):
+    return torch.cat([torch.rand(n), 4 * torch.rand(n), 60 * torch.rand(n), 1 + 0.01 * torch.randn(n)]).double() + 0.01
+
+
+def within(n):
+    """In (-1, 1), many of them near its ends."""
+    x = torch.cat([2 * torch.rand(n) - 1, 1 - 10 ** (-3 * torch.rand(n)), -1e-3 * torch.rand(n)]).double()
+    return x.clamp(-0.99, 0.99)
+
+
+# name: ours, mpmath's, arguments, units of 2^-52 that rdna/op/special.h allows of the result, or of the size if that is more
+FUNCTIONS = {
+    "erfc": (S.erfc, mp.erfc, around(4), 4, None),
+    "erfinv": (S.erfinv, erfinv, within, 8, None),
+    "ndtri": (S.ndtri, ndtri, lambda n: (within(n) + 1) / 2, 16, lambda x: 1),
+    "lgamma": (torch.lgamma, lambda x: mp.log(abs(mp.gamma(x))), around(20), 16, lambda x: mp.log(abs(x)) + abs(mp.loggamma(abs(x))) + 1),
+    "lgamma above 0": (torch.lgamma, mp.loggamma, positive, 8, None),
+    "digamma": (S.digamma, mp.digamma, around(4), 16, lambda x: 1 + abs(mp.pi * mp.cot(mp.pi * x)) + mp.log(2 + abs(x))),
+    "i0": (S.i0, lambda x: mp.besseli(0, x), around(10), 16 + 2 * 60, None),
+    "i0e": (S.i0e, scaled(0), around(20), 16, None),
+    "i1": (S.i1, lambda x: mp.besseli(1, x), around(10), 16 + 2 * 60, None),
+    "i1e": (S.i1e, scaled(1), around(20), 16, None),
+    "modified_bessel_i0": (S.modified_bessel_i0, lambda x: mp.besseli(0, x), around(3), 16 + 2 * 60, None),
+    "modified_bessel_i1": (S.modified_bessel_i1, lambda x: mp.besseli(1, x), around(3), 16 + 2 * 60, None),
+    **{
+        f"polygamma {k}": (lambda x, k=k: torch.polygamma(k, x), lambda x, k=k: mp.psi(k, x), positive, 64 + 4 * k, lambda x: 1)
+        for k in (0, 1, 2, 3, 7)
+    },
+}
+
+
+def assert_near(got, wanted, sizes, units):
+    """|got| is rounded once from a float64 off by |units|; f16 and bf16 by float32, once more."""
+    kind = torch.finfo(got.dtype)
+    step = kind.smallest_normal * kind.eps
+    for g, w, s in zip(got.detach().cpu().flatten().tolist(), wanted, sizes):
+        if abs(w) >= kind.max * (1 + kind.eps / 2):
+            assert g == math.copysign(math.inf, w)
+            continue
+        rounding = 0 if got.dtype == torch.float64 else (kind.eps / 2 + 2.0**-24 * (got.dtype != torch.float32)) * abs(w) + step
+        room = units * 2.0**-52 * max(abs(w), s) + rounding + 2.0**-1074
+        assert math.isinf(g) and abs(w) * (1 + kind.eps) > kind.max or abs(g - w) <= room, (g, w, float(abs(g - w) / room))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values(name, dtype):
+    ours, exact, arguments, units, size = FUNCTIONS[name]
+    x = arguments(25).to(dtype)
+    x = x[(x != x.round()) & (x.abs() < 60) & (x != 1)] if "amma" in name else x[x.abs() < 60]
+    values = [mp.mpf(v) for v in x.tolist()]
+    got = ours(x.to("rdna"))
+    assert got.dtype == dtype
+    assert_near(got, [exact(v) for v in values], [size(v) if size else 0 for v in values], units)
+
+
+# The derivative, and the size of the largest of the terms that PyTorch adds for it, enlarged by what a rounding of x's
+# square or of the function's value does to an exponential.
+GRADIENTS = {
+    "erfc": lambda x: [-2 / mp.sqrt(mp.pi) * mp.exp(-x * x), x * x * mp.exp(-x * x)],
+    "erfinv": lambda x: [d := mp.sqrt(mp.pi) / 2 * mp.exp(erfinv(x) ** 2), d * (1 + 2 * erfinv(x) ** 2)],
+    "ndtri": lambda x: [d := mp.sqrt(2 * mp.pi) * mp.exp(ndtri(x) ** 2 / 2), d * (1 + abs(ndtri(x)) + ndtri(x) ** 2)],
+    "lgamma above 0": lambda x: [mp.digamma(x), 1],
+    "i0": lambda x: [mp.besseli(1, x), 0],
+    "i0e": lambda x: [scaled(1)(x) - mp.sign(x) * scaled(0)(x), scaled(0)(x)],
+    "i1": lambda x: [mp.besseli(0, x) - mp.besseli(1, x) / x, mp.besseli(0, x)],
+    "i1e": lambda x: [scaled(0)(x) - scaled(1)(x) * (mp.sign(x) + 1 / x), scaled(0)(x)],
+    **{f"polygamma {k}": lambda x, k=k: [mp.psi(k + 1, x), 1] for k in (0, 1, 3)},
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(name):
+    ours, _, arguments, units, _ = FUNCTIONS[name]
+    x = arguments(15)
+    x = x[x.abs() < 60]
+    on = x.to("rdna").requires_grad_()
+    (got,) = torch.autograd.grad(ours(on), on, torch.full_like(on, 2))
+    rows = [GRADIENTS[name](mp.mpf(v)) for v in x.tolist()]
+    assert_near(got, [2 * r[0] for r in rows], [2 * r[1] for r in rows], 2 * units + 16)
+
+
+def test_second_gradient_of_lgamma():
+    x = positive(10)
+    on = x.to("rdna").requires_grad_()
+    (first,) = torch.autograd.grad(torch.lgamma(on).sum(), on, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), on)
+    assert_near(second, [mp.psi(1, v) for v in x.tolist()], [0] * len(x), 68)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "lgamma above 0"])
+def test_edges(name, dtype):
+    """Poles, ends, infinities, NaN and huge values as on the CPU in float64, but for its NaN at infinity, where the limits
+    are wanted, and its finite trigamma at poles."""
+    ours = FUNCTIONS[name][0]
+    x = torch.tensor([0.0, -0.0, 1.0, -1.0, -2.0, -7.0, math.inf, math.nan, 1e4, -1e4, 2.0, 1e-4, -math.inf], dtype=dtype)
+    x = x[:-1] if "polygamma" in name else x
+    want = ours(x.double())
+    if name.endswith(("i0", "i1")):
+        want = torch.where(x.isinf(), x.double().abs() if name.endswith("i0") else x.double(), want)
+    if name.startswith("polygamma") and name != "polygamma 0":
+        want[6] = 0
+    if name == "polygamma 1":
+        want[(x < 0) & (x == x.round())] = math.inf
+    torch.testing.assert_close(ours(x.to("rdna")).cpu(), want.to(dtype), rtol=4 * torch.finfo(dtype).eps + 1e-9, atol=0, equal_nan=True)
+    zero = ours(torch.tensor([-0.0], dtype=dtype, device="rdna")).cpu()
+    if name in ("erfinv", "i1", "i1e"):
+        assert torch.signbit(zero).item()
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "lgamma above 0"])
+def test_layouts_types_and_outputs(name):
+    ours = FUNCTIONS[name][0]
+    x = (0.05 + 0.9 * torch.rand(6, 10)).to("rdna")
+    want = ours(x)
+    assert torch.equal(ours(x.t()), want.t()) and torch.equal(ours(x[::2, 1::3]), want[::2, 1::3])
+    assert torch.equal(ours(x[:1].expand(4, 10)), want[:1].expand(4, 10)) and torch.equal(ours(x[2, 3]), want[2, 3])
+    assert ours(x[:0]).shape == (0, 10)
+    whole = torch.tensor([[1, 2], [0, 3]])
+    for integers in (whole, whole.to(torch.uint8), whole > 1):
+        got = ours(integers.to("rdna"))
+        assert got.dtype == torch.float32
+        assert torch.equal(got.cpu().nan_to_num(7), ours(integers.float().to("rdna")).cpu().nan_to_num(7))
+
+
+def test_outputs_and_in_place():
+    x = torch.rand(5, 4).to("rdna")
+    out = torch.full((4, 10), math.nan).to("rdna")
+    torch.erfc(x.t(), out=out[:, ::2])
+    assert torch.equal(out[:, ::2], torch.erfc(x).t()) and out[:, 1::2].isnan().all()
+    for name in ("erfc_", "erfinv_", "lgamma_", "digamma_", "i0_"):
+        y = x.clone()
+        assert getattr(y, name)() is y and torch.equal(y, getattr(torch, name[:-1])(x))
+    assert torch.equal(x.clone().polygamma_(2), torch.polygamma(2, x))
+    with pytest.raises(RuntimeError, match="does not support negative n"):
+        torch.polygamma(-1, x)
