@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Streams to many clients of one rdna serve, of whom some go away in the middle: tests/serve_load.py [SECONDS] [--clients N]
-[--device DEVICE] [--model FILE]
+[--device DEVICE] [--model FILE] [--rates N,N…]
 
 Every stream must be, as far as it was read, what `rdna run --greedy` writes; the server's memory, descriptors and threads
 at the end must be those after half the time. Printed besides: times between tokens, and what the server takes for a token
-beside the model's step, with one client."""
+beside the model's step, with one client. With --rates nothing is checked: it prints tokens a second of so many clients
+that all write 256 tokens, beside those of the first number of them (models: tools/made_model.py)."""
 import argparse
 import contextlib
 import http.client
@@ -116,14 +117,42 @@ def overhead(server, tokens=400):
     return of("other_seconds_total") / of("steps_total"), sum(gaps) / len(gaps) - step, step
 
 
+def rates(server, counts, tokens=256):
+    """Prints a line for each number of clients that begin together, by the time from the first's request to the last's end."""
+    print("clients   tokens/s   of the first   between tokens: median, p99")
+    first = None
+    for count in counts:
+        load, gaps, threads = Load(server, None), [[] for _ in range(count)], []
+        for turn, length in enumerate((4, tokens)):  # kernels are loaded and choices made in the first
+            threads = [threading.Thread(target=load.stream, args=(f"{i} {turn} {PROMPTS[i % len(PROMPTS)]}", length, None, gaps[i])) for i in range(count)]
+            for own in gaps:
+                own.clear()
+            began = time.perf_counter()
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            seconds = time.perf_counter() - began
+        rate, between = count * tokens / seconds, sorted(gap for own in gaps for gap in own)
+        first = first or rate
+        print(f"{count:7d} {rate:10.0f} {rate / first:14.2f} {1e3 * between[len(between) // 2]:17.2f} ms, {1e3 * between[len(between) * 99 // 100]:.2f} ms", flush=True)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("seconds", nargs="?", type=float, default=600)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--device", default=rdna_program.DEVICE)
     parser.add_argument("--model", default=DEMO_MODEL)
+    parser.add_argument("--rates", type=lambda text: [int(count) for count in text.split(",")])
     chosen = parser.parse_args(arguments)
     rdna_program.DEVICE = chosen.device
+    if chosen.rates:
+        server = serving.Server(chosen.model, "--slots", max(chosen.rates), "--context", 512, device=chosen.device)
+        _, _, step = overhead(server)
+        print(f"one client: {1e3 * step:.2f} ms a step of the model")
+        rates(server, chosen.rates)
+        return server.stop()
     wants = {prompt: serving.greedy(chosen.model, prompt, LONGEST, "--kv", "f32", "--ignore-end")["text"] for prompt in PROMPTS}
     server = serving.Server(chosen.model, "--slots", chosen.clients, "--context", 512, "--kv", "f32", "--keep", 8, device=chosen.device,
                             environment={"ASAN_OPTIONS": "quarantine_size_mb=1"})  # which keeps what was freed
