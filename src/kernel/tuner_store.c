@@ -67,8 +67,9 @@ static rdna_status prepare(rdna__tuner_store *store) {
   sqlite3_busy_timeout(store->database, BUSY_MS);
   /* what a loss of power takes is measured again; waiting for the disk would hold up the others */
   execute(store, "PRAGMA synchronous = OFF");
-  if (!read_number(store, "PRAGMA application_id", &application) ||
-      !read_number(store, "PRAGMA user_version", &version))
+  /* in one transaction: between two, another process may have made the file, and half of it would look foreign */
+  if (!execute(store, "BEGIN") || !read_number(store, "PRAGMA application_id", &application) ||
+      !read_number(store, "PRAGMA user_version", &version) || !execute(store, "COMMIT"))
     return fail(store, "reading");
   if (application == 0 && version == 0) {
     /* a new file; two processes may both find it new */
