@@ -7,6 +7,7 @@ at the end must be those after half the time. Printed besides: times between tok
 beside the model's step, with one client. With --rates nothing is checked: it prints tokens a second of so many clients
 that all write 256 tokens, beside those of the first number of them (models: tools/made_model.py)."""
 import argparse
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -122,17 +123,15 @@ def rates(server, counts, tokens=256):
     print("clients   tokens/s   of the first   between tokens: median, p99")
     first = None
     for count in counts:
-        load, gaps, threads = Load(server, None), [[] for _ in range(count)], []
+        load, gaps = Load(server, None), [[] for _ in range(count)]
         for turn, length in enumerate((4, tokens)):  # kernels are loaded and choices made in the first
-            threads = [threading.Thread(target=load.stream, args=(f"{i} {turn} {PROMPTS[i % len(PROMPTS)]}", length, None, gaps[i])) for i in range(count)]
             for own in gaps:
                 own.clear()
-            began = time.perf_counter()
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            seconds = time.perf_counter() - began
+            with concurrent.futures.ThreadPoolExecutor(count) as clients:
+                began = time.perf_counter()
+                streams = [clients.submit(load.stream, f"{i} {turn} {PROMPTS[i % len(PROMPTS)]}", length, None, gaps[i]) for i in range(count)]
+                assert all(stream.result()[1] for stream in streams), "a stream broke off"
+                seconds = time.perf_counter() - began
         rate, between = count * tokens / seconds, sorted(gap for own in gaps for gap in own)
         first = first or rate
         print(f"{count:7d} {rate:10.0f} {rate / first:14.2f} {1e3 * between[len(between) // 2]:17.2f} ms, {1e3 * between[len(between) * 99 // 100]:.2f} ms", flush=True)

@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-import serve_load
+import serve_load  # which finds tools/
 import made_model
 
 
