@@ -59,10 +59,34 @@ static bool has_unused_source(const uint32_t *words, const struct emu_inst *inst
   return false;
 }
 
-// A special value where a register is written, or LDS direct reads, which GFX11 has not.
-static bool is_special_register(const char *theirs) {
+// The instructions whose sources, or one of them, must be registers: relative and swapping moves, reads of lanes, masks
+// and carries, sums of four registers; with DPP, sources on GFX11.
+static bool has_source_register(const char *theirs) {
+  static const char *const beginnings[] = {"v_swap",  "v_movrel",  "s_movrel",    "v_permlane",  "v_read",
+                                           "v_mqsad", "v_cndmask", "v_add_co_ci", "v_sub_co_ci", "v_subrev_co_ci"};
+  for (size_t i = 0; i < sizeof(beginnings) / sizeof(*beginnings); i++) {
+    if (strncmp(theirs, beginnings[i], strlen(beginnings[i])) == 0) return true;
+  }
+  return strstr(theirs, "_dpp ") != NULL;
+}
+
+static bool is_special(const char *operand) {
+  return strncmp(operand, "src_", 4) == 0 || strncmp(operand, "null", 4) == 0;
+}
+
+// A special value where a register must stand, first of all where the result goes, or LDS direct reads, which GFX11 has
+// not. Elsewhere a special value is a source like others, and a refusal of it is a mistake of the decoder's.
+static bool is_special_register(enum emu_target target, const char *theirs) {
   const char *operand = strchr(theirs, ' ');
-  return operand && (strstr(operand, "src_") || strstr(operand, "null"));
+  if (!operand) return false;
+  operand += strspn(operand, " ");
+  if (is_special(operand) || (target != EMU_GFX1030 && strstr(operand, "src_lds_direct"))) return true;
+  if (!has_source_register(theirs)) return false;
+  while ((operand = strstr(operand, ", "))) {
+    operand += 2;
+    if (is_special(operand)) return true;
+  }
+  return false;
 }
 
 static bool flat_offset_differs(enum emu_target target, const uint32_t *words, const char *ours, const char *theirs) {
@@ -110,7 +134,7 @@ enum isa_exception isa_find_exception(enum emu_target target, const uint32_t *wo
   if (status == EMU_DECODE_RESERVED && accepted && strncmp(theirs, "v_mov_b16_dpp", 13) == 0) return ISA_MOVE_SIGN;
   if (status == EMU_DECODE_OPERAND && accepted && strncmp(theirs, "v_wmma", 6) == 0) return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OPCODE && accepted && strcmp(theirs, "v_illegal") == 0) return ISA_ILLEGAL;
-  if (status == EMU_DECODE_OPERAND && accepted && is_special_register(theirs)) return ISA_WRONG_REGISTER;
+  if (status == EMU_DECODE_OPERAND && accepted && is_special_register(target, theirs)) return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OK) {
     if (has_unused_source(words, inst) && !accepted) return ISA_UNUSED_SOURCE;
     if (isa_has_high_half(inst) && !accepted) return ISA_HALF_REGISTER;

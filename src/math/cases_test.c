@@ -1,5 +1,6 @@
 /* cases_test [device [cases [filter [seed [first]]]]]: the generated test as a program that runs anywhere, without
  * cmocka. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -15,12 +16,26 @@ static bool show(void *context, const rdna__selftest_kernel *kernel, int done, i
   return true;
 }
 
+/* Ends the program where the argument is no number: a second filter would be taken for the seed 0. */
+static unsigned long long number(char **argv, int at, const char *meaning) {
+  char *end = argv[at];
+  unsigned long long value = isdigit((unsigned char)argv[at][0]) ? strtoull(argv[at], &end, 0) : 0;
+  if (end != argv[at] && !*end) return value;
+  fprintf(stderr, "cases_test: '%s' is no number, and argument %d is %s: device cases filter seed first\n", argv[at],
+          at, meaning);
+  exit(2);
+}
+
 int main(int argc, char **argv) {
-  rdna__selftest_options options = {.cases = argc > 2 ? atoi(argv[2]) : 12,
+  rdna__selftest_options options = {.cases = argc > 2 ? (int)number(argv, 2, "the count of cases") : 12,
                                     .filter = argc > 3 ? argv[3] : NULL,
-                                    .seed = argc > 4 ? strtoull(argv[4], NULL, 0) : 1,
-                                    .first = argc > 5 ? atoi(argv[5]) : 0,
+                                    .seed = argc > 4 ? number(argv, 4, "the seed") : 1,
+                                    .first = argc > 5 ? (int)number(argv, 5, "the first case") : 0,
                                     .progress = show};
+  if (argc > 6) {
+    fprintf(stderr, "cases_test: '%s' is one argument too many: device cases filter seed first\n", argv[6]);
+    return 2;
+  }
   rdna_device *device;
   if (rdna_device_open(argc > 1 ? argv[1] : "host", &device) != RDNA_OK) {
     fprintf(stderr, "cases_test: %s\n", rdna_last_error());
