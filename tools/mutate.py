@@ -227,7 +227,7 @@ AREAS = [
     ("server", 8, r"src/server/\w+\.(c|h)$", server),
     ("command", 4, r"src/command/\w+\.(c|h)$", command),
     ("emulator machine", 20, r"emulator/machine/\w+\.(c|h)$",
-     lambda f: emulator("hardware.*") * ("hardware" in f) + emulator("semantics", "opcodes")
+     lambda f: emulator("hardware.*") * bool(re.search("hardware|dot|divide|transcendental", f)) + emulator("semantics", "opcodes")
      + emulator("conversion", "matrix", "kernels", "dispatch", "random", "planted.*") + emulator("launch")),
     ("emulator decoder", 6, r"emulator/isa/\w+\.(c|h)$",
      lambda f: emulator("isa_test", "isa_corpus_.*") + emulator("isa_llvm_.*") + emulator("semantics", "opcodes")),

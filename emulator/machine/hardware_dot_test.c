@@ -2,6 +2,7 @@
 // ROCm/rocm-systems, emulation/rocjitsu/tests/fixtures/float_dot; and the two ways to compute them against each other.
 #include "machine/hardware_dot.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -282,11 +283,24 @@ static void test_tiles(void **state) {
   }
 }
 
+// Exact for every half; of infinities and NaN sign and payload stay where they are.
+static void test_halves_as_floats(void **state) {
+  (void)state;
+  for (uint32_t half = 0; half < 0x10000; half++) {
+    int field = half >> 10 & 31, low = half & 0x3ff;
+    float value = ldexpf((float)(field ? low + 1024 : low), (field ? field : 1) - 25);
+    uint32_t bits, sign = half >> 15 << 31;
+    memcpy(&bits, &value, 4);
+    if (field == 31) bits = 0x7f800000 + (uint32_t)low * 8192;
+    assert_int_equal(emu__half_to_float_bits(half), sign + bits);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_recorded_dots),   cmocka_unit_test(test_recorded_tile),
       cmocka_unit_test(test_recorded_packed), cmocka_unit_test(test_lanes),
-      cmocka_unit_test(test_tiles),
+      cmocka_unit_test(test_tiles),           cmocka_unit_test(test_halves_as_floats),
   };
   return cmocka_run_group_tests_name("hardware_dot", tests, NULL, NULL);
 }

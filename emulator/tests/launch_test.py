@@ -211,6 +211,11 @@ def test_waits(hip, checks):
     (code, _), text = said(lambda: hip.launch("for_nothing", threads=64))
     checks.expect("a lock that nobody releases", code == LAUNCH_FAILURE and "every wave that has not ended waits" in text,
                   (code, text))
+    os.environ["RDNA_EMULATE_THREADS"] = "64"  # of which some begin when the others have taken all groups
+    (code, _), text = said(lambda: hip.launch("for_the_last", ctypes.c_int(1), ctypes.c_int(-1), groups=64))
+    del os.environ["RDNA_EMULATE_THREADS"]
+    checks.expect("one of many groups waits for ever", code == LAUNCH_FAILURE and "for_the_last" in text and
+                  "every wave that has not ended waits" in text, (code, text))
     work = 7000000  # longer than the patience
     code, out = hip.launch("for_work", ctypes.c_int(work), groups=2)
     checks.expect("a group that works for long", code == 0 and out[0] == work, (code, out[0]))

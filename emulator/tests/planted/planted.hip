@@ -104,6 +104,27 @@ KERNEL(undefined_sign_of_half) {
   if (most < 0) out[LANE] = 1.0f;  // FINDS undefined_sign_of_half
 }
 
+KERNEL(undefined_sign_of_low_half) {
+  int x, most;
+  UNDEFINED(x);
+  asm("v_pk_max_i16 %0, %1, %1" : "=v"(most) : "v"(x & 0x8000));
+  if ((short)most < 0) out[LANE] = 1.0f;  // FINDS undefined_sign_of_low_half
+}
+
+// M0 holds two numbers: one is added to the register that is read, the other to the one that is written.
+#define THROUGH_M0 "s_mov_b32 m0, 0x20001\n v_mov_b32 v74, 0\n" EITHER("", "v_mov_b32 v77, 0\n")
+KERNEL(undefined_relative) {
+  int v;
+  asm volatile(THROUGH_M0 "v_movrelsd_2_b32 v72, v76\n v_mov_b32 %0, v74" : "=v"(v) : : "v74", "v77");
+  if (v == 7) __builtin_amdgcn_s_sleep(1);  // FINDS undefined_relative
+}
+
+KERNEL(undefined_swapped) {
+  int v;
+  asm volatile(THROUGH_M0 "v_swaprel_b32 v72, v76\n v_mov_b32 %0, v74" : "=v"(v) : : "v74", "v77");
+  if (v == 7) __builtin_amdgcn_s_sleep(1);  // FINDS undefined_swapped
+}
+
 KERNEL(undefined_address) {
   int x;
   UNDEFINED(x);
@@ -158,6 +179,13 @@ KERNEL(undefined_scalar) {
   int v = x * 3 + 1;
   asm volatile("" : "+s"(v));
   if (v == 7) __builtin_amdgcn_s_sleep(1);  // FINDS undefined_scalar
+}
+
+// A shift by 32 bits looks at the lowest five of the distance.
+KERNEL(undefined_distance) {
+  int v;
+  asm volatile("s_and_b32 s77, s77, " EITHER("0x1f", "0xe0") "\n s_lshl_b32 %0, 1, s77" : "=s"(v) : : "s77", "scc");
+  if (v == 7) __builtin_amdgcn_s_sleep(1);  // FINDS undefined_distance
 }
 
 // ---- races
