@@ -204,7 +204,7 @@ class Limits(unittest.TestCase):
             for _ in range(3):
                 self.assertEqual(server.post("/v1/completions", prompt="x", max_tokens=1)["usage"]["completion_tokens"], 1)
 
-    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "no emulator in this build")
+    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
     def test_a_lost_device(self):
         server = self.serve("--driver", "hip", "--context", 64, "--slots", 1, device=None,
                             environment={"RDNA_EMULATE": "gfx1100", "RDNA_EMULATE_LOSE": "150", "ASAN_OPTIONS": "detect_leaks=0"})  # of a lost card nothing can be freed

@@ -250,7 +250,7 @@ class Models(unittest.TestCase):
         wait_for(lambda: not self.loaded(server))
         self.assertEqual(self.ask(server, "file", PROMPTS[1]), self.want("two", PROMPTS[1], 8))
 
-    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "no emulator in this build")
+    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
     def test_memory_that_another_model_wants(self):
         options = ("--driver", "hip", "--context", 128, "--slots", 1, "--kv", "f32", "--exact")
         server = self.serve(self.paths["one"], self.paths["two"], *options, environment={"RDNA_EMULATE": "gfx1100", "RDNA_EMULATE_MEMORY": "64"}, device=None)
@@ -258,7 +258,7 @@ class Models(unittest.TestCase):
             self.assertEqual(self.ask(server, name, "God", 1), self.want(name, "God", 1))
             self.assertEqual(self.loaded(server) - {"rdna-demo-q8_0"}, {name})  # there is room for one of these
 
-    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "no emulator in this build")
+    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
     def test_layers_on_the_host(self):
         used = []
         for layers in (8, 1):

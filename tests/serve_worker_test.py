@@ -235,7 +235,7 @@ class OtherWorkers(unittest.TestCase):
             result = rdna_program.run("serve", *arguments)
             self.assertEqual((result.returncode, mentions in result.stderr.decode()), (2, True), arguments)
 
-    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "no emulator in this build")
+    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
     def test_rocm_device(self):
         server = worker(DEMO_MODEL, "--rocm-device", 1, environment={"RDNA_EMULATE": "gfx1100,gfx1030"}, device=None)
         self.addCleanup(server.stop)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Layout, that no folder includes upward, sizes, and clang-tidy over the build's compile commands: tools/lint.sh BUILD
+# Layout, that no folder includes upward, sizes, reasons of skips, and clang-tidy over the build's compile commands: tools/lint.sh BUILD
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
@@ -13,6 +13,9 @@ python3 tools/check_layers.py || failed=1
 
 echo "== sizes"
 python3 tools/check_sizes.py || failed=1
+
+echo "== skips"
+python3 tools/check_skips.py || failed=1
 
 echo "== clang-tidy"
 python3 - "$build" <<'PY' | xargs -P "$(nproc)" -n 8 clang-tidy-19 -p "$build" --quiet --warnings-as-errors='*' 2>/dev/null || failed=1

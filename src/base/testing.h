@@ -24,6 +24,15 @@
     }                                                                                    \
   } while (0)
 
+/* Ends the test as skipped, with the reason for whoever reads the log. Takes what printf takes. */
+#define skip_because(...)       \
+  do {                          \
+    print_message("skipped: "); \
+    print_message(__VA_ARGS__); \
+    print_message("\n");        \
+    skip();                     \
+  } while (0)
+
 #ifdef __SANITIZE_ADDRESS__
 void __lsan_disable(void);
 void __lsan_enable(void);
@@ -49,11 +58,8 @@ static inline void use_commas_or_skip(const char *folder) {
            "localedef -c %s/comma >/dev/null 2>&1",
            folder);
   setenv("LOCPATH", folder, 1);
-  if (system(command) == -1 || !use_locale("comma")) {
-    print_message(
-        "skipped: localedef made no locale whose numbers have commas; Debian's package locales has its sources\n");
-    skip();
-  }
+  if (system(command) == -1 || !use_locale("comma"))
+    skip_because("localedef made no locale whose numbers have commas; Debian's package locales has its sources");
   snprintf(number, sizeof number, "%g", 1.5);
   assert_string_equal(number, "1,5");
 }

@@ -17,12 +17,13 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "base/testing.h"
 #include "device/driver.h"
 #include "rdna/memory.h"
 
 #define MIB ((size_t)1 << 20)
 #define OK(expression) check_ok((expression), #expression, __LINE__)
-#define REFUSED(expression) check_refused((expression), #expression, __LINE__)
+#define REFUSED(expression) expect_refused((expression), #expression, __LINE__)
 
 enum { SLEEP_MS = 40 };
 
@@ -32,7 +33,7 @@ static void check_ok(rdna_status status, const char *what, int line) {
   if (status != RDNA_OK) fail_msg("line %d: %s is %s: %s", line, what, rdna_status_name(status), rdna_last_error());
 }
 
-static void check_refused(rdna_status status, const char *what, int line) {
+static void expect_refused(rdna_status status, const char *what, int line) {
   if (status != RDNA_INVALID_ARGUMENT) fail_msg("line %d: %s is %s", line, what, rdna_status_name(status));
   if (!rdna_last_error()[0]) fail_msg("line %d: %s left no sentence", line, what);
 }
@@ -743,10 +744,8 @@ static void test_copies_between_two_devices(void **state) {
   const rdna_device_info *info = rdna_device_get_info(device);
   rdna_device_info other;
   int index = info->index == 0 ? 1 : 0;
-  if (rdna_device_describe(info->driver, index, &other) != RDNA_OK) {
-    print_message("only one device of driver %s is here\n", info->driver);
-    skip();
-  }
+  if (rdna_device_describe(info->driver, index, &other) != RDNA_OK)
+    skip_because("driver %s has one device here, and copies between two are tried", info->driver);
   char name[24];
   snprintf(name, sizeof name, "%s:%d", info->driver, index);
   OK(rdna_device_open(name, &second));
@@ -772,10 +771,9 @@ static void sum_kernel(const void *args, rdna_grid grid) {
 /* Kernels of a card need the kernel layer; a C function can be launched from here. */
 static void test_a_host_kernel_gets_its_own_arguments(void **state) {
   rdna_device *device = *state;
-  if (strcmp(rdna_device_get_info(device)->driver, "host") != 0) {
-    print_message("launches on driver %s are tested by the kernel layer\n", rdna_device_get_info(device)->driver);
-    skip();
-  }
+  if (strcmp(rdna_device_get_info(device)->driver, "host") != 0)
+    skip_because("a function of this program is launched on the host driver alone, and this is %s",
+                 rdna_device_get_info(device)->driver);
   rdna_stream *stream = new_stream(device);
   float *x = alloc(device, 100 * sizeof *x, stream), *out = alloc(device, sizeof *out, stream), host[100], result = -1;
   for (int i = 0; i < 100; i++) host[i] = (float)i;
@@ -815,9 +813,8 @@ static void test_a_graph_replays(void **state) {
   rdna_graph *graph;
   OK(rdna_stream_create(device, 0, &stream));
   if (rdna_graph_begin(stream) == RDNA_UNSUPPORTED) {
-    print_message("not recorded here: %s\n", rdna_last_error());
     rdna_stream_release(stream);
-    skip();
+    skip_because("driver %s records no graphs: %s", rdna_device_get_info(device)->driver, rdna_last_error());
   }
   OK(rdna_graph_end(stream, NULL));
   uint8_t *a = alloc(device, MIB, stream), *b = alloc(device, MIB, stream), *c = alloc(device, MIB, stream);

@@ -235,7 +235,7 @@ def test_a_kernel_that_reads_where_nothing_is():
 
 
 @pytest.mark.skipif(torch.rdna.get_device_properties().driver not in ("cuda", "hip")
-                    or torch.rdna.get_device_properties().emulated, reason="needs a GPU")
+                    or torch.rdna.get_device_properties().emulated, reason="reads at a wild address of a GPU, and there is none here: RDNA_DRIVER=cuda or hip chooses one")
 def test_a_kernel_that_reads_where_nothing_is_on_a_gpu():
     lines = child(WILD, RDNA_DRIVER=torch.rdna.get_device_properties().driver)
     wait = next(line for line in lines if line.startswith("wait"))

@@ -33,7 +33,7 @@ def test_rccl_on_emulated_cards(tmp_path):
     library = next(pathlib.Path(word) for word in maps if "/librdna.so" in word)
     fakes = library.parent.parent / "fakes" / "hip_math"
     if not (fakes / "librccl.so.1").exists():
-        pytest.skip("the stand-in of RCCL is in a build folder of librdna")
+        pytest.skip(f"{library} is installed; the stand-in of RCCL, which this test needs, is in a build folder alone")
     card = emulated(RDNA_EMULATE_CHECK="1", RDNA_VENDOR_PATH=str(fakes))
     for error in ranks("rdna", tmp_path, "ddp", "late", **card):
         assert "rdna emulator" not in error and "the same call" not in error, error

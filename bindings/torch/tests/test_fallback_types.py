@@ -102,7 +102,7 @@ def test_histogram_of_real_numbers(dtype):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 def test_products_of_a_wider_type(dtype):
     if not hasattr(torch.ops.aten.mm, "dtype"):
-        pytest.skip(f"PyTorch {torch.__version__} has no torch.mm(out_dtype=): there is nothing to call")
+        pytest.skip(f"PyTorch {torch.__version__} has no torch.mm(out_dtype=); 2.8 has it")
     torch.manual_seed(0)
     torch.rdna.set_fallback_mode("error")
     a, b, c = torch.randn(3, 5, 40).to(dtype), torch.randn(3, 40, 4).to(dtype), torch.randn(5, 4).to(dtype)

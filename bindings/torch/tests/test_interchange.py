@@ -105,7 +105,7 @@ def test_memory_of_other_libraries():
         torch.rdna._C.adopt_dlpack(torch.ones(2).__dlpack__())
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs PyTorch with CUDA")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="takes memory from PyTorch's own CUDA, and torch.cuda finds no NVIDIA GPU here")
 def test_memory_of_pytorchs_cuda():
     x = torch.arange(8.0, device="cuda") * 2
     y = torch.rdna.from_dlpack(x)
@@ -220,7 +220,8 @@ def test_the_accelerator():
     assert torch.get_device_module("rdna") is torch.rdna
 
 
-@pytest.mark.skipif(not hasattr(torch.accelerator, "memory_allocated"), reason="newer PyTorch")
+@pytest.mark.skipif(not hasattr(torch.accelerator, "memory_allocated"),
+                    reason=f"PyTorch {torch.__version__} has no torch.accelerator.memory_allocated; 2.9 has it")
 def test_the_accelerators_memory():
     a = torch.accelerator
     a.empty_cache()
@@ -241,7 +242,8 @@ def test_the_accelerators_memory():
         assert {torch.float32, torch.bfloat16, torch.int64, torch.complex64} <= types and torch.qint8 not in types
 
 
-@pytest.mark.skipif(not hasattr(torch.accelerator, "empty_host_cache"), reason="newer PyTorch")
+@pytest.mark.skipif(not hasattr(torch.accelerator, "empty_host_cache"),
+                    reason=f"PyTorch {torch.__version__} has no torch.accelerator.empty_host_cache; 2.13 has it")
 def test_the_accelerators_pinned_memory():
     x = torch.ones(1 << 20).pin_memory()
     there = x.to("rdna", non_blocking=True)

@@ -223,10 +223,8 @@ static void activations_of_16_bits_and_other_weights(void **state) {
 /* More weights than any device unpacks at a time. The cutting is the host's, and the checker would take 20 seconds. */
 static void slices_of_weights(void **state) {
   const char *checker = getenv("RDNA_EMULATE_CHECK");
-  if (checker && strcmp(checker, "0") != 0) {
-    print_message("skipped: with the emulator's checker it takes 20 s; without it, and on the host, it runs\n");
-    skip();
-  }
+  if (checker && strcmp(checker, "0") != 0)
+    skip_because("with the emulator's checker it takes 20 s; without it, and on the host, it runs");
   check((layer){.x = RDNA_F16,
                 .weight = RDNA_Q4_0,
                 .out = RDNA_F16,

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/testing.h"
 #include "device/driver/cuda/fake_cuda.h"
 #include "device/driver/gpu/gpu_tests.h"
 
@@ -228,10 +229,8 @@ ONE_TEST(no_device, no_device_is_said)
 ONE_TEST(wrong_setting, a_wrong_setting_is_named)
 
 static void absence_is_said(void **state) {
-  if (dlopen("libcuda.so.1", RTLD_NOW) != NULL) {
-    print_message("skipped: this machine has NVIDIA's driver, so its absence cannot be seen\n");
-    skip();
-  }
+  if (dlopen("libcuda.so.1", RTLD_NOW) != NULL)
+    skip_because("this machine has NVIDIA's driver, so its absence cannot be seen");
   unsetenv("RDNA_CUDA_LIBRARY");
   rdna_driver_info info = probe(NULL);
   assert_int_equal(info.status, RDNA_UNAVAILABLE);

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/testing.h"
 #include "device/driver/gpu/gpu_tests.h"
 #include "device/driver/hip/fake_hip.h"
 #include "device/driver/hip/hip_properties.h"
@@ -376,14 +377,8 @@ ONE_PLACE(broken_file, a_broken_file_is_passed_over)
 /* AMD's own library, as Debian packages it, on a machine without a card. */
 static void amds_library_says_why_not(void **state) {
   static const char debian[] = "/usr/lib/x86_64-linux-gnu/libamdhip64.so.5";
-  if (access(debian, F_OK) != 0) {
-    print_message("skipped: Debian's libamdhip64-5 is not installed (%s is missing)\n", debian);
-    skip();
-  }
-  if (access("/dev/kfd", F_OK) == 0) {
-    print_message("skipped: this machine has /dev/kfd, so the library may find a card\n");
-    skip();
-  }
+  if (access(debian, F_OK) != 0) skip_because("Debian's libamdhip64-5 is not installed (%s is missing)", debian);
+  if (access("/dev/kfd", F_OK) == 0) skip_because("this machine has /dev/kfd, so the library may find a card");
   rdna_driver_info info = probe(debian);
   assert_int_equal(info.status, RDNA_UNAVAILABLE);
   assert_int_equal(info.device_count, 0);
