@@ -43,52 +43,107 @@ def test_results_and_gradients_are_those_of_the_cpu(make):
         torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-5)
 
 
-def everything(module, x, state, device, dtype):
-    """Output, both last states, and the gradient of each input and weight, of a loss that all three take part in."""
+LSTM, GRU, RNN = nn.LSTM, nn.GRU, nn.RNN
+DTYPES = [(torch.float32, 2e-5), (torch.float64, 1e-12), (torch.bfloat16, 0.1), (torch.float16, 0.02)]
+
+
+def relu(*sizes, **options):
+    return RNN(*sizes, nonlinearity="relu", **options)
+
+
+def states_of(module, rows):
+    """Random first states: h, and an LSTM's c."""
+    count = module.num_layers * (2 if module.bidirectional else 1)
+    h = torch.randn(count, rows, module.proj_size or module.hidden_size)
+    return (h, torch.randn(count, rows, module.hidden_size)) if isinstance(module, LSTM) else (h,)
+
+
+def everything(module, x, states, device, dtype=None, lengths=None):
+    """Output, last states, and the gradient of each input and weight, of a loss that all results take part in."""
     module = copy.deepcopy(module).to(device, dtype)
-    x, h, c = (t.to(device, dtype).requires_grad_() for t in (x, *state))
-    out, last = module(x, (h, c))
-    loss = (out * torch.linspace(-1, 1, out.shape[-1]).to(out)).sum() + last[0].tanh().sum() + (last[1] ** 2).sum()
+    x, *states = given = [t.detach().to(device, dtype).requires_grad_() for t in (x, *states)]
+    if lengths is not None:
+        x = nn.utils.rnn.pack_padded_sequence(x, lengths, module.batch_first, enforce_sorted=False)
+    out, last = module(x, tuple(states) if len(states) > 1 else states[0])
+    out = out if lengths is None else out.data
+    last = last if isinstance(last, tuple) else (last,)
+    loss = (out * torch.linspace(-1, 1, out.shape[-1]).to(out)).sum() + last[0].tanh().sum() + (last[-1] ** 2).sum()
     loss.backward()
-    return [t.detach().cpu().double() for t in (out, *last, x.grad, h.grad, c.grad,
+    return [t.detach().cpu().double() for t in (out, *last, *(t.grad for t in given),
                                                 *(p.grad for p in module.parameters()))]
 
 
-@pytest.mark.parametrize("dtype,error", [(torch.float32, 2e-5), (torch.float64, 1e-12), (torch.bfloat16, 0.1),
-                                         (torch.float16, 0.02)])
-@pytest.mark.parametrize("options", [
-    {}, {"bias": False}, {"batch_first": True}, {"num_layers": 3, "bidirectional": True},
-    {"bidirectional": True, "batch_first": True, "bias": False}], ids=str)
-def test_an_lstm_of_given_states_is_that_of_float64(options, dtype, error):
-    torch.manual_seed(1)
-    module = nn.LSTM(5, 19, **options)
-    count = module.num_layers * (2 if module.bidirectional else 1)
-    x, state = torch.randn(6, 3, 5), [torch.randn(count, 6 if module.batch_first else 3, 19) for _ in "hc"]
+def compare(module, x, states, dtype, error, lengths=None):
     # the values that the lower type has are the input of both
-    module, x, state = module.to(dtype).double(), x.to(dtype).double(), [t.to(dtype).double() for t in state]
+    module, x, states = module.to(dtype).double(), x.to(dtype).double(), [t.to(dtype).double() for t in states]
     with no_fallback():
-        found = everything(module, x, state, "rdna", dtype)
-    for f, e in zip(found, everything(module, x, state, "cpu", torch.float64), strict=True):
+        found = everything(module, x, states, "rdna", dtype, lengths)
+    for f, e in zip(found, everything(module, x, states, "cpu", torch.float64, lengths), strict=True):
         assert (f - e).abs().max() <= error * max(1, e.abs().max())
 
 
+@pytest.mark.parametrize("dtype,error", DTYPES)
+@pytest.mark.parametrize("kind,options", [
+    (LSTM, {}), (LSTM, {"bias": False}), (LSTM, {"batch_first": True}),
+    (LSTM, {"num_layers": 3, "bidirectional": True}),
+    (LSTM, {"bidirectional": True, "batch_first": True, "bias": False}),
+    (LSTM, {"proj_size": 7}), (LSTM, {"proj_size": 7, "num_layers": 2, "bidirectional": True, "bias": False}),
+    (GRU, {}), (GRU, {"num_layers": 2, "bidirectional": True, "bias": False}), (GRU, {"batch_first": True}),
+    (RNN, {}), (RNN, {"num_layers": 2, "bidirectional": True}), (relu, {"bias": False}),
+    (relu, {"bidirectional": True})], ids=str)
+def test_a_network_of_given_states_is_that_of_float64(kind, options, dtype, error):
+    torch.manual_seed(1)
+    module = kind(5, 19, **options)
+    compare(module, torch.randn(6, 3, 5), states_of(module, 6 if module.batch_first else 3), dtype, error)
+
+
+@pytest.mark.parametrize("dtype,error", DTYPES)
+@pytest.mark.parametrize("kind,options", [
+    (LSTM, {}), (LSTM, {"num_layers": 2, "bidirectional": True, "batch_first": True}),
+    (LSTM, {"proj_size": 7, "bidirectional": True, "bias": False}),
+    (GRU, {"bidirectional": True}), (RNN, {"bidirectional": True}), (relu, {"num_layers": 2})], ids=str)
+def test_packed_sequences(kind, options, dtype, error):
+    torch.manual_seed(5)
+    module, lengths = kind(5, 19, **options), torch.tensor([2, 6, 4, 4, 1])
+    x = torch.randn(6, 5, 5)
+    compare(module, x.transpose(0, 1) if module.batch_first else x, states_of(module, 5), dtype, error, lengths)
+
+
+def test_packed_sequences_of_random_lengths():
+    torch.manual_seed(6)
+    for turn in range(8):
+        rows, steps = int(torch.randint(1, 7, ())), int(torch.randint(1, 12, ()))
+        lengths = torch.randint(1, steps + 1, (rows,))
+        module = [LSTM, GRU, RNN, relu][turn % 4](3, 4, bidirectional=True)
+        compare(module, torch.randn(steps, rows, 3), states_of(module, rows), torch.float64, 1e-12, lengths)
+
+
 @pytest.mark.parametrize("part", [0, 1, 2])
-def test_a_loss_of_one_result_alone_has_its_gradients(part):
+@pytest.mark.parametrize("lengths", [None, torch.tensor([5, 2])])
+def test_a_loss_of_one_result_alone_has_its_gradients(part, lengths):
     torch.manual_seed(2)
-    module, x = nn.LSTM(4, 6), torch.randn(5, 2, 4)
-    grads = []
-    for device in ("rdna", "cpu"):
-        m = copy.deepcopy(module).to(device)
-        out, last = m(x.to(device))
-        (out, *last)[part].tanh().sum().backward()
-        grads.append([p.grad.cpu() for p in m.parameters()])
-    for f, e in zip(*grads, strict=True):
-        torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-6)
+    for module in (LSTM(4, 6), LSTM(4, 6, proj_size=3), GRU(4, 6), RNN(4, 6)):
+        if part == 2 and not isinstance(module, LSTM):
+            continue
+        x, grads = torch.randn(5, 2, 4), []
+        for device in ("rdna", "cpu"):
+            m = copy.deepcopy(module).to(device)
+            given = x.to(device)
+            if lengths is not None:
+                given = nn.utils.rnn.pack_padded_sequence(given, lengths)
+            out, last = m(given)
+            out = out if lengths is None else out.data
+            last = last if isinstance(last, tuple) else (last,)
+            (out, *last)[part].tanh().sum().backward()
+            grads.append([p.grad.cpu() for p in m.parameters()])
+        for f, e in zip(*grads, strict=True):
+            torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-6)
 
 
-def test_strides_one_step_and_frozen_weights():
+@pytest.mark.parametrize("kind", [LSTM, GRU, RNN])
+def test_strides_one_step_and_frozen_weights(kind):
     torch.manual_seed(3)
-    module = nn.LSTM(4, 6)
+    module = kind(4, 6)
     module.weight_hh_l0.requires_grad_(False)
     for x in (torch.randn(5, 4, 7).transpose(1, 2), torch.randn(1, 2, 8)[:, :, ::2], torch.randn(3, 1, 4)):
         results = []
@@ -102,24 +157,37 @@ def test_strides_one_step_and_frozen_weights():
             torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-6)
 
 
-def test_an_lstm_is_one_node_of_autograd_for_a_layer_and_gives_the_same_bits():
+@pytest.mark.parametrize("kind", [LSTM, GRU, RNN])
+def test_a_layer_is_one_node_of_autograd_and_gives_the_same_bits(kind):
     x = torch.randn(9, 2, 4, device="rdna")
-    module = nn.LSTM(4, 6).to("rdna")
+    module = kind(4, 6).to("rdna")
     a, b = module(x)[0], module(x)[0]
-    assert "LstmLayer" in a.grad_fn.name()
+    assert "RecurrentLayer" in next_of(a.grad_fn).name()
     assert torch.equal(a, b)
     with torch.inference_mode():
         assert torch.equal(module(x)[0], a)
 
 
-def test_second_derivatives():
+def next_of(node):
+    """Past views."""
+    while "View" in node.name():
+        node = node.next_functions[0][0]
+    return node
+
+
+@pytest.mark.parametrize("kind,options", [(LSTM, {}), (LSTM, {"bidirectional": True, "bias": False}),
+                                          (LSTM, {"proj_size": 2, "bidirectional": True}),
+                                          (GRU, {"bidirectional": True}), (RNN, {"bidirectional": True}), (relu, {})])
+def test_second_derivatives(kind, options):
     torch.manual_seed(4)
-    for options in ({}, {"bidirectional": True, "bias": False}):
-        module, x = nn.LSTM(2, 3, **options).double(), torch.randn(3, 2, 2, dtype=torch.double)
+    module, x = kind(2, 3, **options).double(), torch.randn(3, 2, 2, dtype=torch.double)
+    for lengths in (None, torch.tensor([3, 1])):
         results = []
         for device in ("rdna", "cpu"):
-            m, given = copy.deepcopy(module).to(device), x.to(device).requires_grad_()
-            first, = torch.autograd.grad(m(given)[0].pow(2).sum(), given, create_graph=True)
+            m, given = copy.deepcopy(module).to(device), x.clone().to(device).requires_grad_()
+            out = m(given if lengths is None else nn.utils.rnn.pack_padded_sequence(given, lengths))[0]
+            out = out if lengths is None else out.data
+            first, = torch.autograd.grad(out.pow(2).sum(), given, create_graph=True)
             first.pow(2).sum().backward()
             results.append([given.grad.cpu(), *(p.grad.cpu() for p in m.parameters())])
         for f, e in zip(*results, strict=True):
@@ -127,42 +195,33 @@ def test_second_derivatives():
 
 
 def test_dropout_between_layers():
-    module, x = nn.LSTM(4, 6, num_layers=2, dropout=0.5).to("rdna"), torch.randn(5, 2, 4, device="rdna")
-    assert not torch.equal(module(x)[0], module(x)[0])
-    module.eval()
-    torch.testing.assert_close(module(x)[0].cpu(), module.cpu()(x.cpu())[0], rtol=1e-5, atol=1e-6)
+    for kind in (LSTM, GRU):
+        module, x = kind(4, 6, num_layers=2, dropout=0.5).to("rdna"), torch.randn(5, 2, 4, device="rdna")
+        assert not torch.equal(module(x)[0], module(x)[0])
+        module.eval()
+        torch.testing.assert_close(module(x)[0].cpu(), module.cpu()(x.cpu())[0], rtol=1e-5, atol=1e-6)
 
 
-def test_autocast():
-    module, x = nn.LSTM(4, 6, bidirectional=True).to("rdna"), torch.randn(5, 2, 4, device="rdna", requires_grad=True)
+@pytest.mark.parametrize("kind", [LSTM, GRU, RNN, relu])
+def test_autocast(kind):
+    module, x = kind(4, 6, bidirectional=True).to("rdna"), torch.randn(5, 2, 4, device="rdna", requires_grad=True)
     with torch.autocast("rdna", torch.bfloat16):
         out = module(x)[0]
+        packed = module(nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 5])))[0].data
     assert out.dtype == torch.bfloat16 and "float" in str(x.dtype)
+    assert torch.equal(packed, out.flatten(0, 1))
     out.float().sum().backward()
     assert x.grad.dtype == torch.float32 and module.weight_hh_l0.grad.dtype == torch.float32
     torch.testing.assert_close(out.float().cpu(), module.cpu()(x.detach().cpu())[0], rtol=0.02, atol=0.02)
 
 
-def test_packed_sequences():
-    torch.manual_seed(5)
-    module, x = nn.LSTM(4, 6, bidirectional=True), torch.randn(5, 3, 4)
-    results = []
-    for device in ("rdna", "cpu"):
-        m = copy.deepcopy(module).to(device)
-        packed = nn.utils.rnn.pack_padded_sequence(x.to(device), torch.tensor([2, 5, 3]), enforce_sorted=False)
-        out, last = m(packed)
-        (out.data.tanh().sum() + last[1].sum()).backward()
-        results.append([out.data.detach().cpu(), last[0].detach().cpu(), *(p.grad.cpu() for p in m.parameters())])
-    for f, e in zip(*results, strict=True):
-        torch.testing.assert_close(f, e, rtol=1e-5, atol=1e-5)
-
-
 def test_what_is_wrong_is_said_in_pytorchs_words():
-    module = nn.LSTM(4, 6)
-    for x in (torch.randn(0, 2, 4), torch.randn(3, 2, 5)):
-        words = []
-        for device in ("cpu", "rdna"):
-            with pytest.raises(RuntimeError) as failure:
-                module.to(device)(x.to(device))
-            words.append(str(failure.value))
-        assert words[0] == words[1]
+    for kind in (LSTM, GRU, RNN):
+        module = kind(4, 6)
+        for x in (torch.randn(0, 2, 4), torch.randn(3, 2, 5)):
+            words = []
+            for device in ("cpu", "rdna"):
+                with pytest.raises(RuntimeError) as failure:
+                    module.to(device)(x.to(device))
+                words.append(str(failure.value))
+            assert words[0] == words[1]

@@ -1,11 +1,11 @@
 /* Recurrent layers of language models: what a layer knows of the tokens before is a state of fixed size, which each
  * token reads and changes. Here are the parts of Gated DeltaNet (Yang, Kautz and Hatamizadeh, "Gated Delta Networks",
- * 2024), of which Qwen3-Next and Qwen3.5 are made, and at the end the cell of an LSTM.
+ * 2024), of which Qwen3-Next and Qwen3.5 are made, and at the end the cells of LSTM, GRU and plain RNNs.
  *
  *     x -- product -- causal_conv -- q, k, v -- gated_delta -- rms_norm_gated -- product
  *                      state: the last inputs    a, b, state       gate z
  *
- * All but the cell is f32. Empty tensors are RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing
+ * All but the cells is f32. Empty tensors are RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing
  * data, overlap, a number that is not finite. RDNA_UNSUPPORTED: another type, width or layout, more than 65,535
  * sequences. */
 #ifndef RDNA_OP_RECURRENT_H
@@ -106,13 +106,42 @@ RDNA_CHECKED rdna_status rdna_op_lstm_cell(rdna_stream *stream, const rdna_tenso
                                            const rdna_tensor *c, const rdna_tensor *h_out, const rdna_tensor *c_out,
                                            const rdna_tensor *gates);
 
-/* The gradient of lstm_cell: from |dh| and |dc|, of h_out and c_out (NULL: zeros), that of the rows that the gates are
- * made of, |dgates|, and of c, |dc_out|. |gates|, |c| and |c_next| are lstm_cell's gates, c and c_out. Shapes, strides
- * and types as there. |dc_out| may be |dc|; otherwise what is written overlaps nothing. */
-RDNA_CHECKED rdna_status rdna_op_lstm_cell_backward(rdna_stream *stream, const rdna_tensor *dh, const rdna_tensor *dc,
-                                                    const rdna_tensor *gates, const rdna_tensor *c,
-                                                    const rdna_tensor *c_next, const rdna_tensor *dgates,
-                                                    const rdna_tensor *dc_out);
+/* The gradient of lstm_cell: from |dh| + |dout|, of h_out, and |dc|, of c_out (NULL: zeros), that of the rows that the
+ * gates are made of, |dgates|, and of c, |dc_out|. In a layer dh is what the next step hands back, and dout that of the
+ * layer's output. |gates|, |c| and |c_next| are lstm_cell's gates, c and c_out. Shapes, strides and types as there.
+ * |dc_out| may be |dc|; otherwise what is written overlaps nothing. */
+RDNA_CHECKED rdna_status rdna_op_lstm_cell_backward(rdna_stream *stream, const rdna_tensor *dh, const rdna_tensor *dout,
+                                                    const rdna_tensor *dc, const rdna_tensor *gates,
+                                                    const rdna_tensor *c, const rdna_tensor *c_next,
+                                                    const rdna_tensor *dgates, const rdna_tensor *dc_out);
+
+/* One step of a GRU (Cho et al., 2014), after its products with the weights, with the reset gate behind the product:
+ *
+ *     a_r, a_z, a_n = the thirds of a row of input + input_bias       b_r, b_z, b_n = those of hidden + hidden_bias
+ *     r = sigmoid(a_r + b_r)     z = sigmoid(a_z + b_z)     n = tanh(a_n + r b_n)     h_out = n + z (h - n)
+ *
+ * |gates| takes r, z and n, |inner| b_n, which the gradient reads. |h|, |h_out| and |inner| are (rows, n), |input|,
+ * |hidden| and |gates| (rows, 3 n), the biases (3 n); strides, types and overlap as lstm_cell's. */
+RDNA_CHECKED rdna_status rdna_op_gru_cell(rdna_stream *stream, const rdna_tensor *input, const rdna_tensor *hidden,
+                                          const rdna_tensor *input_bias, const rdna_tensor *hidden_bias,
+                                          const rdna_tensor *h, const rdna_tensor *h_out, const rdna_tensor *gates,
+                                          const rdna_tensor *inner);
+
+/* The gradient of gru_cell: from |dh| + |dout|, of h_out (NULL: zeros), those of input and of hidden, |dinput| and
+ * |dhidden|, and of h as h_out alone reads it, |dh_out|, to which the caller adds dhidden times the weights. |gates|,
+ * |inner| and |h| are the step's. Shapes, strides and types as there. |dh_out| may be |dh|; otherwise what is written
+ * overlaps nothing. */
+RDNA_CHECKED rdna_status rdna_op_gru_cell_backward(rdna_stream *stream, const rdna_tensor *dh, const rdna_tensor *dout,
+                                                   const rdna_tensor *gates, const rdna_tensor *inner,
+                                                   const rdna_tensor *h, const rdna_tensor *dinput,
+                                                   const rdna_tensor *dhidden, const rdna_tensor *dh_out);
+
+/* The gradient of a step h_out = activation(sum), which products make (rdna_op_gemm_epilogue): dsum = (dh + dout)
+ * activation'(sum). |activation| is tanh or relu, and all else is as above. |dsum| may be |dh|; otherwise it overlaps
+ * nothing. */
+RDNA_CHECKED rdna_status rdna_op_rnn_cell_backward(rdna_stream *stream, rdna_activation activation,
+                                                   const rdna_tensor *dh, const rdna_tensor *dout,
+                                                   const rdna_tensor *h_out, const rdna_tensor *dsum);
 
 #ifdef __cplusplus
 }

@@ -56,10 +56,31 @@ OPERATOR(lstm_cell, plain, .types = REALS, .empty = "MN", .same = "gates=input g
                            out("gates", MAIN, 0, SHAPE(M, 4 * N)));
 }
 OPERATOR(lstm_cell_backward, plain, .types = REALS, .empty = "MN", .same = "dc_out=dc") {
-  return rdna_op_lstm_cell_backward(stream, in("dh", MAIN, OPTIONAL, SHAPE(M, N)),
-                                    in("dc", MAIN, OPTIONAL, SHAPE(M, N)), in("gates", MAIN, 0, SHAPE(M, 4 * N)),
-                                    in("c", MAIN, 0, SHAPE(M, N)), in("c_next", MAIN, 0, SHAPE(M, N)),
-                                    out("dgates", MAIN, 0, SHAPE(M, 4 * N)), out("dc_out", MAIN, 0, SHAPE(M, N)));
+  return rdna_op_lstm_cell_backward(
+      stream, in("dh", MAIN, OPTIONAL, SHAPE(M, N)), in("dout", MAIN, OPTIONAL, SHAPE(M, N)),
+      in("dc", MAIN, OPTIONAL, SHAPE(M, N)), in("gates", MAIN, 0, SHAPE(M, 4 * N)), in("c", MAIN, 0, SHAPE(M, N)),
+      in("c_next", MAIN, 0, SHAPE(M, N)), out("dgates", MAIN, 0, SHAPE(M, 4 * N)), out("dc_out", MAIN, 0, SHAPE(M, N)));
+}
+
+OPERATOR(gru_cell, plain, .types = REALS, .empty = "MN", .same = "gates=input gates=hidden") {
+  return rdna_op_gru_cell(stream, in("input", MAIN, 0, SHAPE(M, 3 * N)), in("hidden", MAIN, 0, SHAPE(M, 3 * N)),
+                          in("input_bias", MAIN, OPTIONAL, SHAPE(3 * N)),
+                          in("hidden_bias", MAIN, OPTIONAL, SHAPE(3 * N)), in("h", MAIN, 0, SHAPE(M, N)),
+                          out("h_out", MAIN, 0, SHAPE(M, N)), out("gates", MAIN, 0, SHAPE(M, 3 * N)),
+                          out("inner", MAIN, 0, SHAPE(M, N)));
+}
+OPERATOR(gru_cell_backward, plain, .types = REALS, .empty = "MN", .same = "dh_out=dh") {
+  return rdna_op_gru_cell_backward(stream, in("dh", MAIN, OPTIONAL, SHAPE(M, N)),
+                                   in("dout", MAIN, OPTIONAL, SHAPE(M, N)), in("gates", MAIN, 0, SHAPE(M, 3 * N)),
+                                   in("inner", MAIN, 0, SHAPE(M, N)), in("h", MAIN, 0, SHAPE(M, N)),
+                                   out("dinput", MAIN, 0, SHAPE(M, 3 * N)), out("dhidden", MAIN, 0, SHAPE(M, 3 * N)),
+                                   out("dh_out", MAIN, 0, SHAPE(M, N)));
+}
+#define RNN_ACTIVATION (rdna_activation) number("activation", RDNA_ACTIVATION_TANH, "1 3", "-1 0 2 4 7")
+OPERATOR(rnn_cell_backward, plain, .types = REALS, .empty = "MN", .same = "dsum=dh") {
+  return rdna_op_rnn_cell_backward(stream, RNN_ACTIVATION, in("dh", MAIN, OPTIONAL, SHAPE(M, N)),
+                                   in("dout", MAIN, OPTIONAL, SHAPE(M, N)), in("h_out", MAIN, 0, SHAPE(M, N)),
+                                   out("dsum", MAIN, 0, SHAPE(M, N)));
 }
 
 #endif

@@ -440,7 +440,7 @@ static void gates_match_double(void **test_state) {
   }
 }
 
-/* ---- the cell of an LSTM ---- */
+/* ---- the cells of LSTM and GRU ---- */
 
 static operand make_rows(rdna_dtype dtype, int64_t rows, int64_t n, int64_t gap, double deviation) {
   operand o = operand_make(dtype, 2, (int64_t[]){rows, n}, (int64_t[]){n + gap, 1}, gap);
@@ -505,6 +505,7 @@ static void lstm_cell_backward_matches_differences(void **test_state) {
     operand sums = make_rows(RDNA_F64, rows, four, 0, 1), gates = make_rows(type, rows, four, gap, 0);
     operand c = make_rows(type, rows, n, gap, 1), next = make_rows(type, rows, n, gap, 0);
     operand dh = make_rows(type, rows, n, gap, 1), dc = make_rows(type, rows, n, gap, 1);
+    operand dout = make_rows(type, rows, n, 0, 1);
     operand dgates = make_rows(type, rows, four, gap, 0), own = make_rows(type, rows, n, gap, 0);
     for (int64_t row = 0; row < rows; row++) {
       for (int64_t j = 0; j < n; j++) {
@@ -518,16 +519,18 @@ static void lstm_cell_backward_matches_differences(void **test_state) {
       }
     }
     operand_upload(&gates), operand_upload(&next);
-    const bool of_h = turn / 4 != 1, of_c = turn / 4 != 2;
+    const bool of_h = turn / 4 != 1, of_c = turn / 4 != 2, of_out = turn % 3 != 0;
     double *before = values_of(&dc);
     operand *dc_out = turn / 4 == 3 ? &dc : &own;
-    assert_ok(rdna_op_lstm_cell_backward(stream, of_h ? &dh.tensor : NULL, of_c ? &dc.tensor : NULL, &gates.tensor,
-                                         &c.tensor, &next.tensor, &dgates.tensor, &dc_out->tensor));
+    assert_ok(rdna_op_lstm_cell_backward(stream, of_h ? &dh.tensor : NULL, of_out ? &dout.tensor : NULL,
+                                         of_c ? &dc.tensor : NULL, &gates.tensor, &c.tensor, &next.tensor,
+                                         &dgates.tensor, &dc_out->tensor));
     operand_download(&dgates), operand_download(dc_out);
     const double step = 0x1p-17; /* its square is what the differences are wrong by */
     for (int64_t row = 0; row < rows; row++) {
       for (int64_t j = 0; j < n; j++) {
-        double sum[4], in_h = of_h ? at2(&dh, row, j) : 0, in_c = of_c ? before[row * dc.tensor.stride[0] + j] : 0;
+        double sum[4], in_h = (of_h ? at2(&dh, row, j) : 0) + (of_out ? at2(&dout, row, j) : 0),
+                       in_c = of_c ? before[row * dc.tensor.stride[0] + j] : 0;
         const double at = at2(&c, row, j), size = (fabs(in_h) + fabs(in_c)) * (1 + fabs(at));
         const double error = size * (type == RDNA_F64 ? 0x1p-30 : type == RDNA_F32 ? 0x1p-19 : 8 * half_step(type, 1));
         for (int64_t k = 0; k < 4; k++) sum[k] = at2(&sums, row, k * n + j);
@@ -543,17 +546,151 @@ static void lstm_cell_backward_matches_differences(void **test_state) {
       }
     }
     free(before);
-    operand *all[] = {&sums, &gates, &c, &next, &dh, &dc, &dgates, &own};
+    operand *all[] = {&sums, &gates, &c, &next, &dh, &dout, &dc, &dgates, &own};
+    for (int i = 0; i < 9; i++) operand_free(all[i]);
+  }
+}
+
+/* What a step of a GRU makes of the thirds of its two rows and of h; |out| takes the gates and b_n. */
+static double gru(const double *x, const double *y, double h, double *out) {
+  const double r = logistic(x[0] + y[0]), z = logistic(x[1] + y[1]), fresh = tanh(x[2] + r * y[2]);
+  if (out) out[0] = r, out[1] = z, out[2] = fresh, out[3] = y[2];
+  return (1 - z) * fresh + z * h;
+}
+
+static void gru_cell_matches_double(void **test_state) {
+  for (int turn = 0; turn < 24; turn++) {
+    const rdna_dtype type = reals[turn % 4];
+    const double unit = type == RDNA_F64 ? 0x1p-48 : 0x1p-19;
+    const int64_t rows = 1 + below(5), n = turn < 4 ? 257 : 1 + below(70), three = 3 * n, gap = below(3);
+    operand input = make_rows(type, rows, three, gap, 1), hidden = make_rows(type, rows, three, gap, 1);
+    operand b[2] = {make_rows(type, 1, three, 0, 1), make_rows(type, 1, three, 0, 1)};
+    operand h = make_rows(type, rows, n, gap, 1), h_out = make_rows(type, rows, n, 2, 0),
+            inner = make_rows(type, rows, n, 2, 0);
+    operand own = make_rows(type, rows, three, gap, 0);
+    operand *gates = turn % 3 == 1 ? &input : turn % 3 == 2 ? &hidden : &own;
+    const bool of_input = turn / 4 % 3 != 1, of_hidden = turn / 4 % 3 != 2; /* the biases */
+    double *x = values_of(&input), *y = values_of(&hidden);
+    rdna_tensor line[2];
+    for (int i = 0; i < 2; i++) line[i] = rdna_tensor_contiguous(b[i].tensor.data, type, 1, &three);
+    assert_ok(rdna_op_gru_cell(stream, &input.tensor, &hidden.tensor, of_input ? &line[0] : NULL,
+                               of_hidden ? &line[1] : NULL, &h.tensor, &h_out.tensor, &gates->tensor, &inner.tensor));
+    operand_download(&h_out), operand_download(&inner), operand_download(gates);
+    for (int64_t row = 0; row < rows; row++) {
+      for (int64_t j = 0; j < n; j++) {
+        double from[2][3], want[4];
+        for (int64_t k = 0; k < 3; k++) {
+          const int64_t i = k * n + j, place = row * input.tensor.stride[0] + i;
+          from[0][k] = x[place] + (of_input ? operand_get(&b[0], i) : 0);
+          from[1][k] = y[place] + (of_hidden ? operand_get(&b[1], i) : 0);
+        }
+        const double next = gru(from[0], from[1], at2(&h, row, j), want), size = 1 + fabs(want[3]);
+        for (int64_t k = 0; k < 3; k++) check2(gates, row, k * n + j, want[k], unit * size, "gates");
+        check2(&inner, row, j, want[3], unit * size, "inner");
+        check2(&h_out, row, j, next, unit * (size + fabs(at2(&h, row, j))), "h_out");
+      }
+      for (int64_t i = 0; i < 2 && row + 1 < rows; i++) {
+        assert_true(operand_is_poison(&h_out, row * (n + 2) + n + i));
+        assert_true(operand_is_poison(&inner, row * (n + 2) + n + i));
+      }
+    }
+    free(x), free(y);
+    operand *all[] = {&input, &hidden, &b[0], &b[1], &h, &h_out, &inner, &own};
     for (int i = 0; i < 8; i++) operand_free(all[i]);
+  }
+}
+
+static void gru_cell_backward_matches_differences(void **test_state) {
+  for (int turn = 0; turn < 16; turn++) {
+    const rdna_dtype type = reals[turn % 4];
+    const int64_t rows = 1 + below(4), n = 1 + below(40), three = 3 * n, gap = below(3);
+    operand sums[2] = {make_rows(RDNA_F64, rows, three, 0, 1), make_rows(RDNA_F64, rows, three, 0, 1)};
+    operand gates = make_rows(type, rows, three, gap, 0), inner = make_rows(type, rows, n, gap, 0);
+    operand h = make_rows(type, rows, n, gap, 1), dh = make_rows(type, rows, n, gap, 1),
+            dout = make_rows(type, rows, n, 0, 1);
+    operand d[2] = {make_rows(type, rows, three, gap, 0), make_rows(type, rows, three, 1, 0)};
+    operand own = make_rows(type, rows, n, gap, 0);
+    for (int64_t i = 0; i < rows * n; i++) {
+      const int64_t row = i / n, j = i % n;
+      double x[3], y[3], made[4];
+      for (int64_t k = 0; k < 3; k++) x[k] = at2(&sums[0], row, k * n + j), y[k] = at2(&sums[1], row, k * n + j);
+      gru(x, y, 0, made);
+      for (int64_t k = 0; k < 3; k++) operand_set(&gates, row * gates.tensor.stride[0] + k * n + j, made[k]);
+      operand_set(&inner, row * inner.tensor.stride[0] + j, made[3]);
+    }
+    operand_upload(&gates), operand_upload(&inner);
+    const bool of_h = turn / 4 != 1, of_out = turn / 4 != 2;
+    double *before = values_of(&dh);
+    operand *dh_out = turn / 4 == 3 ? &dh : &own;
+    assert_ok(rdna_op_gru_cell_backward(stream, of_h ? &dh.tensor : NULL, of_out ? &dout.tensor : NULL, &gates.tensor,
+                                        &inner.tensor, &h.tensor, &d[0].tensor, &d[1].tensor, &dh_out->tensor));
+    operand_download(&d[0]), operand_download(&d[1]), operand_download(dh_out);
+    const double step = 0x1p-17; /* its square is what the differences are wrong by */
+    for (int64_t i = 0; i < rows * n; i++) {
+      const int64_t row = i / n, j = i % n;
+      const double by = (of_h ? before[row * dh.tensor.stride[0] + j] : 0) + (of_out ? at2(&dout, row, j) : 0);
+      const double at = at2(&h, row, j), size = fabs(by) * (1 + fabs(at)) * (1 + fabs(at2(&sums[1], row, 2 * n + j)));
+      const double error = size * (type == RDNA_F64 ? 0x1p-30 : type == RDNA_F32 ? 0x1p-19 : 8 * half_step(type, 1));
+      double of[2][3];
+      for (int64_t k = 0; k < 6; k++) of[k / 3][k % 3] = at2(&sums[k / 3], row, k % 3 * n + j);
+      for (int64_t k = 0; k < 6; k++) {
+        double *moved = &of[k / 3][k % 3], was = *moved;
+        *moved = was + step;
+        const double up = gru(of[0], of[1], at, NULL);
+        *moved = was - step;
+        const double down = gru(of[0], of[1], at, NULL);
+        *moved = was;
+        check2(&d[k / 3], row, k % 3 * n + j, by * (up - down) / (2 * step), error, k < 3 ? "dinput" : "dhidden");
+      }
+      const double change = gru(of[0], of[1], at + step, NULL) - gru(of[0], of[1], at - step, NULL);
+      check2(dh_out, row, j, by * change / (2 * step), error, "dh_out");
+    }
+    free(before);
+    operand *all[] = {&sums[0], &sums[1], &gates, &inner, &h, &dh, &dout, &d[0], &d[1], &own};
+    for (int i = 0; i < 10; i++) operand_free(all[i]);
+  }
+}
+
+static void rnn_cell_backward_matches_double(void **test_state) {
+  for (int turn = 0; turn < 24; turn++) {
+    const rdna_dtype type = reals[turn % 4];
+    const int64_t rows = 1 + below(4), n = turn < 4 ? 257 : 1 + below(40), gap = below(3);
+    const bool relu = turn / 4 % 2, of_h = turn % 3 != 1, of_out = turn % 3 != 2;
+    operand h_out = make_rows(type, rows, n, gap, 0.6), dh = make_rows(type, rows, n, gap, 1);
+    operand dout = make_rows(type, rows, n, 1, 1), own = make_rows(type, rows, n, gap, 0);
+    operand_set(&h_out, 0, 0), operand_set(&dh, 0, INFINITY), operand_set(&h_out, n - 1, NAN);
+    operand_upload(&h_out), operand_upload(&dh);
+    double *before = values_of(&dh);
+    operand *dsum = turn / 8 == 1 ? &dh : &own;
+    assert_ok(rdna_op_rnn_cell_backward(stream, relu ? RDNA_ACTIVATION_RELU : RDNA_ACTIVATION_TANH,
+                                        of_h ? &dh.tensor : NULL, of_out ? &dout.tensor : NULL, &h_out.tensor,
+                                        &dsum->tensor));
+    operand_download(dsum);
+    for (int64_t i = 0; i < rows * n; i++) {
+      const int64_t row = i / n, j = i % n;
+      const double d = (of_h ? before[row * dh.tensor.stride[0] + j] : 0) + (of_out ? at2(&dout, row, j) : 0);
+      const double h = at2(&h_out, row, j), want = !relu ? d * (1 - h * h) : h <= 0 ? 0 : d;
+      check2(dsum, row, j, want, (8 * fabs(d) + 1) * (type == RDNA_F64 ? 0x1p-50 : 0x1p-21), "dsum");
+    }
+    free(before);
+    operand *all[] = {&h_out, &dh, &dout, &own};
+    for (int i = 0; i < 4; i++) operand_free(all[i]);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(causal_conv_matches_double), cmocka_unit_test(gated_delta_matches_double),
-      cmocka_unit_test(other_slots_stay),           cmocka_unit_test(pieces_give_the_bits_of_the_whole),
-      cmocka_unit_test(starts_outside_are_cut),     cmocka_unit_test(gates_match_double),
-      cmocka_unit_test(lstm_cell_matches_double),   cmocka_unit_test(lstm_cell_backward_matches_differences),
+      cmocka_unit_test(causal_conv_matches_double),
+      cmocka_unit_test(gated_delta_matches_double),
+      cmocka_unit_test(other_slots_stay),
+      cmocka_unit_test(pieces_give_the_bits_of_the_whole),
+      cmocka_unit_test(starts_outside_are_cut),
+      cmocka_unit_test(gates_match_double),
+      cmocka_unit_test(lstm_cell_matches_double),
+      cmocka_unit_test(lstm_cell_backward_matches_differences),
+      cmocka_unit_test(gru_cell_matches_double),
+      cmocka_unit_test(gru_cell_backward_matches_differences),
+      cmocka_unit_test(rnn_cell_backward_matches_double),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
