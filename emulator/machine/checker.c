@@ -8,16 +8,18 @@
 bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
   struct emu_wave_check *c = wave->checker;
   if (!c) return true;
-  const struct emu_plan *plan = emu__check_plan(wave, step);
+  const struct emu_plan *plan = __atomic_load_n(&step->plan, __ATOMIC_ACQUIRE);
+  if (!plan) plan = emu__check_plan(wave, step);
   if (!plan) {
     emu__wave_trap(wave, step, EMU_NO_MEMORY, "no memory", -1, 0, "There is no memory to check it.");
     return false;
   }
   bool met = emu__sets_meet(&plan->touch, &c->watch);
-  if (!met && !plan->always) return true;
+  bool lints = plan->lints && wave->group->run->dispatch->lint;
+  if (!met && !plan->always && !lints) return true;
   if (met && emu__sets_meet(&plan->touch, &c->pending)) emu__check_hazards(wave, step, plan);
   if (plan->waits) emu__check_wait(wave, step);
-  if (plan->lints) emu__check_lanes(wave, step);
+  if (lints) emu__check_lanes(wave, step);
   bool dirty = met && emu__sets_meet(&plan->touch, &c->dirty);
   switch (plan->kind) {
     case EMU_PLAN_VECTOR:
@@ -112,6 +114,34 @@ void emu__check_end(struct emu_wave *wave, const struct emu_step *step) {
 
 // ---- groups
 
+// How many vector registers hold the numbers of work-items when a wave begins.
+static unsigned id_registers(const struct emu_run *run) {
+  unsigned axes = 1 + emu__bits(run->dispatch->kernel.rsrc2, EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID);
+  return run->target == EMU_GFX1030 ? axes : 1;
+}
+
+static void make_begun(struct emu_wave_check *c, const struct emu_run *run, unsigned vgprs) {
+  const struct emu_dispatch *d = run->dispatch;
+  unsigned given = 0, rsrc2 = d->kernel.rsrc2;
+  for (unsigned i = 0; i < EMU_USER_SGPRS_COUNT; i++) {
+    given += emu__bits(d->kernel.properties, i, 1) ? emu_user_sgprs_size[i] : 0;
+  }
+  unsigned users = emu__bits(rsrc2, EMU_RSRC2_USER_SGPR_COUNT), at = users;
+  for (unsigned i = 0; i < 3; i++) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i));
+  at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO);
+  if (run->target == EMU_GFX1030) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT);
+  memset(c, 0, sizeof(*c));
+  for (unsigned i = 0; i < EMU_SCALAR_COUNT; i++) {
+    bool defined = i < given || (i >= users && i < at) || i == EMU_NULL || i == EMU_EXEC_LO || i == EMU_EXEC_HI;
+    c->scalar[i] = defined ? 0 : UINT32_MAX;
+    emu__set_put(&c->dirty, EMU_SET_SCALAR + i, !defined);
+  }
+  c->scc = true;
+  emu__set_put(&c->dirty, EMU_SET_SCC, true);
+  for (unsigned r = id_registers(run); r < vgprs; r++) emu__set_put(&c->dirty, r, true);
+  c->watch = c->dirty;
+}
+
 bool emu__check_group_create(struct emu_group *group) {
   const struct emu_run *run = group->run;
   struct emu_group_check *g = calloc(1, sizeof(*g));
@@ -124,10 +154,10 @@ bool emu__check_group_create(struct emu_group *group) {
   g->scratch = malloc(group->waves * scratch + 1);
   g->lds = malloc(dwords * 4);
   g->lds_writers = calloc(dwords * 2, sizeof(uint64_t));
-  g->plans = calloc(emu__program_bytes(run->program) / 4 + 1, sizeof(*g->plans));
-  if (!g->wave || !g->undefined || !g->scratch || !g->lds || !g->lds_writers || !g->plans) return false;
+  if (!g->wave || !g->undefined || !g->scratch || !g->lds || !g->lds_writers) return false;
   g->lds_readers = g->lds_writers + dwords;
   memset(g->wave, 0, group->waves * sizeof(*g->wave));
+  make_begun(&g->begun, run, group->wave[0].vgprs);
   for (unsigned i = 0; i < group->waves; i++) {
     g->wave[i].undefined = g->undefined + i * a_wave;
     g->wave[i].scratch = g->scratch + i * scratch;
@@ -136,46 +166,22 @@ bool emu__check_group_create(struct emu_group *group) {
   return true;
 }
 
-static void begin_scalars(struct emu_wave *wave) {
-  struct emu_wave_check *c = wave->checker;
-  const struct emu_dispatch *d = wave->group->run->dispatch;
-  unsigned given = 0, rsrc2 = d->kernel.rsrc2;
-  for (unsigned i = 0; i < EMU_USER_SGPRS_COUNT; i++) {
-    given += emu__bits(d->kernel.properties, i, 1) ? emu_user_sgprs_size[i] : 0;
-  }
-  unsigned users = emu__bits(rsrc2, EMU_RSRC2_USER_SGPR_COUNT), at = users;
-  for (unsigned i = 0; i < 3; i++) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i));
-  at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO);
-  if (wave->group->run->target == EMU_GFX1030) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT);
-  for (unsigned i = 0; i < EMU_SCALAR_COUNT; i++) {
-    bool defined = i < given || (i >= users && i < at) || i == EMU_NULL || i == EMU_EXEC_LO || i == EMU_EXEC_HI;
-    c->scalar[i] = defined ? 0 : UINT32_MAX;
-    emu__set_put(&c->dirty, EMU_SET_SCALAR + i, !defined);
-  }
-  c->scc = true;
-  emu__set_put(&c->dirty, EMU_SET_SCC, true);
-}
-
-static void begin_wave(struct emu_wave *wave) {
+static void begin_wave(struct emu_wave *wave, const struct emu_wave_check *begun) {
   struct emu_wave_check *c = wave->checker;
   uint32_t *undefined = c->undefined;
   uint8_t *scratch = c->scratch;
-  memset(c, 0, sizeof(*c));
+  *c = *begun;
   c->undefined = undefined;
   c->scratch = scratch;
   c->started = emu__wave_exec(wave);
-  begin_scalars(wave);
-  const struct emu_run *run = wave->group->run;
-  unsigned axes = 1 + emu__bits(run->dispatch->kernel.rsrc2, EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID);
-  unsigned ids = run->target == EMU_GFX1030 ? axes : 1;
   // lanes that never run need no watching
-  for (unsigned r = 0; r < wave->vgprs; r++) {
+  unsigned ids = id_registers(wave->group->run);
+  memset(undefined, 0, (size_t)ids * wave->lanes * 4);
+  for (unsigned r = ids; r < wave->vgprs; r++) {
     uint32_t *u = emu__undefined(wave, r, 0);
-    for (unsigned l = 0; l < wave->lanes; l++) u[l] = r >= ids && c->started >> l & 1 ? UINT32_MAX : 0;
-    emu__set_put(&c->dirty, r, r >= ids);
+    for (unsigned l = 0; l < wave->lanes; l++) u[l] = 0 - (uint32_t)(c->started >> l & 1);
   }
-  memset(c->scratch, 0xff, wave->scratch_bytes * wave->lanes);
-  c->watch = c->dirty;
+  memset(scratch, 0xff, wave->scratch_bytes * wave->lanes);
 }
 
 void emu__check_group_begin(struct emu_group *group) {
@@ -184,7 +190,7 @@ void emu__check_group_begin(struct emu_group *group) {
   uint64_t now = emu__time_next();
   // what the group before this one did in LDS is ordered before it
   for (unsigned i = 0; i < group->waves; i++) {
-    begin_wave(&group->wave[i]);
+    begin_wave(&group->wave[i], &g->begun);
     g->wave[i].barrier = now;
   }
   memset(g->lds_writers, 0, (group->lds_bytes / 4 + 2) * 2 * sizeof(uint64_t));
@@ -193,17 +199,11 @@ void emu__check_group_begin(struct emu_group *group) {
 void emu__check_group_release(struct emu_group *group) {
   struct emu_group_check *g = group->checker;
   if (!g) return;
-  while (g->all) {
-    struct emu_plan *plan = g->all;
-    g->all = plan->next;
-    free(plan);
-  }
   free(g->wave);
   free(g->undefined);
   free(g->scratch);
   free(g->lds);
   free(g->lds_writers);
-  free(g->plans);
   free(g);
   group->checker = NULL;
 }

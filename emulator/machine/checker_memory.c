@@ -1,5 +1,5 @@
 // Memory: what was never written, which wave touched what, bounds and alignment of LDS.
-#include "machine/checker_state.h"
+#include "machine/checker_race.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,14 +64,28 @@ static uint32_t missing_arguments(const struct emu_dispatch *d, uint64_t at, uns
 }
 
 // The shadow of the allocation that holds the address. NULL: memory without one, such as a kernel's arguments and code.
+// The last ones that a wave used are found without the table's lock.
 static const struct emu_shadow *shadow_of(struct emu_wave *wave, uint64_t address) {
   struct emu_wave_check *c = wave->checker;
-  struct emu_memory *memory = wave->group->run->dispatch->memory;
-  if (!memory) return NULL;
-  uint64_t epoch = emu__memory_epoch(memory);
-  if (c->region && c->region_epoch == epoch && address - c->region->base < c->region->bytes) return c->region;
-  const struct emu_shadow *s = emu__memory_shadow(memory, address);
-  if (s) c->region = s, c->region_epoch = epoch;
+  const struct emu_dispatch *d = wave->group->run->dispatch;
+  if (!d->memory || address - d->kernarg < d->kernarg_bytes) return NULL;
+  uint64_t epoch = emu__memory_epoch(d->memory);
+  if (c->regions_epoch != epoch) {
+    memset(c->regions, 0, sizeof(c->regions));
+    c->regions_epoch = epoch;
+  }
+  enum { REGIONS = sizeof(c->regions) / sizeof(c->regions[0]) };
+  for (int i = 0; i < REGIONS; i++) {
+    const struct emu_shadow *s = c->regions[i];
+    if (!s || address - s->base >= s->bytes) continue;
+    c->regions[i] = c->regions[0];
+    c->regions[0] = s;
+    return s;
+  }
+  const struct emu_shadow *s = emu__memory_shadow(d->memory, address);
+  if (!s) return NULL;
+  memmove(c->regions + 1, c->regions, sizeof(c->regions) - sizeof(c->regions[0]));
+  c->regions[0] = s;
   return s;
 }
 
@@ -117,9 +131,13 @@ struct access {
   struct emu_wave *wave;
   const struct emu_step *step;
   enum emu_touch how;
-  uint64_t now;
+  struct emu_racer racer;
   uint32_t value;  // that a store is about to write to the place
 };
+
+static struct access begin_access(struct emu_wave *wave, const struct emu_step *step, enum emu_touch how) {
+  return (struct access){.wave = wave, .step = step, .how = how, .racer = emu__racer(wave, emu__time_now())};
+}
 
 static inline bool in_lds(const struct emu_group *group, uint64_t at) {
   return at - (uint64_t)(uintptr_t)group->lds < group->lds_bytes;
@@ -128,7 +146,7 @@ static inline bool in_lds(const struct emu_group *group, uint64_t at) {
 static void touch(const struct access *a, int lane, uint64_t *writer, uint64_t *reader, unsigned mask, unsigned same,
                   uint64_t address, bool shared) {
   struct emu_other other;
-  if (!emu__race(a->wave, a->now, writer, reader, mask, same, a->how, &other)) return;
+  if (!emu__race(&a->racer, writer, reader, mask, same, a->how, &other)) return;
   say_race(a->wave, a->step, lane, address, a->how >= EMU_TOUCH_WRITE, shared, &other);
 }
 
@@ -164,6 +182,15 @@ static uint32_t shared_dword(const struct access *a, int lane, uint64_t at, unsi
   return old;
 }
 
+static inline void mark_written(uint8_t *state, unsigned mask) {
+  if (!(mask & ~__atomic_load_n(state, __ATOMIC_RELAXED))) return;
+  if (mask == 15) {
+    __atomic_store_n(state, 15, __ATOMIC_RELAXED);
+  } else {
+    __atomic_fetch_or(state, mask, __ATOMIC_RELAXED);
+  }
+}
+
 static uint32_t global_dword(const struct access *a, int lane, uint64_t at, unsigned bytes) {
   const struct emu_shadow *s = shadow_of(a->wave, at);
   if (!s) return missing_arguments(a->wave->group->run->dispatch, at, bytes);
@@ -177,12 +204,7 @@ static uint32_t global_dword(const struct access *a, int lane, uint64_t at, unsi
     uint8_t *state = &s->written[d - first];
     unsigned had = __atomic_load_n(state, __ATOMIC_RELAXED);
     if (had != 15) old |= (uint32_t)((uint64_t)spread_bytes(mask & ~had) << 8 * (d * 4 - at + 4) >> 32);
-    if (a->how < EMU_TOUCH_WRITE || (had & mask) == mask) continue;
-    if (mask == 15) {
-      __atomic_store_n(state, 15, __ATOMIC_RELAXED);
-    } else {
-      __atomic_fetch_or(state, mask, __ATOMIC_RELAXED);
-    }
+    if (a->how >= EMU_TOUCH_WRITE) mark_written(state, mask);
   }
   return old;
 }
@@ -194,6 +216,100 @@ static uint32_t scratch_dword(const struct access *a, uint64_t at, unsigned byte
   memcpy(&old, from, bytes);
   if (a->how >= EMU_TOUCH_WRITE) memcpy(from, &bits, bytes);
   return old;
+}
+
+// ---- the lanes of an access that lie in one piece of memory, at once
+
+// LDS, or one allocation: the records and the state of its dwords.
+struct piece {
+  uint64_t first;  // number of the first dword
+  uint64_t *writers, *readers;
+  uint8_t *written;    // of global memory, as emu_shadow.written
+  uint8_t *undefined;  // of LDS
+};
+
+// false: the lanes lie in several, or in memory without records, or apart from each other's dwords.
+static bool find_piece(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p, unsigned bytes,
+                       struct piece *out) {
+  if (p->stride != 4 || step->inst->format == EMU_FLAT) return false;
+  if (p->space == EMU_SPACE_SHARED) {
+    struct emu_group_check *g = wave->group->checker;
+    *out = (struct piece){(uint64_t)(uintptr_t)wave->group->lds / 4, g->lds_writers, g->lds_readers, NULL, g->lds};
+    return true;
+  }
+  if (p->space != EMU_SPACE_GLOBAL || !(p->mask & ~p->outside)) return false;
+  const struct emu_shadow *s = shadow_of(wave, p->at[__builtin_ctzll(p->mask & ~p->outside)]);
+  if (!s || s->bytes < bytes) return false;
+  uint64_t beyond = 0;
+  for (unsigned l = 0; l < wave->lanes; l++) beyond |= (uint64_t)(p->at[l] - s->base > s->bytes - bytes) << l;
+  if (beyond & p->mask & ~p->outside) return false;
+  *out = (struct piece){s->base / 4, s->writers, s->readers, s->written, NULL};
+  return true;
+}
+
+static inline uint32_t bits_at(const uint8_t *from, unsigned bytes) {
+  uint32_t bits;
+  memcpy(&bits, from, 4);  // LDS' shadow has room behind it
+  return bytes < 4 ? bits & ((1u << 8 * bytes) - 1) : bits;
+}
+
+static inline void put_bits(uint8_t *to, uint32_t bits, unsigned bytes) {
+  if (bytes == 4) memcpy(to, &bits, 4);
+  if (bytes == 2) memcpy(to, &bits, 2);
+  if (bytes == 1) *to = (uint8_t)bits;
+}
+
+// Notes that `lanes` read `bytes` (at most 4) of dword `k` from their places. Returns those lanes of which there is
+// more to say: they reach into two dwords, may race, or read what nobody wrote.
+static uint64_t note_loads(const struct access *a, const struct piece *m, const struct emu_places *p, uint64_t lanes,
+                           unsigned k, unsigned bytes) {
+  const struct emu_racer racer = a->racer;
+  unsigned all = (1u << bytes) - 1;
+  uint64_t left = 0;
+  for (uint64_t rest = lanes; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    uint64_t at = p->at[l] + 4 * k, i = at / 4 - m->first;
+    unsigned mask = all << (at & 3);
+    bool more = mask > 15;
+    if (m->undefined) {
+      more = more || bits_at(m->undefined + 4 * i + (at & 3), bytes);
+    } else if (m->written) {
+      more = more || (mask & ~__atomic_load_n(&m->written[i], __ATOMIC_RELAXED));
+    }
+    if (more || !emu__meets_none(&racer, &m->writers[i], &m->readers[i], mask, a->how)) left |= UINT64_C(1) << l;
+  }
+  return left;
+}
+
+// The same for stores. Of `undefined`, the shadow of the register, the bits from `low` on are stored; NULL: none are
+// set.
+static uint64_t note_stores(const struct access *a, const struct piece *m, const struct emu_places *p, uint64_t lanes,
+                            unsigned k, unsigned bytes, const uint32_t *undefined, unsigned low) {
+  const struct emu_racer racer = a->racer;
+  unsigned all = (1u << bytes) - 1;
+  uint64_t left = 0;
+  for (uint64_t rest = lanes; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    uint64_t at = p->at[l] + 4 * k, i = at / 4 - m->first;
+    unsigned mask = all << (at & 3);
+    uint32_t u = undefined ? undefined[l] >> low : 0;
+    if (bytes < 4) u &= (1u << 8 * bytes) - 1;
+    bool more = mask > 15 || (u && !m->undefined);
+    if (more || !emu__meets_none(&racer, &m->writers[i], &m->readers[i], mask, EMU_TOUCH_WRITE)) {
+      left |= UINT64_C(1) << l;
+    } else if (m->undefined) {
+      put_bits(m->undefined + 4 * i + (at & 3), u, bytes);
+    } else if (m->written) {
+      mark_written(&m->written[i], mask);
+    }
+  }
+  return left;
+}
+
+// What was read is defined.
+static void clear_lanes(uint32_t *undefined, uint64_t lanes, const struct emu_shape *shape) {
+  uint32_t kept = !shape->half ? 0 : shape->high ? 0xffff : 0xffff0000;
+  for (; lanes; lanes &= lanes - 1) undefined[__builtin_ctzll(lanes)] &= kept;
 }
 
 // ---- instructions
@@ -248,13 +364,19 @@ static void note_origin(struct emu_wave *wave, const struct emu_step *step, cons
 
 bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
                      const struct emu_shape *shape, unsigned reg) {
-  struct access a = {wave, step, reading(step), emu__time_now(), 0};
+  struct access a = begin_access(wave, step, reading(step));
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   check_shared(wave, step, p, shape->bytes);
+  struct piece piece;
+  bool together = find_piece(wave, step, p, shape->bytes, &piece);
   for (unsigned k = 0; k < dwords; k++) {
     uint32_t *to = emu__undefined(wave, reg + k, 0);
     uint32_t any = 0;
-    for (uint64_t rest = p->mask; rest; rest &= rest - 1) {
+    uint64_t left = p->mask;
+    bool dirty = emu__set_has(&wave->checker->dirty, reg + k);
+    if (together) left = note_loads(&a, &piece, p, p->mask & ~p->outside, k, bytes);
+    if (together && dirty) clear_lanes(to, p->mask & ~left, shape);
+    for (uint64_t rest = left; rest; rest &= rest - 1) {
       unsigned l = (unsigned)__builtin_ctzll(rest);
       uint64_t at = p->at[l] + (uint64_t)k * p->stride;
       uint32_t u = p->outside >> l & 1 ? 0 : read_place(&a, p, l, at, bytes, 0);
@@ -264,19 +386,24 @@ bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const s
       to[l] = u;
       any |= u;
     }
-    if (any || emu__set_has(&wave->checker->dirty, reg + k)) emu__check_settle(wave, reg + k);
+    if (any || dirty) emu__check_settle(wave, reg + k);
   }
   return true;
 }
 
 bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
                       const struct emu_shape *shape, unsigned reg) {
-  struct access a = {wave, step, EMU_TOUCH_WRITE, emu__time_now(), 0};
+  struct access a = begin_access(wave, step, EMU_TOUCH_WRITE);
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   check_shared(wave, step, p, shape->bytes);
+  struct piece piece;
+  bool together = find_piece(wave, step, p, shape->bytes, &piece);
   for (unsigned k = 0; k < dwords; k++) {
     const uint32_t *from = emu__undefined(wave, reg + k, 0);
-    for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
+    uint64_t left = p->mask & ~p->outside;
+    bool dirty = emu__set_has(&wave->checker->dirty, reg + k);
+    if (together) left = note_stores(&a, &piece, p, left, k, bytes, dirty ? from : NULL, shape->high ? 16 : 0);
+    for (uint64_t rest = left; rest; rest &= rest - 1) {
       unsigned l = (unsigned)__builtin_ctzll(rest);
       uint64_t at = p->at[l] + (uint64_t)k * p->stride;
       uint32_t u = shape->high ? from[l] >> 16 : from[l];
@@ -297,7 +424,7 @@ bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const
     c->sync = emu__time_next();
     c->acquires = true;
   }
-  struct access a = {wave, step, EMU_TOUCH_ATOMIC, emu__time_now(), 0};
+  struct access a = begin_access(wave, step, EMU_TOUCH_ATOMIC);
   check_shared(wave, step, p, bytes);
   for (unsigned k = 0; k < bytes / 4; k++) {
     for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
@@ -374,7 +501,7 @@ void emu__check_smem(struct emu_wave *wave, const struct emu_step *step) {
   bool lost = address_undefined(
       wave, step, &(struct emu_operand){.kind = EMU_OPERAND_SCALAR, .reg = inst->src[0].reg, .dwords = 2});
   lost = address_undefined(wave, step, &inst->src[1]) || lost;
-  struct access a = {wave, step, EMU_TOUCH_READ, emu__time_now(), 0};
+  struct access a = begin_access(wave, step, EMU_TOUCH_READ);
   uint64_t address = emu__scalar_read64(wave, &inst->src[0]) + (uint64_t)(int64_t)inst->imm;
   if (inst->src[1].kind) address += emu__scalar_read(wave, &inst->src[1]);
   address &= ~UINT64_C(3);

@@ -1,6 +1,4 @@
 // What each opcode means to the checker.
-#include <stdlib.h>
-
 #include "machine/checker_state.h"
 
 static void add_operand(struct emu_set *set, const struct emu_operand *o) {
@@ -360,19 +358,14 @@ static bool takes_from_lanes(const struct emu_step *step) {
   return ((dpp || permlane) && !inst->fetch_inactive) || shuffle || step->klass == EMU_CLASS_WMMA;
 }
 
-struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct emu_step *step) {
-  static struct emu_plan nothing;
-  struct emu_group_check *g = wave->group->checker;
+const struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct emu_step *step) {
+  static const struct emu_plan nothing;
   if (!step->inst || !step->action) return &nothing;
-  struct emu_plan **at = &g->plans[step->offset / 4];
-  if (*at) return *at;
-  struct emu_plan *plan = aligned_alloc(64, (sizeof(*plan) + 63) / 64 * 64);
+  struct emu_plan *plan = emu__program_keep(wave->group->run->program, sizeof(*plan));
   if (!plan) return NULL;
-  memset(plan, 0, sizeof(*plan));
   fill(plan, step);
-  if (wave->group->run->dispatch->lint && takes_from_lanes(step)) plan->lints = plan->always = true;
-  plan->next = g->all;
-  g->all = plan;
-  *at = plan;
+  plan->lints = takes_from_lanes(step);
+  // another thread may have made the same: both stay
+  __atomic_store_n(&((struct emu_step *)step)->plan, plan, __ATOMIC_RELEASE);
   return plan;
 }

@@ -31,7 +31,7 @@ static inline bool emu__sets_meet(const struct emu_set *a, const struct emu_set 
   return any;
 }
 
-// ---- plans: what an instruction means to the checker, made at its first execution in a group
+// ---- plans: what an instruction means to the checker, made at its first execution and kept with the program
 
 // How undefined bits go from sources to destination.
 enum emu_rule {
@@ -94,7 +94,6 @@ struct emu_plan {
   uint8_t half;    // of the registers that a load fills, as pending_half
   bool always;     // look at it even when no register of interest is named
   bool waits, acquires, lints;
-  struct emu_plan *next;
 };
 
 // ---- state of a wave
@@ -118,18 +117,16 @@ struct emu_wave_check {
   bool has_origin;
   uint64_t origin;
   uint32_t origin_pc;
-  const struct emu_shadow *region;
-  uint64_t region_epoch;
+  const struct emu_shadow *regions[4];  // of the last accesses, the newest first
+  uint64_t regions_epoch;               // emu__memory_epoch when they were noted
 };
 
 struct emu_group_check {
-  struct emu_wave_check *wave;
+  struct emu_wave_check *wave, begun;  // begun: as each wave is at first
   uint32_t *undefined;
   uint8_t *scratch, *lds;
   uint64_t *lds_writers, *lds_readers;  // by dword
-  struct emu_plan **plans;              // by word of the program
-  struct emu_plan *all;
-  uint64_t said[64];  // findings already reported by this group
+  uint64_t said[64];                    // findings already reported by this group
 };
 
 // ---- memory
@@ -153,7 +150,16 @@ void emu__check_report(struct emu_wave *wave, const struct emu_step *step, const
 void emu__check_undefined(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address,
                           const char *what);
 
-struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct emu_step *step);
+// Whether the checker has anything to do before an instruction: most name no register of interest.
+static inline bool emu__check_concerns(const struct emu_wave *wave, const struct emu_step *step) {
+  const struct emu_wave_check *c = wave->checker;
+  if (!c) return false;
+  const struct emu_plan *plan = __atomic_load_n(&step->plan, __ATOMIC_ACQUIRE);
+  return !plan || plan->always || plan->lints || emu__sets_meet(&plan->touch, &c->watch);
+}
+
+// Makes it.
+const struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct emu_step *step);
 
 void emu__check_vector(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
 void emu__check_lanes(struct emu_wave *wave, const struct emu_step *step);
@@ -183,7 +189,7 @@ uint64_t emu__scalar_undefined(const struct emu_wave *wave, const struct emu_ope
 void emu__scalar_set_undefined(struct emu_wave *wave, const struct emu_step *step, unsigned reg, unsigned dwords,
                                uint64_t bits);
 
-// Times, see checker_race.c. An access of the bytes in `mask` of one dword.
+// Times, see checker_race.h. An access of the bytes in `mask` of one dword.
 enum emu_touch { EMU_TOUCH_READ, EMU_TOUCH_READ_SYNC, EMU_TOUCH_WRITE, EMU_TOUCH_ATOMIC };
 uint64_t emu__time_now(void);
 uint64_t emu__time_next(void);
@@ -191,8 +197,9 @@ struct emu_other {
   uint32_t group, wave;
   bool known, same_group, wrote;  // not known: one of several, which of them is not recorded
 };
+struct emu_racer;
 // true: it races with `other`. `same`: those of the bytes that are stored and hold the stored value already.
-bool emu__race(const struct emu_wave *wave, uint64_t now, uint64_t *writer, uint64_t *reader, unsigned mask,
-               unsigned same, enum emu_touch how, struct emu_other *other);
+bool emu__race(const struct emu_racer *racer, uint64_t *writer, uint64_t *reader, unsigned mask, unsigned same,
+               enum emu_touch how, struct emu_other *other);
 
 #endif

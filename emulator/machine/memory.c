@@ -252,8 +252,10 @@ static uint64_t end_in_launch(const struct emu_run *run, uint64_t address) {
 }
 
 unsigned emu__memory_scalar(struct emu_wave *wave, uint64_t address, unsigned bytes) {
-  struct emu_memory *memory = wave->group->run->dispatch->memory;
-  if (!memory || is_recent(wave, memory, address, address, bytes)) return bytes;
+  const struct emu_dispatch *d = wave->group->run->dispatch;
+  struct emu_memory *memory = d->memory;
+  if (!memory || in_range(address, bytes, d->kernarg, d->kernarg_bytes)) return bytes;
+  if (is_recent(wave, memory, address, address, bytes)) return bytes;
   struct emu_allocation found;
   bool listed = emu_memory_find(memory, address, &found);
   uint64_t end = listed ? found.base + found.bytes : end_in_launch(wave->group->run, address);

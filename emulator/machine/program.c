@@ -47,6 +47,13 @@ static void *keep(struct emu_program *program, size_t bytes) {
   return chunk->bytes;
 }
 
+void *emu__program_keep(struct emu_program *program, size_t bytes) {
+  pthread_mutex_lock(&program->lock);
+  void *room = keep(program, bytes);
+  pthread_mutex_unlock(&program->lock);
+  return room;
+}
+
 struct emu_program *emu_program_create(enum emu_target target, const void *code, size_t bytes, uint64_t address) {
   struct emu_program *program = calloc(1, sizeof(*program));
   if (!program) return NULL;

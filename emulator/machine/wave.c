@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "machine/checker.h"
+#include "machine/checker_state.h"
 #include "machine/schedule.h"
 #include "machine/valu.h"
 
@@ -103,9 +103,10 @@ static void slice_watched(struct emu_wave *wave) {
     }
     wave->instructions[step->klass]++;
     if (wave->counters) count_lanes(wave, step);
-    if (wave->check && !emu__check_before(wave, step)) continue;
+    bool concerned = wave->check && emu__check_concerns(wave, step);
+    if (concerned && !emu__check_before(wave, step)) continue;
     run(wave, step);
-    if (wave->check) emu__check_after(wave);
+    if (concerned) emu__check_after(wave);
   }
 }
 

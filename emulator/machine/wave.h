@@ -74,6 +74,7 @@ struct emu_step {
   uint32_t offset;  // in the program
   struct emu_source src[3];
   const struct emu_step *pair;  // VOPD: the second half
+  struct emu_plan *plan;        // atomic: the checker's, NULL until it first looks
 };
 
 struct emu_span {
@@ -159,6 +160,7 @@ enum emu_target emu__program_target(const struct emu_program *program);
 uint64_t emu__program_address(const struct emu_program *program);
 size_t emu__program_bytes(const struct emu_program *program);
 const void *emu__program_code(const struct emu_program *program);
+void *emu__program_keep(struct emu_program *program, size_t bytes);  // zeros, freed with it; NULL: no memory
 void emu__step_text(const struct emu_wave *wave, const struct emu_step *step, char text[EMU_ISA_TEXT]);
 
 // ---- actions, one table a file, ended by op 0

@@ -1,0 +1,96 @@
+// Races: which wave touched a dword last, and whether anything has come between.
+//
+// One clock serves the process. It moves at every barrier and at every acquire, that is an atomic operation that
+// returns a value or a load that bypasses the caches (glc). An access carries its time. It is before another one of the
+// same group when the group has passed a barrier since, and before one of any wave that has acquired since, or that has
+// met such a wave at a barrier. That an acquire orders all accesses before it, whoever released them, errs on the side
+// of silence: what is reported has no synchronization at all on the side of the second access.
+//
+// Each dword has two records of 64 bits, one of its last write and one of reads:
+//
+//     bit   63            30 29         11 10      6     5        4      3       0
+//          |      time      |    group    |  wave  | OTHERS | ATOMIC |   bytes   |
+//
+// Of the group's number the low 19 bits are kept; `bytes` has a bit for each byte of the dword. Records of earlier
+// launches have a time before the launch began. Of many readers the record keeps the first, and OTHERS says that there
+// were more.
+//
+// Waves that store the same bytes to one place of LDS do not race: whichever comes last, the bytes are the same. The
+// record keeps the last of them, and OTHERS, so that a store of a different value races with those too.
+//
+// Here is the usual case, an access that meets no other one: it is looked at for each lane of each load and store.
+// checker_race.c has the rest.
+#ifndef EMULATOR_MACHINE_CHECKER_RACE_H
+#define EMULATOR_MACHINE_CHECKER_RACE_H
+
+#include "machine/checker_state.h"
+
+enum { EMU_RECORD_ATOMIC = 1 << 4, EMU_RECORD_OTHERS = 1 << 5 };
+enum { EMU_RECORD_WAVE = 6, EMU_RECORD_GROUP = 11, EMU_RECORD_TIME = 30 };  // where they begin
+#define EMU_RECORD_GROUPS ((UINT64_C(1) << (EMU_RECORD_TIME - EMU_RECORD_GROUP)) - 1)
+
+// The group and wave of a record, where they stand in it.
+static inline uint64_t emu__record_who(uint64_t record) {
+  return record & ((UINT64_C(1) << EMU_RECORD_TIME) - (1 << EMU_RECORD_WAVE));
+}
+static inline bool emu__record_same_group(uint64_t a, uint64_t b) {
+  return !((a ^ b) >> EMU_RECORD_GROUP & EMU_RECORD_GROUPS);
+}
+static inline uint64_t emu__record_load(uint64_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+static inline void emu__record_store(uint64_t *at, uint64_t value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
+
+// A wave's side of the comparison, the same for all the lanes of an access.
+struct emu_racer {
+  uint64_t me, stamp;           // who it is; the same with the time of the access: a record but for its bytes
+  uint64_t since, since_group;  // accesses before are ordered: of any wave, of waves of its own group
+};
+static inline struct emu_racer emu__racer(const struct emu_wave *wave, uint64_t now) {
+  const struct emu_wave_check *c = wave->checker;
+  uint64_t group = wave->group->linear & EMU_RECORD_GROUPS, start = wave->group->run->check_start;
+  struct emu_racer r = {.me = group << EMU_RECORD_GROUP | (uint64_t)(wave->index & 31) << EMU_RECORD_WAVE};
+  r.stamp = now << EMU_RECORD_TIME | r.me;
+  r.since = start > c->sync ? start : c->sync;
+  r.since_group = r.since > c->barrier ? r.since : c->barrier;
+  return r;
+}
+
+// Whether the access of `record` is not ordered before what the wave does now.
+static inline bool emu__record_concurrent(const struct emu_racer *x, uint64_t record) {
+  return record >> EMU_RECORD_TIME >= (emu__record_same_group(record, x->me) ? x->since_group : x->since);
+}
+
+// The bytes that the same access has noted in the record already, for lanes before this one.
+static inline uint64_t emu__record_own_bytes(const struct emu_racer *x, uint64_t record) {
+  return (record ^ x->stamp) >> EMU_RECORD_WAVE ? 0 : record & 15;
+}
+
+static inline void emu__note_read(const struct emu_racer *x, uint64_t *reader, unsigned mask) {
+  uint64_t r = emu__record_load(reader), new;
+  if (emu__record_who(r) != x->me && emu__record_concurrent(x, r)) {
+    // the mark stands for a reader of all the bytes that the record names
+    new = r & 15 & ~mask ? r : r | EMU_RECORD_OTHERS;
+  } else {
+    new = x->stamp | emu__record_own_bytes(x, r) | mask;
+  }
+  if (new != r) emu__record_store(reader, new);
+}
+
+// Notes an access to the bytes in `mask` of one dword, if no other one in the records can race with it. false:
+// emu__race has to look, and nothing is noted.
+static inline bool emu__meets_none(const struct emu_racer *x, uint64_t *writer, uint64_t *reader, unsigned mask,
+                                   enum emu_touch how) {
+  uint64_t w = emu__record_load(writer);
+  bool writes = how >= EMU_TOUCH_WRITE;
+  bool by_others = emu__record_who(w) != x->me || (writes && w & EMU_RECORD_OTHERS);
+  if (by_others && !(w & EMU_RECORD_ATOMIC) && emu__record_concurrent(x, w)) return false;
+  if (how == EMU_TOUCH_READ) emu__note_read(x, reader, mask);
+  if (!writes) return true;
+  uint64_t r = emu__record_load(reader);
+  bool read_by_others = r & mask && (emu__record_who(r) != x->me || r & EMU_RECORD_OTHERS);
+  if (how == EMU_TOUCH_WRITE && read_by_others && emu__record_concurrent(x, r)) return false;
+  uint64_t atomic = how == EMU_TOUCH_ATOMIC ? EMU_RECORD_ATOMIC : 0;
+  emu__record_store(writer, x->stamp | atomic | emu__record_own_bytes(x, w) | mask);
+  return true;
+}
+
+#endif
