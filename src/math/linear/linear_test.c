@@ -35,16 +35,19 @@ static double weight_value(const layer *l, const operand *weight, int64_t i) {
 
 static void compare(const layer *l, const operand *x, const operand *weight, const operand *bias, const operand *before,
                     const operand *out) {
-  for (int64_t i = 0; i < l->m; i++) {
-    for (int64_t j = 0; j < l->n; j++) {
-      int64_t far = llabs(2 * j - l->n), edge = l->n - 2 * l->sampled;
-      if (l->sampled > 0 && far > l->sampled && far < edge) continue;
+  double *w = malloc((size_t)l->k * sizeof *w + 1);
+  assert_non_null(w);
+  for (int64_t j = 0; j < l->n; j++) {
+    int64_t far = llabs(2 * j - l->n), edge = l->n - 2 * l->sampled;
+    if (l->sampled > 0 && far > l->sampled && far < edge) continue;
+    for (int64_t p = 0; p < l->k; p++) w[p] = weight_value(l, weight, j * l->k + p);
+    for (int64_t i = 0; i < l->m; i++) {
       double sum = 0, magnitude = 0, squares = 0;
       for (int64_t p = 0; p < l->k; p++) {
-        double w = weight_value(l, weight, j * l->k + p), v = operand_get(x, i * (l->k + l->x_gap) + p) * w;
+        double row = operand_get(x, i * (l->k + l->x_gap) + p), v = row * w[p];
         sum += v;
         magnitude += fabs(v);
-        squares += operand_get(x, i * (l->k + l->x_gap) + p) * operand_get(x, i * (l->k + l->x_gap) + p);
+        squares += row * row;
       }
       int64_t at = i * (l->n + l->out_gap) + j;
       double from_bias = bias ? operand_get(bias, j) : 0, from_out = l->add ? operand_get(before, at) : 0;
@@ -59,6 +62,7 @@ static void compare(const layer *l, const operand *x, const operand *weight, con
       assert_close(l->out, operand_get(out, at), sum + added, error, rdna_dtype_name(l->weight), at);
     }
   }
+  free(w);
 }
 
 static void check(layer l) {
