@@ -71,7 +71,7 @@ OPERATOR(rms_norm_backward) {
 }
 OPERATOR(layer_norm) {
   rdna_tensor x = MATRIX(0), w = VECTOR(1, COLUMNS), b = VECTOR(2, COLUMNS), out = MATRIX(4);
-  return rdna_op_layer_norm(stream, &x, &w, &b, 1e-5, &out);
+  return rdna_op_layer_norm(stream, &x, &w, &b, 1e-5, &out, NULL, NULL);
 }
 OPERATOR(layer_norm_backward) {
   rdna_tensor dout = MATRIX(0), x = MATRIX(1), w = VECTOR(2, COLUMNS), dx = MATRIX(4), dw = VECTOR(5, COLUMNS);

@@ -24,9 +24,12 @@ RDNA_CHECKED rdna_status rdna_op_rms_norm(rdna_stream *stream, const rdna_tensor
  * |out| may be f16 or bf16, and |x| then is f32 or of |out|'s type. */
 RDNA_CHECKED rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *residual,
                                               const rdna_tensor *weight, double epsilon, const rdna_tensor *out);
-/* (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, with the variance over cols (Ba et al., 2016). */
+/* (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, with the variance over cols (Ba et al., 2016).
+ * |mean| and |inverse|, (rows) of f32, receive mean(x) and 1 / sqrt(variance(x) + epsilon), which the gradient takes;
+ * each may be NULL. They overlap nothing else. */
 RDNA_CHECKED rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
-                                            const rdna_tensor *bias, double epsilon, const rdna_tensor *out);
+                                            const rdna_tensor *bias, double epsilon, const rdna_tensor *out,
+                                            const rdna_tensor *mean, const rdna_tensor *inverse);
 
 /* Gradients. |dout| and |dx| have |x|'s shape and type; |weight| is what the forward took. |dx| may be |dout| or |x|.
  * |dweight| and |dbias| are (cols), of |x|'s type or f32, or NULL when they are not wanted; no written tensor

@@ -139,6 +139,10 @@ RDNA_DEVICE void long_norm_finish(const long_norm_finish_args &args, statistics 
     step_of now = next;
     const span s = next_span;
     const int64_t this_row = row, first = step * step_of::COLS, body = first + s.head;
+    if (step == 0 && thread_id() == 0) {
+      if (a.row_mean) a.row_mean[row] = of.mean;
+      if (a.inverse) a.inverse[row] = of.scale;
+    }
     char *out = place<type>(a.out, this_row, a.out_stride, first);
     if (wide && factors_at != step) {
       factors_at = step;

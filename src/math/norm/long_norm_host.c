@@ -90,6 +90,8 @@ static void finish_row(const struct finish_work *w, int64_t row) {
   }
   float middle = (float)mean, scale = 1.0f / sqrtf((float)(squares / (double)a->cols) + a->epsilon);
   float values[RUN], factors[RUN];
+  if (a->row_mean) a->row_mean[row] = middle;
+  if (a->inverse) a->inverse[row] = scale;
   for (int64_t n, at = 0; at < a->cols; at += n) {
     n = run_length(a->cols - at);
     floats_load(w->dtype, x + at * bytes, n, values);

@@ -33,6 +33,7 @@ struct long_norm_finish_args {
   const void *bias;            /* (cols), or NULL for zeros */
   const float *mean, *squares; /* (rows, parts) */
   void *out;                   /* (rows, cols); may be x */
+  float *row_mean, *inverse;   /* (rows), or NULL where they are not wanted */
   int64_t rows, cols, parts, part_cols;
   int64_t x_stride, out_stride;
   float epsilon;

@@ -100,8 +100,23 @@ static rdna_status check_out(const char *op_name, const rdna_tensor *out, double
 static void *data_of(const rdna_tensor *tensor) { return tensor ? tensor->data : NULL; }
 static uintptr_t address_of(const rdna_tensor *tensor) { return (uintptr_t)data_of(tensor); }
 
+/* Of layer_norm: where the rows' mean or inverse deviation goes. */
+static rdna_status check_statistic(const char *argument, const rdna_tensor *statistic, const rdna_tensor *const apart[],
+                                   int64_t rows) {
+  static const char op_name[] = "layer_norm", *const names[] = {"out", "x", "weight", "bias", "mean"};
+  if (!statistic) return RDNA_OK;
+  RDNA_TRY(rdna__check_tensor(op_name, argument, statistic));
+  RDNA_TRY(rdna__check_dtype(op_name, argument, statistic, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(op_name, argument, statistic, 1));
+  RDNA_TRY(rdna__check_size(op_name, argument, statistic, 0, rows, "the number of rows"));
+  RDNA_TRY(rdna__check_contiguous(op_name, argument, statistic));
+  for (int i = 0; i < 5; i++)
+    if (apart[i]) RDNA_TRY(rdna__check_apart(op_name, argument, statistic, names[i], apart[i]));
+  return RDNA_OK;
+}
+
 struct operands {
-  const rdna_tensor *x, *residual, *weight, *bias, *out;
+  const rdna_tensor *x, *residual, *weight, *bias, *out, *mean, *inverse;
 };
 
 /* Parts of long rows. */
@@ -134,6 +149,8 @@ static rdna_status launch_parts(rdna_stream *stream, const char *op_name, const 
                                          .mean = part.mean,
                                          .squares = part.squares,
                                          .out = of->out->data,
+                                         .row_mean = data_of(of->mean),
+                                         .inverse = data_of(of->inverse),
                                          .rows = rows->rows,
                                          .cols = rows->cols,
                                          .parts = parts,
@@ -231,22 +248,27 @@ rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_tensor *x, cons
 }
 
 rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
-                               const rdna_tensor *bias, double epsilon, const rdna_tensor *out) {
+                               const rdna_tensor *bias, double epsilon, const rdna_tensor *out, const rdna_tensor *mean,
+                               const rdna_tensor *inverse) {
   struct rows rows = {0};
   RDNA_TRY(check_out("layer_norm", out, epsilon, &rows));
   RDNA_TRY(check_input("layer_norm", "x", x, &rows.x_stride, out, &rows));
   RDNA_TRY(check_weight("layer_norm", "weight", weight, out, rows.cols));
   RDNA_TRY(check_weight("layer_norm", "bias", bias, out, rows.cols));
   if (weight && bias) RDNA_TRY(rdna__check_same_dtype("layer_norm", "bias", bias, "weight", weight));
+  RDNA_TRY(check_statistic("mean", mean, (const rdna_tensor *[]){out, x, weight, bias, NULL}, rows.rows));
+  RDNA_TRY(check_statistic("inverse", inverse, (const rdna_tensor *[]){out, x, weight, bias, mean}, rows.rows));
   struct layer_norm_args args = {.x = x->data,
                                  .weight = data_of(weight),
                                  .bias = data_of(bias),
                                  .out = out->data,
+                                 .mean = data_of(mean),
+                                 .inverse = data_of(inverse),
                                  .rows = rows.rows,
                                  .cols = rows.cols,
                                  .x_stride = rows.x_stride,
                                  .out_stride = rows.out_stride,
                                  .epsilon = (float)epsilon};
-  struct operands operands = {.x = x, .weight = weight, .bias = bias, .out = out};
+  struct operands operands = {.x = x, .weight = weight, .bias = bias, .out = out, .mean = mean, .inverse = inverse};
   return launch_rows(stream, "layer_norm", &operands, &rows, epsilon, true, &args);
 }

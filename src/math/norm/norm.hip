@@ -19,7 +19,8 @@ struct norm_row {
   void *out;          /* (cols) */
   uint64_t cols;
   float epsilon;
-  float *scratch; /* for group sums */
+  float *scratch;        /* for group sums */
+  float *mean, *inverse; /* where the row's go, or NULL */
 };
 
 /* Reads 16 bytes of x; if |adds|, adds the residual, stores the sum there, and returns it rounded as it was stored. */
@@ -84,6 +85,12 @@ struct line {
 
 RDNA_DEVICE float inverse_deviation(const norm_row &row, float sum) {
   return 1.0f / sqrt_f32(sum / (float)row.cols + row.epsilon);
+}
+
+/* Of a centred row, by one of its threads. */
+RDNA_DEVICE void give_statistics(const norm_row &row, float mean, float scale) {
+  if (row.mean) *row.mean = mean;
+  if (row.inverse) *row.inverse = scale;
 }
 
 /* A row in the registers of a team: |pieces| a thread, each of 16 bytes if |wide|, else of one value. Piece j of thread
@@ -153,6 +160,7 @@ RDNA_DEVICE void norm_kept(const norm_row &row) {
     sum = team::sum(sum, row.scratch);
   }
   float scale = inverse_deviation(row, sum);
+  if (centred && team::rank() == 0) give_statistics(row, mean, scale);
   cols = again_uniform(cols);
   if constexpr (!batched) {
 #pragma unroll
@@ -213,6 +221,7 @@ RDNA_DEVICE void norm_long(const norm_row &row) {
     sum = group_sum_f32<threads>(sum, row.scratch);
   }
   float scale = inverse_deviation(row, sum);
+  if (centred && thread_id() == 0) give_statistics(row, mean, scale);
   for (uint64_t i = first; i < row.cols; i += step) {
     float v[part::COUNT];
     part::template load<type>(again, i, v);
@@ -231,6 +240,8 @@ RDNA_DEVICE norm_row at_row(const norm_rows &all, int64_t r) {
   row.x = row_at<type>(row.x, r, all.x_stride);
   row.residual = row_at<type>(row.residual, r, all.residual_stride);
   row.out = row_at<type>(row.out, r, all.out_stride);
+  if (row.mean) row.mean += r;
+  if (row.inverse) row.inverse += r;
   return row;
 }
 
@@ -322,6 +333,7 @@ RDNA_DEVICE void short_rows(const norm_rows &all, uint32_t lanes, typename weigh
       cols = again_uniform(cols);
     }
     float scale = inverse_deviation(row, sum);
+    if (centred && there && rank == 0) give_statistics(row, mean, scale);
 #pragma unroll
     for (uint32_t j = 0; j < vectors; j++) {
       if (!there || column(j) >= cols) continue;
@@ -422,6 +434,7 @@ RDNA_DEVICE void rows_ahead(const norm_rows &all) {
       cols = again_uniform(cols);
     }
     float scale = inverse_deviation(row, sum);
+    if (centred && thread_id() == 0) give_statistics(row, mean, scale);
 #pragma unroll
     for (uint32_t j = 0; j < pieces; j++) {
       if (column(j) >= cols) continue;
@@ -467,19 +480,20 @@ RDNA_DEVICE void norm_waves(const norm_rows &all) {
   wave_rows<type, weights, adds, centred, true, NORM_WAVE_BYTES / 16 / WAVE_SIZE>(all);
 }
 
-#define NORM(name, adds, centred, suffix, type, weights, args, residual, bias, residual_stride)              \
-  RDNA_KERNEL_RESIDENT(256, type::BYTES == 4 || centred || adds ? 3 : 4) name##_##suffix(struct args a) {    \
-    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                                       \
-    RDNA_SHARED uint4 factors[2 * NORM_LANES_BYTES / type::BYTES * weights::BYTES / 16];                     \
-    norm_row first = {a.x, residual, a.weight, bias, a.out, (uint64_t)a.cols, a.epsilon, scratch};           \
-    norm<type, weights, adds, centred>({first, a.rows, a.x_stride, residual_stride, a.out_stride}, factors); \
-  }                                                                                                          \
-  RDNA_KERNEL_RESIDENT(256, 2) name##_waves_##suffix(struct args a) {                                        \
-    norm_row first = {a.x, residual, a.weight, bias, a.out, (uint64_t)a.cols, a.epsilon, NULL};              \
-    norm_waves<type, weights, adds, centred>({first, a.rows, a.x_stride, residual_stride, a.out_stride});    \
+#define NORM(name, adds, centred, suffix, type, weights, args, residual, bias, residual_stride, mean, inverse)    \
+  RDNA_KERNEL_RESIDENT(256, type::BYTES == 4 || centred || adds ? 3 : 4) name##_##suffix(struct args a) {         \
+    RDNA_SHARED float scratch[GROUP_SCRATCH(threads)];                                                            \
+    RDNA_SHARED uint4 factors[2 * NORM_LANES_BYTES / type::BYTES * weights::BYTES / 16];                          \
+    norm_row first = {a.x, residual, a.weight, bias, a.out, (uint64_t)a.cols, a.epsilon, scratch, mean, inverse}; \
+    norm<type, weights, adds, centred>({first, a.rows, a.x_stride, residual_stride, a.out_stride}, factors);      \
+  }                                                                                                               \
+  RDNA_KERNEL_RESIDENT(256, 2) name##_waves_##suffix(struct args a) {                                             \
+    norm_row first = {a.x, residual, a.weight, bias, a.out, (uint64_t)a.cols, a.epsilon, NULL, mean, inverse};    \
+    norm_waves<type, weights, adds, centred>({first, a.rows, a.x_stride, residual_stride, a.out_stride});         \
   }
-#define NORMS(suffix, type, weights)                                                                             \
-  NORM(rms_norm, false, false, suffix, type, weights, rms_norm_args, NULL, NULL, 0)                              \
-  NORM(add_rms_norm, true, false, suffix, type, weights, add_rms_norm_args, a.residual, NULL, a.residual_stride) \
-  NORM(layer_norm, false, true, suffix, type, weights, layer_norm_args, NULL, a.bias, 0)
+#define NORMS(suffix, type, weights)                                                                                   \
+  NORM(rms_norm, false, false, suffix, type, weights, rms_norm_args, NULL, NULL, 0, NULL, NULL)                        \
+  NORM(add_rms_norm, true, false, suffix, type, weights, add_rms_norm_args, a.residual, NULL, a.residual_stride, NULL, \
+       NULL)                                                                                                           \
+  NORM(layer_norm, false, true, suffix, type, weights, layer_norm_args, NULL, a.bias, 0, a.mean, a.inverse)
 RDNA__NORM_TYPES(NORMS)

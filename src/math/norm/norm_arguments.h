@@ -41,11 +41,14 @@ OPERATOR(add_rms_norm, bf16_and_f32, .types = BIT(RDNA_BF16), .besides = FLOATS,
 #undef NARROW
 OPERATOR(layer_norm, plain, .types = FLOATS, .empty = "MN", .same = "out=x") {
   return rdna_op_layer_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), in("weight", MAIN, OPTIONAL, SHAPE(N)),
-                            in("bias", MAIN, OPTIONAL, SHAPE(N)), EPSILON, out("out", MAIN, 0, SHAPE(M, N)));
+                            in("bias", MAIN, OPTIONAL, SHAPE(N)), EPSILON, out("out", MAIN, 0, SHAPE(M, N)),
+                            out("mean", ONLY(RDNA_F32), OPTIONAL, SHAPE(M)),
+                            out("inverse", ONLY(RDNA_F32), OPTIONAL, SHAPE(M)));
 }
 OPERATOR(layer_norm, f32_rows, .types = FLOATS, .same = "out=x") {
   return rdna_op_layer_norm(stream, in("x", MAIN, 0, SHAPE(M, N)), in("weight", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)),
-                            in("bias", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), 0, out("out", MAIN, 0, SHAPE(M, N)));
+                            in("bias", ONLY(RDNA_F32), OPTIONAL, SHAPE(N)), 0, out("out", MAIN, 0, SHAPE(M, N)), NULL,
+                            NULL);
 }
 OPERATOR(rms_norm_backward, plain, .types = FLOATS, .empty = "MN", .same = "dx=dout dx=x") {
   return rdna_op_rms_norm_backward(stream, in("dout", MAIN, 0, SHAPE(M, N)), in("x", MAIN, 0, SHAPE(M, N)),

@@ -181,8 +181,9 @@ static double largest(const float *v, int64_t count, double none) {
 /* The mean is off by sum_error of the largest |x|, which the division by the deviation magnifies; the deviation is off
  * by sum_error of itself. Adding the bias may cancel, so all of this is an absolute error. */
 static double layer_error(rdna_dtype dtype, const void *x, const struct shape *s, const float *weight,
-                          const float *bias, double epsilon) {
+                          const float *bias, double epsilon, double out_statistics[2]) {
   double worst = 0, error = sum_error(s->cols) + 8 * 0x1p-24;
+  out_statistics[0] = out_statistics[1] = 0;
   for (int64_t r = 0; r < s->rows && s->cols > 0; r++) {
     double sum = 0, squares = 0, top = 0, reach = 0;
     for (int64_t i = 0; i < s->cols; i++) sum += (double)case_get(dtype, x, r * s->stride[0] + i);
@@ -193,8 +194,13 @@ static double layer_error(rdna_dtype dtype, const void *x, const struct shape *s
       top = fmax(top, fabs(v));
       reach = fmax(reach, fabs(v - mean));
     }
-    double row = error * (top + reach) / sqrt(squares / (double)s->cols + epsilon);
-    if (isfinite(row)) worst = fmax(worst, row);
+    double inverse = 1 / sqrt(squares / (double)s->cols + epsilon), row = error * (top + reach) * inverse;
+    if (!isfinite(row)) continue;
+    worst = fmax(worst, row);
+    /* The distances sum up to zero, so that an error of the mean adds but its square to the variance. */
+    double apart = error * top * inverse;
+    out_statistics[0] = fmax(out_statistics[0], error * top);
+    out_statistics[1] = fmax(out_statistics[1], (error + apart * apart) * inverse);
   }
   return worst * largest(weight, s->cols, 1) + 0x1p-22 * largest(bias, s->cols, 0);
 }
@@ -221,8 +227,17 @@ RDNA_CASE_MAKER(rdna__layer_norm_case) {
   rdna_status status =
       fits ? rdna__case_guard_rows(out_case, s.rows, s.cols, s.stride[2]) : rdna__case_no_memory(out_case);
   if (status == RDNA_OK) {
-    double absolute = layer_error(dtype, x, &s, weight, bias, (double)args.epsilon);
+    double statistics[2];
+    double absolute = layer_error(dtype, x, &s, weight, bias, (double)args.epsilon, statistics);
     rdna__case_tolerance(out_case, absolute + case_smallest(dtype), case_spacing(dtype));
+    static const size_t places[] = {offsetof(struct layer_norm_args, mean), offsetof(struct layer_norm_args, inverse)};
+    for (int i = 0; i < 2 && status == RDNA_OK; i++) {
+      if (n % 4 == 3 - i) continue;
+      if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, s.rows, (uint32_t)places[i])) {
+        status = rdna__case_no_memory(out_case);
+      }
+      rdna__case_tolerance(out_case, statistics[i], 0);
+    }
   }
   free(weight);
   free(bias);
@@ -343,5 +358,14 @@ RDNA_CASE_MAKER(rdna__long_norm_finish_case) {
   rdna__case_tolerance(out_case, 16 * error * top_weight + 0x1p-22 * top_bias + case_smallest(dtype),
                        case_spacing(dtype));
   RDNA_TRY(rdna__case_guard_rows(out_case, s.rows, s.cols, s.stride[2]));
+  if (s.cols == 0) return RDNA_OK;
+  static const size_t places[] = {offsetof(struct long_norm_finish_args, row_mean),
+                                  offsetof(struct long_norm_finish_args, inverse)};
+  for (int i = 0; i < 2; i++) {
+    if (n % 4 == 3 - i) continue;
+    if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, s.rows, (uint32_t)places[i]))
+      return rdna__case_no_memory(out_case);
+    rdna__case_tolerance(out_case, 5 * error, 16 * error);
+  }
   return RDNA_OK;
 }

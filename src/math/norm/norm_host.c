@@ -138,6 +138,8 @@ SIMD_INLINE float run_square_sum(const float *v, int64_t n, float mean) {
       STORED_##type *out = (STORED_##type *)a->out + r * a->out_stride;                    \
       float mean = row_mean_##type(x, a->cols);                                            \
       float scale = row_scale_##type(x, a->cols, mean, a->epsilon);                        \
+      if (a->mean) a->mean[r] = mean;                                                      \
+      if (a->inverse) a->inverse[r] = scale;                                               \
       write_row_##suffix(x, a->weight, a->bias, out, a->cols, mean, scale);                \
     }                                                                                      \
   }                                                                                        \

@@ -49,12 +49,13 @@ struct add_rms_norm_args {
   float epsilon;
 };
 
-/* out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias */
+/* out = (x - mean) * inverse * weight + bias with mean(x) and inverse = 1 / sqrt(variance(x) + epsilon) */
 struct layer_norm_args {
-  const void *x;      /* (rows, cols) */
-  const void *weight; /* (cols), or NULL for ones */
-  const void *bias;   /* (cols), or NULL for zeros */
-  void *out;          /* (rows, cols) */
+  const void *x;         /* (rows, cols) */
+  const void *weight;    /* (cols), or NULL for ones */
+  const void *bias;      /* (cols), or NULL for zeros */
+  void *out;             /* (rows, cols) */
+  float *mean, *inverse; /* (rows), or NULL where they are not wanted */
   int64_t rows, cols;
   int64_t x_stride, out_stride;
   float epsilon;

@@ -13,12 +13,12 @@ struct problem {
   rdna_dtype residual_dtype, out_dtype;
   int64_t outer, inner, cols; /* a tensor (outer, inner, cols) */
   int64_t gap, offset;        /* values between rows; before the first */
-  bool weighted, biased, in_place;
+  bool weighted, biased, in_place, statistics;
   double mean;
 };
 
 struct operands {
-  operand x, residual, weight, bias, out;
+  operand x, residual, weight, bias, out, mean, inverse;
 };
 
 /* A chain of additions no longer than cols / 4, and usually far shorter, then a few roundings. Each is off by half a
@@ -34,6 +34,12 @@ static void check_row(const struct problem *p, const struct operands *o, const d
   for (int64_t i = 0; i < p->cols; i++) squares += (x[i] - mean) * (x[i] - mean);
   double deviation = sqrt(squares / (double)p->cols + epsilon), error = sum_error(p->cols);
   double mean_error = p->norm == LAYER ? error * magnitude / (double)p->cols : 0;
+  if (p->norm == LAYER && p->statistics) {
+    assert_close(RDNA_F32, operand_get(&o->mean, row_index), mean, mean_error, "mean", row_index);
+    /* Each distance is off by what the mean is, which adds the square of that to their mean square. */
+    double apart = (error + mean_error * mean_error / (deviation * deviation) + 4 * 0x1p-24) / deviation;
+    assert_close(RDNA_F32, operand_get(&o->inverse, row_index), 1 / deviation, apart, "inverse", row_index);
+  }
   for (int64_t i = 0; i < p->cols; i++) {
     double w = value_or(&o->weight, i, 1), b = value_or(&o->bias, i, 0), y = (x[i] - mean) / deviation * w;
     double bound = fabs(w) * mean_error / deviation + error * fabs(y) + 4 * 0x1p-24 * (fabs(y) + fabs(b));
@@ -46,7 +52,10 @@ static void run(const struct problem *p, struct operands *o) {
   const rdna_tensor *weight = p->weighted ? &o->weight.tensor : NULL, *bias = p->biased ? &o->bias.tensor : NULL;
   const rdna_tensor *out = p->in_place ? &o->x.tensor : &o->out.tensor;
   if (p->norm == RMS) assert_ok(rdna_op_rms_norm(stream, &o->x.tensor, weight, epsilon, out));
-  if (p->norm == LAYER) assert_ok(rdna_op_layer_norm(stream, &o->x.tensor, weight, bias, epsilon, out));
+  if (p->norm == LAYER) {
+    assert_ok(rdna_op_layer_norm(stream, &o->x.tensor, weight, bias, epsilon, out,
+                                 p->statistics ? &o->mean.tensor : NULL, p->statistics ? &o->inverse.tensor : NULL));
+  }
   if (p->norm == ADD_RMS) {
     assert_ok(rdna_op_add_rms_norm(stream, &o->x.tensor, &o->residual.tensor, weight, epsilon, out));
   }
@@ -60,6 +69,11 @@ static void make_operands(const struct problem *p, struct operands *o) {
   o->out = operand_make(p->out_dtype, 3, shape, stride, p->offset);
   o->weight = operand_make(p->weight_dtype, 1, &p->cols, NULL, p->offset);
   o->bias = operand_make(p->weight_dtype, 1, &p->cols, NULL, p->offset);
+  const int64_t rows = p->outer * p->inner;
+  o->mean = operand_make(RDNA_F32, 1, &rows, NULL, p->offset);
+  o->inverse = operand_make(RDNA_F32, 1, &rows, NULL, p->offset);
+  operand_upload(&o->mean);
+  operand_upload(&o->inverse);
   for (int64_t i = 0; i < operand_span(&o->x); i++) {
     operand_set(&o->x, i, p->mean + rdna__random_normal(&random_state));
     operand_set(&o->residual, i, rdna__random_normal(&random_state));
@@ -85,6 +99,8 @@ static void check(const struct problem *p) {
   operand_download(&o.x);
   operand_download(&o.residual);
   operand_download(&o.out);
+  operand_download(&o.mean);
+  operand_download(&o.inverse);
   operand kept = o.out;
   if (p->in_place) o.out = o.x;
   for (int64_t r = 0; r < rows; r++) {
@@ -104,6 +120,8 @@ static void check(const struct problem *p) {
   operand_free(&kept);
   operand_free(&o.weight);
   operand_free(&o.bias);
+  operand_free(&o.mean);
+  operand_free(&o.inverse);
 }
 
 static void norms_match_double(void **state) {
@@ -127,6 +145,7 @@ static void norms_match_double(void **state) {
                             .weighted = n % 7 != 6,
                             .biased = norm == LAYER && n % 4 != 2,
                             .in_place = n % 3 == 1,
+                            .statistics = n % 5 != 4,
                             .mean = norm == LAYER ? n % 4 : 0};
         p.residual_dtype = p.out_dtype = p.dtype;
         check(&p);
@@ -176,7 +195,7 @@ static void special_values_stay_in_their_row(void **state) {
     if (norm == RMS) assert_ok(rdna_op_rms_norm(stream, &x.tensor, NULL, epsilon, &out.tensor));
     if (norm == ADD_RMS)
       assert_ok(rdna_op_add_rms_norm(stream, &x.tensor, &residual.tensor, NULL, epsilon, &out.tensor));
-    if (norm == LAYER) assert_ok(rdna_op_layer_norm(stream, &x.tensor, NULL, NULL, epsilon, &out.tensor));
+    if (norm == LAYER) assert_ok(rdna_op_layer_norm(stream, &x.tensor, NULL, NULL, epsilon, &out.tensor, NULL, NULL));
     operand_download(&out);
     for (int64_t i = 0; i < 300; i++) {
       assert_true(isnan(operand_get(&out, i)));
@@ -197,7 +216,7 @@ static void empty_tensors_are_no_work(void **state) {
     rdna_tensor x = rdna_tensor_contiguous(NULL, RDNA_F32, 2, shapes[k]);
     assert_ok(rdna_op_rms_norm(stream, &x, &weight.tensor, epsilon, &x));
     assert_ok(rdna_op_add_rms_norm(stream, &x, &x, &weight.tensor, epsilon, &x));
-    assert_ok(rdna_op_layer_norm(stream, &x, &weight.tensor, &weight.tensor, epsilon, &x));
+    assert_ok(rdna_op_layer_norm(stream, &x, &weight.tensor, &weight.tensor, epsilon, &x, NULL, NULL));
     assert_ok(rdna_stream_synchronize(stream));
     operand_free(&weight);
   }
@@ -219,8 +238,12 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
   assert_refused(rdna_op_rms_norm(stream, X, W, epsilon, NULL), bad, "rms_norm: out", "NULL");
   assert_refused(rdna_op_rms_norm(NULL, X, W, epsilon, O), bad, "rms_norm", "stream is NULL");
   assert_refused(rdna_op_rms_norm(stream, X, W, -1, O), bad, "rms_norm: epsilon", "-1");
-  assert_refused(rdna_op_layer_norm(stream, X, W, NULL, NAN, O), bad, "layer_norm: epsilon", "nan");
-  assert_refused(rdna_op_layer_norm(stream, X, W, &w4.tensor, epsilon, O), bad, "layer_norm: bias", "be 6");
+  assert_refused(rdna_op_layer_norm(stream, X, W, NULL, NAN, O, NULL, NULL), bad, "layer_norm: epsilon", "nan");
+  assert_refused(rdna_op_layer_norm(stream, X, W, &w4.tensor, epsilon, O, NULL, NULL), bad, "layer_norm: bias", "be 6");
+  const rdna_tensor rows = rdna_tensor_contiguous(t.tensor.data, RDNA_F32, 1, shape), *T = &t.tensor;
+  assert_refused(rdna_op_layer_norm(stream, X, W, NULL, epsilon, O, T, NULL), bad, "layer_norm: mean", "rank");
+  assert_refused(rdna_op_layer_norm(stream, X, W, NULL, epsilon, O, NULL, W), bad, "inverse", "must be 4");
+  assert_refused(rdna_op_layer_norm(stream, X, W, NULL, epsilon, O, &rows, &rows), bad, "inverse", "mean");
   assert_refused(rdna_op_rms_norm(stream, &i.tensor, W, epsilon, &i.tensor), RDNA_UNSUPPORTED, "out is i32", "bf16");
   assert_refused(rdna_op_add_rms_norm(stream, X, X, W, epsilon, O), bad, "add_rms_norm: residual", "x at");
   assert_refused(rdna_op_add_rms_norm(stream, X, &r.tensor, W, epsilon, &r.tensor), bad, "residual", "apart");

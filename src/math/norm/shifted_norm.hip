@@ -41,6 +41,7 @@ struct shifted_rows {
   int64_t rows, cols;
   int64_t x_stride, residual_stride, out_stride;
   float epsilon;
+  float *mean, *inverse; /* (rows), or NULL where they are not wanted */
 };
 
 /* |weight|, |bias|: group memory for a weight of each of NORM_SHIFTED_BYTES / type::BYTES values, and 16 bytes more. */
@@ -79,6 +80,10 @@ RDNA_DEVICE void shifted_norm(const shifted_rows &a, uint4 *weight, uint4 *bias,
     if (adds) add_residual(now, row_at<type>(a.residual, r, a.residual_stride), s);
     const moments<float> m = moments_of(now, s, centred, scratch);
     const float scale = 1.0f / sqrt_f32(m.squares / m.n + a.epsilon);
+    if (centred && thread_id() == 0) {
+      if (a.mean) a.mean[r] = m.mean;
+      if (a.inverse) a.inverse[r] = scale;
+    }
     char *out = row_at<type>(a.out, r, a.out_stride), *body = out + s.head * type::BYTES;
     const bool alike = all_16(address_of(body));
 #pragma unroll
@@ -114,17 +119,18 @@ RDNA_DEVICE void shifted_norm(const shifted_rows &a, uint4 *weight, uint4 *bias,
   }
 }
 
-#define SHIFTED(name, adds, centred, suffix, type, weights, args, residual, bias, residual_stride)                    \
-  RDNA_KERNEL_RESIDENT(256, type::BYTES == 4 || centred || adds ? 3 : 4) name##_shifted_##suffix(struct args a) {     \
-    constexpr uint32_t vectors = NORM_SHIFTED_BYTES / type::BYTES * weights::BYTES / 16 + 1;                          \
-    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                         \
-    RDNA_SHARED static uint4 factors[centred ? 2 : 1][vectors];                                                       \
-    shifted_norm<type, weights, adds, centred>(                                                                       \
-        {a.x, residual, a.weight, bias, a.out, a.rows, a.cols, a.x_stride, residual_stride, a.out_stride, a.epsilon}, \
-        factors[0], factors[centred ? 1 : 0], scratch);                                                               \
+#define SHIFTED(name, adds, centred, suffix, type, weights, args, residual, bias, residual_stride, mean, inverse) \
+  RDNA_KERNEL_RESIDENT(256, type::BYTES == 4 || centred || adds ? 3 : 4) name##_shifted_##suffix(struct args a) { \
+    constexpr uint32_t vectors = NORM_SHIFTED_BYTES / type::BYTES * weights::BYTES / 16 + 1;                      \
+    RDNA_SHARED static float scratch[GROUP_SCRATCH(threads)];                                                     \
+    RDNA_SHARED static uint4 factors[centred ? 2 : 1][vectors];                                                   \
+    shifted_norm<type, weights, adds, centred>({a.x, residual, a.weight, bias, a.out, a.rows, a.cols, a.x_stride, \
+                                                residual_stride, a.out_stride, a.epsilon, mean, inverse},         \
+                                               factors[0], factors[centred ? 1 : 0], scratch);                    \
   }
 #define NORMS(suffix, type, weights)                                                                                \
-  SHIFTED(rms_norm, false, false, suffix, type, weights, rms_norm_args, NULL, NULL, 0)                              \
-  SHIFTED(add_rms_norm, true, false, suffix, type, weights, add_rms_norm_args, a.residual, NULL, a.residual_stride) \
-  SHIFTED(layer_norm, false, true, suffix, type, weights, layer_norm_args, NULL, a.bias, 0)
+  SHIFTED(rms_norm, false, false, suffix, type, weights, rms_norm_args, NULL, NULL, 0, NULL, NULL)                  \
+  SHIFTED(add_rms_norm, true, false, suffix, type, weights, add_rms_norm_args, a.residual, NULL, a.residual_stride, \
+          NULL, NULL)                                                                                               \
+  SHIFTED(layer_norm, false, true, suffix, type, weights, layer_norm_args, NULL, a.bias, 0, a.mean, a.inverse)
 RDNA__NORM_TYPES(NORMS)

@@ -53,8 +53,8 @@ rdna_status rdna__nn_normalize(const rdna__nn_pass *pass, const rdna__nn_decoder
   double epsilon = decoder->norm_epsilon;
   if (!decoder->layer_norm) return rdna_op_rms_norm(pass->stream, x, &norm->weight, epsilon, out);
   const rdna_tensor *bias = norm->bias.data ? &norm->bias : NULL;
-  if (out->dtype == RDNA_F32) return rdna_op_layer_norm(pass->stream, x, &norm->weight, bias, epsilon, out);
-  RDNA_TRY(rdna_op_layer_norm(pass->stream, x, &norm->weight, bias, epsilon, place));
+  if (out->dtype == RDNA_F32) return rdna_op_layer_norm(pass->stream, x, &norm->weight, bias, epsilon, out, NULL, NULL);
+  RDNA_TRY(rdna_op_layer_norm(pass->stream, x, &norm->weight, bias, epsilon, place, NULL, NULL));
   return rdna_op_cast(pass->stream, place, out);
 }
 

@@ -62,7 +62,7 @@ class Saved {
   at::Tensor tensor_;
 };
 
-// A row is a sample with one group of |cols| channels.
+// Of doubles a row is a sample with one group of |cols| channels.
 bool layer_norm(Call &call) {  // input, normalized_shape, weight?, bias?, eps
   const at::Tensor given = call.tensor(0), weight = call.tensor(2), bias = call.tensor(3);
   const std::vector<int64_t> normalized = call.integers(1);
@@ -80,8 +80,12 @@ bool layer_norm(Call &call) {  // input, normalized_shape, weight?, bias?, eps
   for (size_t i = stats.size() - normalized.size(); i < stats.size(); i++) stats[i] = 1;
   const Saved mean(stats, x), inverse(stats, x);
   const int64_t shape[2] = {r.rows, 1};
-  const rdna_tensor in = matrix(x, r), out = matrix(y, r), m = mean.as(2, shape), v = inverse.as(2, shape);
-  check(rdna_op_group_norm(stream_of(x), &in, 1, Line(weight, r.cols), Line(bias, r.cols), eps, &out, &m, &v));
+  const bool grouped = x.scalar_type() == at::kDouble;
+  const int rank = grouped ? 2 : 1;
+  const rdna_tensor in = matrix(x, r), out = matrix(y, r), m = mean.as(rank, shape), v = inverse.as(rank, shape);
+  const Line scale(weight, r.cols), shift(bias, r.cols);
+  check(grouped ? rdna_op_group_norm(stream_of(x), &in, 1, scale, shift, eps, &out, &m, &v)
+                : rdna_op_layer_norm(stream_of(x), &in, scale, shift, eps, &out, &m, &v));
   return call.give({y, mean.tensor(), inverse.tensor()});
 }
 

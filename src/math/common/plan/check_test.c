@@ -29,7 +29,7 @@ static void more_rows_than_groups(void **state) {
     assert_ok(rdna_op_softmax(on, &x, 1, 1, &y));
     assert_ok(rdna_op_log_softmax_backward(on, &x, &x, 1, 1, &y));
     assert_ok(rdna_op_rms_norm(on, &x, NULL, 1e-5f, &y));
-    assert_ok(rdna_op_layer_norm(on, &x, NULL, NULL, 1e-5f, &y));
+    assert_ok(rdna_op_layer_norm(on, &x, NULL, NULL, 1e-5f, &y, NULL, NULL));
     assert_ok(rdna_op_layer_norm_backward(on, &x, &x, NULL, 1e-5f, NULL, NULL, &y, NULL, NULL));
   }
   /* a thread a value here */
@@ -65,7 +65,8 @@ static void written_rows_are_apart(void **state) {
     assert_refused(rdna_op_rms_norm(stream, X, NULL, 0, &out), bad, "rms_norm: out", text);
     assert_refused(rdna_op_rms_norm_backward(stream, X, X, NULL, 0, &out, NULL), bad, "rms_norm_backward: dx", text);
   }
-  assert_refused(rdna_op_layer_norm(NULL, X, NULL, NULL, 0, &y.tensor), bad, "layer_norm: the stream", "NULL");
+  assert_refused(rdna_op_layer_norm(NULL, X, NULL, NULL, 0, &y.tensor, NULL, NULL), bad, "layer_norm: the stream",
+                 "NULL");
   operand_download(&y);
   for (int64_t i = 0; i < 24; i++) assert_true(operand_is_poison(&y, i));
   for (int64_t i = 0; i < 24; i++) operand_set(&x, i, (double)(i / 6));
