@@ -33,13 +33,18 @@ def prepared(model, dtype, mode, device, tiny):
     return work
 
 
+def spread(length, count):
+    """|count| indices at even distances, the first and the last among them."""
+    return torch.linspace(0, length - 1, count, dtype=torch.float64).long()
+
+
 def sample(module, inputs, count=None):
     """What the module gives, as float64 on the CPU: all, or |count| values of it at even distances."""
     with torch.no_grad():
         out = module(*inputs)
     parts = [part for part in (out if isinstance(out, tuple) else (out,)) if part.is_floating_point()]
     flat = torch.cat([part.detach().cpu().double().flatten() for part in parts])
-    return flat if count is None or len(flat) <= count else flat[torch.linspace(0, len(flat) - 1, count).long()]
+    return flat if count is None or len(flat) <= count else flat[spread(len(flat), count)]
 
 
 def shaken(work, eps, draw):

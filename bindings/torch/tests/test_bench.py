@@ -14,6 +14,7 @@ import check  # noqa: E402
 import models  # noqa: E402
 import picture  # noqa: E402
 import sides  # noqa: E402
+import where  # noqa: E402
 import zoo  # noqa: E402
 
 
@@ -39,6 +40,13 @@ def test_a_spoiled_model_is_seen(mode, change):
     assert off > allowed
 
 
+@pytest.mark.parametrize("length", [300, 2 ** 24 + 3, 125018113])
+def test_indices_of_a_sample_are_even_and_in_range(length):
+    picked = check.spread(length, 256).tolist()
+    assert picked[0] == 0 and picked[-1] == length - 1
+    assert all(abs(index - i * (length - 1) // 255) <= 1 for i, index in enumerate(picked))
+
+
 def test_sides_that_die_say_their_last_word():
     assert list(sides.lines("-c", "print('{\"ms\": 2}'); print('no object')")) == [{"ms": 2}]
     assert list(sides.lines("-c", "print('{\"ms\": 2}', flush=True); raise ValueError('broken')")) == [
@@ -58,6 +66,17 @@ def test_a_side_goes_on_behind_the_model_that_killed_it(monkeypatch):
     monkeypatch.setattr(sides, "lines", lambda *command: iter([{"error": "exit status 1: no GPU"}]))
     with pytest.raises(SystemExit, match="no GPU"):
         list(models.side(options, "cuda", 4))
+
+
+def test_where_a_models_time_goes(capsys):
+    step = lambda: torch.ones(1000, device="rdna").mul(3)  # noqa: E731
+    kernels = where.kernels_of(step, "rdna")
+    assert {count for count, _ in kernels.values()} == {1} and len(kernels) == 2  # the fill and the product
+    where.table({"ms": 1.5, "queued": 0.25, "kernels": {"short": [2, 0.25], "long": [1, 0.75], "cut": [1, 0]}}, 2)
+    assert capsys.readouterr().out.split() == """a step 1.500 ms, queued in 0.250; 4 kernels of 1.000 ms
+        0.750 ms 75.0% 1.0 x 750.0 us long 0.250 ms 25.0% 2.0 x 125.0 us short""".split()
+    where.table({"error": "no room"}, 2)
+    assert capsys.readouterr().out.strip() == "failed: no room"
 
 
 def test_means_and_tables_of_one_side_and_of_none_on_the_device(capsys):

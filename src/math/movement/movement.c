@@ -1,7 +1,5 @@
 #include "rdna/op/movement.h"
 
-#include <stdio.h>
-
 #include "kernel/dtype.h"
 #include "math/common/plan/route.h"
 #include "math/common/plan/strided.h"
@@ -215,46 +213,6 @@ rdna_status rdna_op_arange(rdna_stream *stream, rdna_scalar start, rdna_scalar s
     args.start.real += (double)done * step.real;
     args.start.integer = (int64_t)((uint64_t)start.integer + (uint64_t)done * (uint64_t)step.integer);
     RDNA_TRY(launch(&r, &other_routes[ARANGE], 0, args.shape.count, &args));
-  }
-  return RDNA_OK;
-}
-
-static rdna_status check_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dim,
-                             const rdna_tensor *out) {
-  RDNA_TRY(check_out("cat", stream, out));
-  if (out->rank == 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: out is a scalar; it needs a dimension");
-  int64_t total = 0;
-  for (int i = 0; i < count; i++) {
-    char name[32], text[RDNA__TENSOR_TEXT], out_text[RDNA__TENSOR_TEXT];
-    snprintf(name, sizeof name, "inputs[%d]", i);
-    RDNA_TRY(rdna__check_unquantized("cat", name, inputs[i]));
-    RDNA_TRY(rdna__check_same_dtype("cat", name, inputs[i], "out", out));
-    RDNA_TRY(rdna__check_rank("cat", name, inputs[i], out->rank));
-    RDNA_TRY(rdna__check_apart("cat", "out", out, name, inputs[i]));
-    for (int d = 0; d < out->rank; d++) {
-      if (d == dim || inputs[i]->shape[d] == out->shape[d]) continue;
-      return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: %s is %s and out is %s; only size %d may differ", name,
-                        rdna__tensor_text(inputs[i], text), rdna__tensor_text(out, out_text), dim);
-    }
-    total += inputs[i]->shape[dim];
-  }
-  return rdna__check_size("cat", "out", out, dim, total, "the sum of the inputs'");
-}
-
-rdna_status rdna_op_cat(rdna_stream *stream, const rdna_tensor *const *inputs, int count, int dim,
-                        const rdna_tensor *out) {
-  request r = {.name = "cat", .stream = stream};
-  if (count < 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: count is %d; it must not be negative", count);
-  if (!inputs && count > 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "cat: inputs is NULL; pass %d tensors", count);
-  RDNA_TRY(rdna__check_tensor("cat", "out", out));
-  RDNA_TRY(rdna__check_dim("cat", "out", out, &dim));
-  RDNA_TRY(check_cat(stream, inputs, count, dim, out));
-  rdna_tensor part = *out;
-  for (int i = 0; i < count; i++) {
-    part.shape[dim] = inputs[i]->shape[dim];
-    RDNA_TRY(copy(&r, inputs[i], &part));
-    int64_t step = part.shape[dim] * part.stride[dim];
-    if (part.data) part.data = (char *)part.data + step * (int64_t)rdna_dtype_block_bytes(out->dtype);
   }
   return RDNA_OK;
 }

@@ -230,37 +230,51 @@ static void arange_counts(void **state) {
   }
 }
 
-static void cat_joins(void **state) {
-  for (int k = 0; k < 30; k++) {
-    rdna_dtype dtype = moved_types[k % MOVED_TYPES];
-    int64_t shape[RDNA_MAX_RANK], size[4], total = 0;
-    int rank = random_shape(shape), dim = (int)rdna__random_below(&random_state, (uint64_t)rank);
-    operand in[4];
-    const rdna_tensor *inputs[4];
-    for (int i = 0; i < 4; i++) {
-      size[i] = shape[dim] = i == 2 ? 0 : rdna__random_range(&random_state, 1, 40);
-      total += size[i];
-      in[i] = i == 2 ? operand_make(dtype, rank, shape, NULL, 0) : strided_make(dtype, rank, shape, false);
-      random_bytes(&in[i]);
-      inputs[i] = &in[i].tensor;
-    }
-    shape[dim] = total;
-    operand out = strided_make(dtype, rank, shape, false);
-    operand_upload(&out);
-    assert_ok(rdna_op_cat(stream, inputs, 4, k % 2 ? dim : dim - rank, &out.tensor));
-    operand_download(&out);
-    rdna_tensor part = out.tensor;
-    int64_t begin = 0;
-    for (int i = 0; i < 4; begin += size[i] * out.tensor.stride[dim], i++) {
-      part.shape[dim] = size[i];
-      for (int64_t n = 0; n < rdna_tensor_count(&part); n++) {
-        assert_true(same_value(&in[i], place_of(&in[i].tensor, &part, n), &out, begin + place_of(&part, &part, n)));
-      }
-    }
-    assert_gaps_whole(&out);
-    for (int i = 0; i < 4; i++) operand_free(&in[i]);
-    operand_free(&out);
+enum { CAT_MOST = 40 };
+
+/* |dense|: all lie alike, in the order of their dimensions that |k| picks, and the joined tensor with or without a gap
+ * between its rows. */
+static void check_cat(int k, int count, bool dense) {
+  static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  const int *order = orders[k % 6];
+  rdna_dtype dtype = moved_types[k % MOVED_TYPES];
+  int64_t shape[RDNA_MAX_RANK], stride[3], size[CAT_MOST], total = 0;
+  int rank = dense ? 3 : random_shape(shape), dim = (int)rdna__random_below(&random_state, (uint64_t)rank);
+  const int64_t even = k % 4 < 2 ? 8 : 1; /* so that neighbours move together */
+  operand in[CAT_MOST];
+  const rdna_tensor *inputs[CAT_MOST];
+  for (int d = 0; dense && d < 3; d++) shape[d] = rdna__random_range(&random_state, 1, 9) * (d == order[2] ? even : 1);
+  for (int i = 0; i < count; i++) {
+    size[i] = shape[dim] = i == 2 ? 0 : rdna__random_range(&random_state, 1, 40) * (dense ? even : 1);
+    total += size[i];
+    stride[order[2]] = 1, stride[order[1]] = shape[order[2]], stride[order[0]] = shape[order[2]] * shape[order[1]];
+    in[i] = dense || i == 2 ? operand_make(dtype, rank, shape, dense ? stride : NULL, 0)
+                            : strided_make(dtype, rank, shape, false);
+    random_bytes(&in[i]);
+    inputs[i] = &in[i].tensor;
   }
+  shape[dim] = total;
+  stride[order[1]] = shape[order[2]], stride[order[0]] = shape[order[2]] * shape[order[1]] + (k % 3 ? 0 : even);
+  operand out = dense ? operand_make(dtype, rank, shape, stride, 0) : strided_make(dtype, rank, shape, false);
+  operand_upload(&out);
+  assert_ok(rdna_op_cat(stream, inputs, count, k % 2 ? dim : dim - rank, &out.tensor));
+  operand_download(&out);
+  rdna_tensor part = out.tensor;
+  int64_t begin = 0;
+  for (int i = 0; i < count; begin += size[i] * out.tensor.stride[dim], i++) {
+    part.shape[dim] = size[i];
+    for (int64_t n = 0; n < rdna_tensor_count(&part); n++) {
+      assert_true(same_value(&in[i], place_of(&in[i].tensor, &part, n), &out, begin + place_of(&part, &part, n)));
+    }
+  }
+  assert_gaps_whole(&out);
+  for (int i = 0; i < count; i++) operand_free(&in[i]);
+  operand_free(&out);
+}
+
+static void cat_joins(void **state) {
+  for (int k = 0; k < 30; k++) check_cat(k, 4, false);
+  for (int k = 0; k < 36; k++) check_cat(k, k % 5 ? (int)rdna__random_range(&random_state, 1, 8) : CAT_MOST, true);
 }
 
 /* The coordinates of value |i| of |shape|. */
