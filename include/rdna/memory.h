@@ -29,6 +29,11 @@ RDNA_CHECKED rdna_status rdna_memory_empty_cache(rdna_device *device);
 /* Caps what the pool may take, as a share of the device's memory in (0, 1]. Below what it holds already, the cap
  * only stops it from taking more. */
 RDNA_CHECKED rdna_status rdna_memory_set_fraction(rdna_device *device, double fraction);
+/* Free memory is kept for the next allocation as long as what is reserved stays within 5/4 of the most that was ever
+ * live, and |bytes| more, 0 when the device is opened; beyond, the driver gets it back, which waits for the device.
+ * Programs whose steps repeat allocations of many sizes want more, so that none of their steps asks the driver. Memory
+ * that runs out takes it back all the same. */
+RDNA_CHECKED rdna_status rdna_memory_set_spare(rdna_device *device, uint64_t bytes);
 /* What the driver says of the whole device, other processes included. */
 RDNA_CHECKED rdna_status rdna_memory_get_info(rdna_device *device, uint64_t *out_free, uint64_t *out_total);
 

@@ -318,7 +318,7 @@ static uint64_t segment_size(const rdna__allocator *allocator, size_t size) {
 }
 
 /* Finds |size| bytes where the stream's own pool has none, and releases the lock at times. What is reserved should stay
- * within |goal|, 5/4 of the most bytes that were ever live at once. In this order:
+ * within |goal|, 5/4 of the most bytes that were ever live at once and what may be spare. In this order:
  *   1. a new segment, if that stays within the goal;
  *   2. otherwise a block of another stream;
  *   3. otherwise the smallest new segment that holds the request, after free segments went back to the driver as far as
@@ -332,6 +332,7 @@ static rdna_status grow(rdna__allocator *allocator, rdna_stream *stream, size_t 
   uint64_t least = round_up(size, SEGMENT_ROUND);
   uint64_t live = stats->allocated + size > allocator->high_water ? stats->allocated + size : allocator->high_water;
   uint64_t goal = live + live / 4;
+  goal = allocator->spare < allocator->limit ? goal + allocator->spare : allocator->limit;
   if (stats->reserved + wanted > goal) {
     if ((*out_block = borrow(allocator, stream, size))) return RDNA_OK;
     wanted = least;
@@ -478,6 +479,12 @@ rdna_status rdna__allocator_empty_cache(rdna__allocator *allocator) {
 void rdna__allocator_set_limit(rdna__allocator *allocator, uint64_t bytes) {
   pthread_mutex_lock(&allocator->lock);
   allocator->limit = bytes;
+  pthread_mutex_unlock(&allocator->lock);
+}
+
+void rdna__allocator_set_spare(rdna__allocator *allocator, uint64_t bytes) {
+  pthread_mutex_lock(&allocator->lock);
+  allocator->spare = bytes;
   pthread_mutex_unlock(&allocator->lock);
 }
 

@@ -32,6 +32,7 @@ rdna_status rdna__allocator_free(rdna__allocator *allocator, void *data);
 rdna_status rdna__allocator_record_stream(rdna__allocator *allocator, void *data, rdna_stream *stream);
 rdna_status rdna__allocator_empty_cache(rdna__allocator *allocator);
 void rdna__allocator_set_limit(rdna__allocator *allocator, uint64_t bytes);
+void rdna__allocator_set_spare(rdna__allocator *allocator, uint64_t bytes);
 void rdna__allocator_get_stats(rdna__allocator *allocator, rdna_memory_stats *out_stats);
 void rdna__allocator_reset_peaks(rdna__allocator *allocator);
 void rdna__allocator_reset_counts(rdna__allocator *allocator);

@@ -17,6 +17,7 @@ struct rdna__allocator {
   rdna__driver_event **events; /* idle ones, for reuse */
   int event_count, event_capacity;
   uint64_t limit;          /* bytes that may be reserved, that is: held in segments */
+  uint64_t spare;          /* bytes that may be reserved beyond 5/4 of high_water */
   uint64_t high_water;     /* most bytes ever live; a reset of the statistics leaves it */
   rdna_memory_stats stats; /* all but fragmentation kept current */
 };

@@ -218,6 +218,34 @@ static void test_neighbours_join_again(void **state) {
   rdna_device_release(device);
 }
 
+/* Steps whose sizes follow one another, two of them live at once: their segments together are four times that, so that
+ * without spare memory every step gives some back and asks for them again. */
+static void test_spare_memory_keeps_repeated_steps_from_the_driver(void **state) {
+  for (int spare = 0; spare < 2; spare++) {
+    rdna_device *device = open_device("null");
+    if (spare) assert_ok(rdna_memory_set_spare(device, UINT64_MAX));
+    uint64_t allocs = 0;
+    for (int step = 0; step < 5; step++) {
+      void *before = alloc(device, 12 * MIB, NULL);
+      for (size_t mib = 16; mib <= 64; mib += 8) {
+        void *data = alloc(device, mib * MIB, NULL);
+        assert_ok(rdna_memory_free(device, before));
+        before = data;
+      }
+      assert_ok(rdna_memory_free(device, before));
+      if (step == 1) allocs = stats_of(device).driver_allocs;
+    }
+    rdna_memory_stats stats = stats_of(device);
+    assert_true(spare ? stats.driver_allocs == allocs && stats.driver_frees == 0
+                      : stats.driver_allocs > allocs && stats.driver_frees > 0);
+    assert_ok(
+        rdna_memory_set_fraction(device, (double)(96 * MIB) / (double)rdna_device_get_info(device)->total_memory));
+    void *data = alloc(device, 90 * MIB, NULL); /* what is spare gives way */
+    assert_ok(rdna_memory_free(device, data));
+    rdna_device_release(device);
+  }
+}
+
 static void test_sizes_are_rounded_to_512_bytes(void **state) {
   rdna_device *device = open_device("null");
   static const size_t sizes[] = {1, 511, 512, 513, 1024, MIB, MIB + 1, 10 * MIB, 10 * MIB + 1};
@@ -270,6 +298,7 @@ int main(void) {
       cmocka_unit_test(test_a_waiting_block_forgets_a_released_stream),
       cmocka_unit_test(test_neighbours_join_again),
       cmocka_unit_test(test_sizes_are_rounded_to_512_bytes),
+      cmocka_unit_test(test_spare_memory_keeps_repeated_steps_from_the_driver),
       cmocka_unit_test(test_peaks_and_counts_begin_anew),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

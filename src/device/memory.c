@@ -50,6 +50,12 @@ rdna_status rdna_memory_set_fraction(rdna_device *device, double fraction) {
   return RDNA_OK;
 }
 
+rdna_status rdna_memory_set_spare(rdna_device *device, uint64_t bytes) {
+  if (!device) return no_device("keeping free memory");
+  rdna__allocator_set_spare(device->allocator, bytes);
+  return RDNA_OK;
+}
+
 rdna_status rdna_memory_get_info(rdna_device *device, uint64_t *out_free, uint64_t *out_total) {
   if (!device) return no_device("memory information");
   uint64_t free_bytes = 0, total = 0;

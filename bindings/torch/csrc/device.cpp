@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "outside.h"
+#include "rdna/memory.h"
 #include "rdna/tune.h"
 
 namespace rdna_torch {
@@ -109,6 +110,8 @@ rdna_device *device(c10::DeviceIndex index) {
   watch_forks();
   rdna_device *device = nullptr;
   check(rdna_device_open((default_driver().driver + ":" + std::to_string(index)).c_str(), &device));
+  // PyTorch's programs repeat their steps and expect that free memory is kept (torch.rdna.empty_cache gives it back).
+  check(rdna_memory_set_spare(device, rdna_device_get_info(device)->total_memory / 4));
   slot.device.store(device, std::memory_order_release);
   return device;
 }

@@ -80,3 +80,21 @@ def test_running_out_of_memory_in_the_middle_of_training():
             (model(x, y) * torch.ones(1 << 58, device="rdna")).backward()
     assert torch.rdna.memory_allocated() == before
     model(x, y).backward()
+
+
+def test_repeated_steps_of_many_sizes_do_not_ask_the_driver_for_memory():
+    torch.rdna.synchronize()
+    torch.rdna.empty_cache()
+
+    def step():
+        before = torch.empty(3 << 20, device="rdna")
+        for i in range(4, 17, 2):  # two of 16 to 64 MiB are live at once, all together four times that
+            before = torch.empty(i << 20, device="rdna")
+        del before
+
+    for _ in range(2):
+        step()
+    calls = torch.rdna.memory_stats()["num_device_alloc"], torch.rdna.memory_stats()["num_device_free"]
+    for _ in range(3):
+        step()
+    assert calls == (torch.rdna.memory_stats()["num_device_alloc"], torch.rdna.memory_stats()["num_device_free"])
