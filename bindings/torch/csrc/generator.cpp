@@ -30,6 +30,7 @@ void GeneratorImpl::set_state(const c10::TensorImpl &state) {
   TORCH_CHECK(state.device().is_cpu() && state.dtype() == caffe2::TypeMeta::Make<uint8_t>() && state.numel() == 16,
               "the state of an rdna generator is 16 bytes on the CPU; got ", state.numel(), " values of ",
               state.dtype(), " on ", state.device());
+  TORCH_CHECK(state.is_contiguous(), "the state of an rdna generator must be contiguous");
   uint64_t words[2];
   std::memcpy(words, state.data(), sizeof words);
   seed_ = words[0];

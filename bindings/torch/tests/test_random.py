@@ -1,5 +1,7 @@
 """Random numbers: ends of ranges in every type, and that no draw repeats another one's. C tests know the bits."""
 
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -58,6 +60,57 @@ def test_whole_numbers_stay_in_their_range(dtype):
     if dtype == torch.bfloat16:
         with pytest.raises(RuntimeError, match="no whole number from 257 to 257"):
             torch.empty(3, device="rdna", dtype=dtype).random_(257, 258)
+
+
+WHOLE = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool]
+
+
+@pytest.mark.parametrize("dtype", [*WHOLE, *REAL], ids=str)
+def test_whole_numbers_without_a_range(dtype):
+    """From 0 to the type's largest, or to the last up to which it has every number."""
+    torch.manual_seed(0)
+    digits = {torch.float32: 24, torch.float16: 11, torch.bfloat16: 8, torch.float64: 53}.get(dtype)
+    most = 1 << digits if digits else 1 if dtype == torch.bool else torch.iinfo(dtype).max
+    x = torch.empty(1 << 18, device="rdna", dtype=dtype).random_().double()
+    assert x.min() < 1e-4 * most + 1 and most * (1 - 1e-4) - 1 < x.max() <= most
+    if most < 5000:
+        assert len(x.unique()) == most + 1
+    y = torch.empty(1 << 16, device="rdna", dtype=dtype).random_(most // 2, None).double()
+    assert y.min() >= most // 2 and most * (1 - 1e-3) - 1 < y.max() <= most
+
+
+def test_ranges_that_a_type_does_not_hold():
+    """Either both devices refuse, or neither does and all numbers are inside."""
+    ends = (-70000, -65504, -32769, -32768, -129, -128, -1, 0, 1, 2, 127, 128, 255, 256, 257, 32768, 65504, 65505, 65600, 1 << 31)
+
+    def told(device):
+        try:
+            return torch.empty(1 << 10, device=device, dtype=dtype).random_(low, high)
+        except RuntimeError as e:
+            return str(e).split("(")[0]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of floats that lack numbers
+        for dtype in (*WHOLE, torch.float16, torch.float32, torch.float64):
+            for low in ends:
+                for high in ends:
+                    ours, theirs = told("rdna"), told("cpu")
+                    if isinstance(theirs, str):
+                        assert isinstance(ours, str) and ("bounds" not in theirs or ours == theirs), (dtype, low, high)
+                    else:
+                        assert low <= ours.min().item() and ours.max().item() < high, (dtype, low, high)
+
+
+def test_states_of_generators():
+    g, twin = torch.Generator("rdna"), torch.Generator("rdna")
+    g.manual_seed(7)
+    torch.rand(5, device="rdna", generator=g)
+    state = g.get_state()
+    twin.set_state(state)
+    assert torch.equal(*(torch.rand(5, device="rdna", generator=x) for x in (g, twin)))
+    for wrong in (state[:15], state.to(torch.int32), torch.stack((state, state), 1)[:, 0], state.to("rdna")):
+        with pytest.raises((RuntimeError, TypeError)):
+            g.set_state(wrong)
 
 
 def test_certain_and_impossible_events():

@@ -54,19 +54,23 @@ def test_grid_sample(dims, mode, padding, align, dtype):
     assert_close(sample, [x, grid], dtype)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("align", [False, True])
-def test_grid_sample_edges(padding, align):
+def test_grid_sample_edges(padding, align, mode):
     """Corners, places far outside, one input alone, infinite inputs that no place is near, empty batches."""
     far = 100.25 if padding == "reflection" else 1e30  # where mirrors put 1e30, float32 cannot say
     grid = torch.tensor([[-1.0, -1], [1, 1], [-1, 1], [far, -far], [0.25, -0.5], [3, -3], [-2, 2]]).view(1, 7, 1, 2)
     x = torch.randn(1, 2, 4, 6)
-    assert_close(lambda x: F.grid_sample(x, grid.to(x), "bilinear", padding, align), [x], torch.float32)
+    assert_close(lambda x: F.grid_sample(x, grid.to(x), mode, padding, align), [x], torch.float32)
+    nowhere = torch.tensor([[0.1, float("nan")], [float("inf"), 0.1], [0.1, float("-inf")], [0.1, 0.1]]).view(1, 4, 1, 2)
+    got, want = (F.grid_sample(x.to(d), nowhere.to(d), mode, padding, align).cpu() for d in ("rdna", "cpu"))
+    torch.testing.assert_close(got, want, equal_nan=True)
     one = torch.randn(1, 2, 1, 1)
-    assert_close(lambda x: F.grid_sample(x, grid.to(x), "bilinear", padding, align), [one], torch.float32)
+    assert_close(lambda x: F.grid_sample(x, grid.to(x), mode, padding, align), [one], torch.float32)
     x[..., 3, 0] = float("inf")
     inner = torch.full((1, 3, 3, 2), 0.3)
-    assert F.grid_sample(x.to("rdna"), inner.to("rdna"), "bilinear", padding, align).isfinite().all()
+    assert F.grid_sample(x.to("rdna"), inner.to("rdna"), mode, padding, align).isfinite().all()
     none = F.grid_sample(torch.empty(0, 2, 4, 6, device="rdna"), torch.empty(0, 3, 3, 2, device="rdna"), align_corners=align)
     assert none.shape == (0, 2, 3, 3)
 

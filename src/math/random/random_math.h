@@ -33,6 +33,14 @@ RDNA_SCALAR struct random_words random_block(uint64_t seed, uint64_t offset, uin
 RDNA_SCALAR float random_unit(uint32_t word) { return (float)(word >> 8) * 0x1p-24f; }             /* [0, 1) */
 RDNA_SCALAR float random_unit_above(uint32_t word) { return (float)((word >> 8) + 1) * 0x1p-24f; } /* (0, 1] */
 
+/* -log(u) of u = (word + 1/2) / 2^32, from 2^-33 to 22.9. Near 1, where floats lie too far apart, 1 - u is taken from
+ * the word's complement: were small values rounded to 0 or to steps, the least of 100,000 of them, which is what
+ * choices by exponential clocks take, would often be a tie. */
+RDNA_SCALAR float random_exponential(uint32_t word) {
+  if (word < 0x80000000u) return -scalar_log(((float)word + 0.5f) * 0x1p-32f);
+  return -scalar_log1p(((float)~word + 0.5f) * -0x1p-32f);
+}
+
 /* Two normal numbers from two words (Box and Muller, 1958). */
 RDNA_SCALAR void random_normals(uint32_t a, uint32_t b, float *out) {
   float radius = scalar_sqrt(-2.0f * scalar_log(random_unit_above(a)));
@@ -56,8 +64,7 @@ RDNA_SCALAR void random_values(const struct random_fill_args *args, uint64_t blo
     float u = random_unit(w.word[k]);
     if (args->kind == RANDOM_UNIFORM) out[k] = scalar_min(scalar_fma(args->b, u, args->a), args->bound);
     if (args->kind == RANDOM_BERNOULLI) out[k] = u < args->a ? 1.0f : 0.0f;
-    if (args->kind == RANDOM_EXPONENTIAL)
-      out[k] = scalar_max(-args->a * scalar_log(random_unit_above(w.word[k])), args->bound);
+    if (args->kind == RANDOM_EXPONENTIAL) out[k] = scalar_max(args->a * random_exponential(w.word[k]), args->bound);
   }
 }
 

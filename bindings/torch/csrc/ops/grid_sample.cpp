@@ -65,13 +65,11 @@ at::Tensor in_range(const at::Tensor &at) {
 
 Place padded(Place p, int64_t size, const How &how) {
   if (how.padding == Padding::Reflection) p = reflected(p, size, how.align);
-  if (how.padding != Padding::Zeros) p = clipped(p, size);
-  p.at = in_range(p.at);
-  return p;
+  return how.padding == Padding::Zeros ? p : clipped(p, size);
 }
 
 Tap tap(const at::Tensor &at, int64_t size, const at::Tensor &weight, const at::Tensor &slope) {
-  const at::Tensor index = at.to(at::kLong);
+  const at::Tensor index = in_range(at).to(at::kLong);
   const at::Tensor inside = at::logical_and(at::ge(index, 0), at::lt(index, size));
   return {at::clamp(index, 0, size - 1), inside, weight, slope};
 }
@@ -88,7 +86,6 @@ std::vector<Tap> taps_of(const at::Tensor &grid, int64_t size, const How &how) {
   Place p = unnormalized(grid, size, how.align);
   if (how.mode != Mode::Bicubic) p = padded(p, size, how);
   if (how.mode == Mode::Nearest) return {tap(at::round(p.at), size, {}, {})};
-  if (how.mode == Mode::Bicubic) p.at = in_range(p.at);
   const at::Tensor low = at::floor(p.at), t = p.at - low;
   if (how.mode == Mode::Bilinear) return {tap(low, size, 1 - t, -p.slope), tap(low + 1, size, t, p.slope)};
   const at::Tensor weights[] = {far(t + 1), near(t), near(1 - t), far(2 - t)};

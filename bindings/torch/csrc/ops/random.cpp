@@ -1,6 +1,7 @@
 // Random numbers, dropout, permutations.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/native/DistributionTemplates.h>
 
 #include <cmath>
 #include <limits>
@@ -112,6 +113,7 @@ int64_t whole_up_to(int64_t v, int digits) {
 bool integers(Call &call, const at::Tensor &self, int64_t low, int64_t high, size_t generator) {
   if (!has_dtype(self.scalar_type())) return false;
   TORCH_CHECK(low < high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+  at::native::templates::check_from_to_in_range(low, high - 1, self.dtype());
   if (is_real(self.scalar_type())) {  // the ends are values of the type, so that rounding does not pass them
     const int digits = self.scalar_type() == at::kDouble  ? 53
                        : self.scalar_type() == at::kFloat ? 24

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "graph.h"
 #include "native.h"
 
 namespace rdna_torch {
@@ -31,18 +32,20 @@ bool multinomial(Call &call) {  // self, num_samples, replacement, generator, [o
   TORCH_CHECK(count > 0, "cannot sample n_sample <= 0 samples");
   TORCH_CHECK(replacement || count <= p.size(-1),
               "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-  const at::Tensor w = p.to(wide(p)), total = w.sum(at::IntArrayRef{-1}, true);
+  at::Tensor w = p.to(wide(p));
+  const at::Tensor largest = w.amax({-1}, true);
   const at::Tensor fine =
-      at::logical_and(at::ge(w, 0).all(), at::logical_and(at::gt(total, 0), at::isfinite(total)).all());
+      at::logical_and(at::ge(w, 0).all(), at::logical_and(at::gt(largest, 0), at::isfinite(largest)).all());
   TORCH_CHECK(fine.item().toBool(), "probability tensor contains either `inf`, `nan` or element < 0, or sums to 0");
+  w = w / largest;  // neither sums nor keys overflow
   at::Tensor chosen;
   if (replacement && count > 1) {
     std::vector<int64_t> shape = w.sizes().vec();
     shape.back() = count;
-    const at::Tensor sums = w.cumsum(-1), at_most = sums.narrow(-1, sums.size(-1) - 1, 1);
+    // Of f64: f32's sums differ by rounding where a weight is 0, and would give it a share.
+    const at::Tensor sums = w.cumsum(-1, at::kDouble), at_most = sums.narrow(-1, sums.size(-1) - 1, 1);
     // 1 - u is above 0 and at most 1: the first sum that reaches it belongs to a probability that is not 0
-    chosen =
-        at::searchsorted(sums, ((1 - uniform(shape, w, w.scalar_type(), call.generator(3))) * at_most).contiguous());
+    chosen = at::searchsorted(sums, ((1 - uniform(shape, w, at::kDouble, call.generator(3))) * at_most).contiguous());
     chosen = at::clamp_max(chosen, w.size(-1) - 1);
   } else {
     const at::Tensor clocks = at::empty_like(w).exponential_(1, call.generator(3));
@@ -54,9 +57,17 @@ bool multinomial(Call &call) {  // self, num_samples, replacement, generator, [o
   return call.give(out.finish());
 }
 
+// Not while a graph is recorded, which cannot wait for the answer.
+void check_probabilities(const at::Tensor &p) {
+  if (p.numel() == 0 || is_capturing()) return;
+  const at::Tensor fine = at::logical_and(at::ge(p, 0), at::le(p, 1)).all();
+  TORCH_CHECK(fine.item().toBool(), "bernoulli expects each probability to be in [0, 1]");
+}
+
 bool bernoulli_by(Call &call) {  // self, p, generator
   const at::Tensor self = call.tensor(0), p = call.tensor(1);
   if (!has_dtype(self.scalar_type()) || !is_real(p.scalar_type())) return false;
+  check_probabilities(p);
   self.copy_(at::lt(uniform(self.sizes(), self, wide(p), call.generator(2)),
                     p.to(self.device(), wide(p), /*non_blocking=*/true)));
   return call.give(self);
@@ -65,6 +76,7 @@ bool bernoulli_by(Call &call) {  // self, p, generator
 bool bernoulli(Call &call) {  // self, generator, out
   const at::Tensor p = call.tensor(0);
   if (!is_real(p.scalar_type())) return false;
+  check_probabilities(p);
   Output out(call.output(), p.sizes(), p.scalar_type(), p, false);
   out.get().copy_(at::lt(uniform(p.sizes(), p, wide(p), call.generator(1)), p.to(wide(p))));
   return call.give(out.finish());
@@ -92,7 +104,8 @@ bool log_normal(Call &call) {  // self, mean, std, generator
   const at::Tensor self = call.tensor(0);
   if (!is_real(self.scalar_type())) return false;
   TORCH_CHECK(call[2].toDouble() > 0, "log_normal_ expects std > 0.0, but found std=", call[2].toDouble());
-  self.normal_(call[1].toDouble(), call[2].toDouble(), call.generator(3)).exp_();
+  const at::Tensor work = at::empty(self.sizes(), self.options().dtype(wide(self)));  // rounded once, at the end
+  self.copy_(work.normal_(call[1].toDouble(), call[2].toDouble(), call.generator(3)).exp_());
   return call.give(self);
 }
 
@@ -100,7 +113,8 @@ bool cauchy(Call &call) {  // self, median, sigma, generator
   const at::Tensor self = call.tensor(0);
   if (!is_real(self.scalar_type())) return false;
   TORCH_CHECK(call[2].toDouble() > 0, "cauchy_ expects sigma > 0.0, but found sigma=", call[2].toDouble());
-  const at::Tensor u = uniform(self.sizes(), self, wide(self), call.generator(3));
+  // in f64: f32's steps of 2^-24 are far apart in the tails
+  const at::Tensor u = uniform(self.sizes(), self, at::kDouble, call.generator(3));
   self.copy_(at::tan((u - 0.5) * M_PI) * call[2].toDouble() + call[1].toDouble());
   return call.give(self);
 }
@@ -110,7 +124,7 @@ bool geometric(Call &call) {  // self, p, generator
   const double p = call[1].toDouble();
   TORCH_CHECK(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
   if (!has_dtype(self.scalar_type())) return false;
-  const at::Tensor u = uniform(self.sizes(), self, wide(self), call.generator(2));  // in [0, 1)
+  const at::Tensor u = uniform(self.sizes(), self, at::kDouble, call.generator(2));  // in [0, 1), fine enough for any p
   self.copy_(at::clamp_min(at::ceil(at::log1p(-u) / std::log1p(-p)), 1));
   return call.give(self);
 }
