@@ -2,6 +2,7 @@
 """Plants mistakes, one at a time, in a copy of the sources, and sees whether the tests find them.
 
     tools/mutate.py [--count 60] [--seed TEXT] [--area AREA,…] [--pattern PATTERN,…] [--only ID,…] [--list] [--json FILE]
+                    [--kernels-from BUILD]
 
 A mistake is a pattern of PATTERNS at one place: a comparison that takes its end in or not, a barrier that is gone, a
 wait, a check, a bound off by one, a constant, a grid half as large, another type. Which places are taken follows from
@@ -62,6 +63,7 @@ PATTERNS = {
     "check": [(r"^\s*RDNA_TRY\(rdna__check_\w+\(.*\)\);$", ""), (r"^\s*if \(.*\) return rdna__fail\(.*\);$", "")],
     "statement": [(r"^\s*[\w.>\[\]-]+ (?:[-+|&^*]|<<|>>)?= [^;{}]*;$", ""), (r"^\s*[\w.>\[\]-]+(?:\+\+|--);$", "")],
 }
+FLAG = [(r"\btrue\b", "false"), (r"\bfalse\b(?!;)", "true")]  # of calls into PyTorch: descending, keepdim, what is returned
 PYTHON_PATTERNS = {
     "comparison": PATTERNS["comparison"],
     "equality": PATTERNS["equality"],
@@ -211,7 +213,40 @@ shared_by_operators = by_file(
     otherwise=suites("check", "route", "arguments", "movement", "pointwise", "reduce", "pool", "fused", "upsample", "conv", "indexed")
     + on_card("pool", "upsample", "fused", "movement", "pointwise") + sanitized("check", "route"))
 
-PYTEST = "RDNA_DRIVER=host PYTHONPATH=../torch {python} -m pytest -x -q -p no:cacheprovider {root}/bindings/torch/tests/"
+PLUGIN = "RDNA_DRIVER=host PYTHONPATH=../torch PYTHONDONTWRITEBYTECODE=1 {python} "
+PYTEST = PLUGIN + "-m pytest -x -q -p no:cacheprovider {root}/bindings/torch/tests/"
+# All of PyTorch's samples that make test has at every commit, beside the tests; the last resort, being longest.
+WHOLE_PLUGIN = [PLUGIN + "{root}/bindings/torch/tests/opinfo.py --section float32/forward", PYTEST]
+
+
+def pytests(*names):
+    return [PLUGIN + "-m pytest -x -q -p no:cacheprovider" + "".join(f" {{root}}/bindings/torch/tests/test_{name}.py" for name in names)]
+
+
+plugin = by_file(
+    (r"ops/(random|sampling)|generator", pytests("random", "sampling")),
+    (r"ops/(grid_sample|upsample)", pytests("resampling")),
+    (r"ops/fft", pytests("fft")),
+    (r"ops/(linalg|lu|matmul)|matrices", pytests("linalg", "doubles", "transformer")),
+    (r"ops/special", pytests("special")),
+    (r"ops/recurrent", pytests("recurrent")),
+    (r"ops/(attention|transformer)", pytests("attention", "transformer")),
+    (r"ops/(optim|amp)|autocast", pytests("training", "autocast")),
+    (r"ops/(sparse|embedding_bag)", pytests("sparse", "modules", "edges", "bad_input")),
+    (r"ops/(sync_batch|norm|weight_norm)", pytests("sync_batch_norm", "modules", "edges", "doubles", "results")),
+    (r"ops/(loss|margin)", pytests("margins", "edges", "bad_input", "doubles")),
+    (r"ops/(conv|pool)", pytests("edges", "results", "doubles", "modules", "bad_input")),
+    (r"ops/", pytests("edges", "results", "slices", "bad_input", "doubles", "device")),
+    (r"as_cuda", pytests("as_cuda")),
+    (r"_compile", pytests("compile")),
+    (r"profiler", pytests("profiler")),
+    (r"history|_sensors|graphs|memory|nvtx|streams", pytests("names", "device")),
+    (r"fallback", pytests("fallback_types", "device", "results")),
+    (r"one_device|outside|device|guard|hooks", pytests("device", "modules", "bad_input", "names")),
+    (r"dlpack|set_data|pinned|sharing", pytests("interchange", "sharing")),
+    otherwise=pytests("device", "edges", "slices", "results", "names", "libraries"))
+
+
 # (area, share of the sample, files, commands of a file, the quickest first). Commands run in the build folder.
 AREAS = [
     ("kernels", 24, r"src/math/\w+/\w+\.(hip|h)$", suites_of),  # of headers those with device code
@@ -234,8 +269,8 @@ AREAS = [
     ("emulator runtime", 10, r"emulator/(hip|object)/\w+\.(c|h)$",
      lambda f: emulator("object_test", "emulated_hip_test", "exit_test", "names_test") + emulator("hipcc_.*", "launch", "planted.*")
      + emulator("rocrand_test", "conformance") + programs("emulate")),
-    ("plugin", 12, r"bindings/torch/csrc/(ops/)?\w+\.(cpp|h)$", lambda f: [PYTEST]),
-    ("plugin Python", 4, r"bindings/torch/torch_rdna/\w+\.py$", lambda f: [PYTEST]),
+    ("plugin", 12, r"bindings/torch/csrc/(ops/)?\w+\.(cpp|h)$", lambda f: plugin(f) + WHOLE_PLUGIN),
+    ("plugin Python", 4, r"bindings/torch/torch_rdna/\w+\.py$", lambda f: plugin(f) + WHOLE_PLUGIN),
 ]
 NOT_A_SOURCE = re.compile(r"_(test|bench|fuzz|cases|builder|choice)\.c$|conv_(direct|layout)\.c$|/(fake_\w+|case\w*|main)\.[ch]$|_(tests?|cases?)\.h$"
                           r"|/testing\w*\.h$|/test/|isa_(samples|llvm|objects|corpus)|wgmma|process_group")
@@ -295,7 +330,7 @@ def mutants_of(area, file):
         text = f.read()
     seen = {}
     for number, line in lines_that_run(text, python):
-        for pattern, changes in (PYTHON_PATTERNS if python else PATTERNS).items():
+        for pattern, changes in (PYTHON_PATTERNS if python else {**PATTERNS, "flag": FLAG} if area == "plugin" else PATTERNS).items():
             for expression, replacement in changes:
                 for m in re.finditer(expression, line):
                     if line[: m.start()].count('"') % 2:
@@ -351,7 +386,8 @@ def shell(command, folder, limit, log):
 class Copy:
     """The sources of HEAD and of the working tree's changes, built once, then once for each mistake."""
 
-    def __init__(self):
+    def __init__(self, kernels_from=None):
+        self.kernels_from = kernels_from
         self.tree, self.log = os.path.join(COPY, "tree"), os.path.join(COPY, "log")
         self.build = os.path.join(self.tree, "build", "release")  # where ccache knows its files
         self.python = None
@@ -390,6 +426,10 @@ class Copy:
 
     def make(self, plugin):
         configure = f"cmake -S {self.tree} -B {self.build} -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo"
+        if self.kernels_from:
+            with open(os.path.join(self.kernels_from, "CMakeCache.txt"), encoding="utf-8") as f:
+                targets = re.search(r"^RDNA_TARGETS:\w+=(.*)$", f.read(), re.M)[1]
+            configure += f" -DRDNA_KERNELS_FROM={os.path.abspath(self.kernels_from)} '-DRDNA_TARGETS={targets}'"
         if shell(configure, ROOT, 600, self.log) != 0:
             sys.exit(f"mutate: the unchanged sources cannot be configured; see {self.log}")
         if plugin:
@@ -496,6 +536,7 @@ def main():
     parser.add_argument("--pattern", default="", help="names of PATTERNS, with commas")
     parser.add_argument("--only", default="", help="ids, with commas")
     parser.add_argument("--skip", type=int, default=0, help="leave out so many of each area's share first: the next sample")
+    parser.add_argument("--kernels-from", metavar="BUILD", help="take the kernels of this build folder, where no area has any")
     parser.add_argument("--list", action="store_true", help="show the sample, plant nothing")
     parser.add_argument("--json", help="write what was found to FILE")
     args = parser.parse_args()
@@ -514,7 +555,7 @@ def main():
                 print(m.show())
         return 0
     listed = known()
-    copy = Copy()
+    copy = Copy(args.kernels_from)
     print("preparing the copy …", flush=True)
     copy.make(any(name.startswith("plugin") for name, *_ in chosen))
     rows, began = [], time.time()
