@@ -1,5 +1,6 @@
 #include "iterate.h"
 
+#include <ATen/Dispatch.h>
 #include <ATen/ScalarOps.h>
 
 #include "rdna/op/movement.h"
@@ -40,7 +41,10 @@ rdna_tensor contiguous(const at::TensorIteratorBase &iter, void *data, at::Scala
 rdna_scalar number_of(const at::Tensor &t, at::ScalarType type) {
   const at::Scalar s = t.item();
   if (at::isFloatingType(type)) return rdna_scalar_real(s.toDouble());
-  return rdna_scalar_integer(s.isFloatingPoint() ? static_cast<int64_t>(s.toDouble()) : s.toLong());
+  const int64_t given = s.isFloatingPoint() ? static_cast<int64_t>(s.toDouble()) : s.toLong();
+  int64_t whole = 0;  // what is left of it in the type: -1 is 255 in u8
+  AT_DISPATCH_INTEGRAL_TYPES_AND(at::kBool, type, "rdna", [&] { whole = static_cast<scalar_t>(given); });
+  return rdna_scalar_integer(whole);
 }
 
 }  // namespace

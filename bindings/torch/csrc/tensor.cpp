@@ -1,5 +1,6 @@
 #include "tensor.h"
 
+#include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
@@ -78,6 +79,15 @@ at::Tensor converted(const at::Tensor &x, at::ScalarType type) {
   at::Tensor out = make(x.sizes(), type, x);
   copy_values(x, out);
   return out;
+}
+
+rdna_scalar scalar_of(const at::Scalar &s, at::ScalarType type) {
+  int64_t whole = 0;
+  if (at::isFloatingType(type))
+    AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, type, "rdna", [&] { (void)s.to<scalar_t>(); });
+  else
+    AT_DISPATCH_INTEGRAL_TYPES_AND(at::kBool, type, "rdna", [&] { whole = static_cast<int64_t>(s.to<scalar_t>()); });
+  return at::isFloatingType(type) ? rdna_scalar_real(s.toDouble()) : rdna_scalar_integer(whole);
 }
 
 }  // namespace rdna_torch

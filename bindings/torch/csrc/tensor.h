@@ -58,4 +58,7 @@ inline rdna_scalar scalar_of(const at::Scalar &s) {
                              : rdna_scalar_integer(s.toLong());
 }
 
+// |s| as a value of |type|; raises where the type does not hold it, as PyTorch does.
+rdna_scalar scalar_of(const at::Scalar &s, at::ScalarType type);
+
 }  // namespace rdna_torch

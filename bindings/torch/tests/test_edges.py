@@ -25,6 +25,46 @@ def test_acosh_has_no_value_below_one(dtype):
     same(*both(torch.acosh, x))
 
 
+WHOLE_RANGE = ("sinh cosh tanh asinh acosh atanh asin acos atan exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sigmoid erf "
+               "sin cos tan square sinc logit frac trunc").split()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", WHOLE_RANGE)
+def test_functions_over_their_whole_range(name, dtype):
+    """Where a formula changes, and far from where samples are: magnitudes from the smallest to the largest."""
+    most = 38 if dtype == torch.float32 else 308
+    if name in ("sin", "cos", "tan", "sinc"):
+        most = 5  # beyond, the CPU's own digits in f32 end
+    x = torch.cat((torch.logspace(-most, most, 999, dtype=torch.float64), torch.linspace(0, 120, 999, dtype=torch.float64))).to(dtype)
+    x = torch.cat((-x.flip(0), x, torch.tensor([0.0, 1, -1, INF, -INF, NAN], dtype=dtype)))
+    ours, theirs = getattr(torch, name)(x.to("rdna")).cpu(), getattr(torch, name)(x.double()).to(dtype)
+    least = torch.finfo(dtype).smallest_normal  # below it, some devices have 0
+    torch.testing.assert_close(ours, theirs, rtol=(200 if name == "tan" else 16) * torch.finfo(dtype).eps,
+                               atol=torch.finfo(dtype).eps if most == 5 or name == "logit" else 2 * least, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sums_begin_with_any_share_of_what_is_given(dtype):
+    """addmm and its kin: rows, columns and single values that are broadcast, times beta."""
+    a, b, v = torch.randn(4, 5, dtype=dtype), torch.randn(5, 3, dtype=dtype), torch.randn(5, dtype=dtype)
+    for beta in (0, 0.5, 1, -2):
+        for shape in ((3,), (1, 3), (4, 1), (4, 3), (1,), ()):
+            same(*both(lambda c, a, b: torch.addmm(c, a, b, beta=beta, alpha=0.3), torch.randn(shape, dtype=dtype), a, b))
+            if len(shape) < 2:
+                same(*both(lambda c, b, v: torch.addmv(c, b, v, beta=beta, alpha=0.3), torch.randn(shape, dtype=dtype), b.t().contiguous(), v))
+            batch = (a.expand(2, 4, 5).contiguous(), b.expand(2, 5, 3).contiguous())
+            same(*both(lambda c, a, b: torch.baddbmm(c, a, b, beta=beta, alpha=0.3), torch.randn(shape, dtype=dtype), *batch))
+            same(*both(lambda c, a, b: torch.addbmm(c, a, b, beta=beta, alpha=0.3), torch.randn(shape, dtype=dtype), *batch))
+        same(*both(lambda c, a, b: torch.addr(c, a, b, beta=beta, alpha=0.3), torch.randn(3, dtype=dtype), v, b[0]))
+
+
+def test_sizes_of_zero():
+    x = torch.arange(6, device="rdna")
+    assert x.resize_(0, 3).shape == (0, 3) and x.resize_(2, 3).flatten().tolist() == list(range(6))
+    refused(RuntimeError, "negative", lambda: x.resize_(-1))
+
+
 @pytest.mark.parametrize("name", ["asin", "atan", "sinh", "tanh", "asinh", "atanh", "sin", "tan", "erf", "expm1", "log1p"])
 def test_zero_keeps_its_sign(name):
     ours, theirs = both(getattr(torch, name), torch.tensor([-0.0, 0.0]))
@@ -164,3 +204,56 @@ def test_numbers_that_cannot_be():
     refused(RuntimeError, "kernel size", lambda: F.conv2d(x, w[:, :, :0]))
     places = torch.zeros(1, 1, 2, 2, dtype=torch.int32, device="rdna")
     refused(RuntimeError, "int64", lambda: F.max_unpool2d(torch.rand(1, 1, 2, 2, device="rdna"), places, 2))
+
+
+NUMBERS = {torch.uint8: (300, -1, -300, 1e20), torch.int8: (-1, 128, 300), torch.int32: (1 << 40, -(1 << 31) - 1, 1e20), torch.bool: (2,),
+           torch.float16: (70000, -1e9, -INF), torch.bfloat16: (1e39, 3.4e38), torch.float32: (1e39, -1e300, 1e-300, NAN),
+           torch.float64: (1e39,)}
+TAKE_NUMBERS = {
+    "fill_": lambda x, v: x.fill_(v),
+    "full_like": torch.full_like,
+    "masked_fill": lambda x, v: x.masked_fill(x == x[1], v),
+    "masked_fill by a tensor": lambda x, v: x.masked_fill(x == x[1], torch.tensor(v, dtype=torch.float64 if x.is_floating_point() else None)),
+    "scatter": lambda x, v: x.scatter(0, torch.tensor([0], device=x.device), v),
+    "index_fill": lambda x, v: x.index_fill(0, torch.tensor([0], device=x.device), v),
+    "where": lambda x, v: torch.where(x == x[1], x, v),
+    "pad": lambda x, v: F.pad(x, (1, 0), value=v),
+    "fill_diagonal_": lambda x, v: torch.diag_embed(x).fill_diagonal_(v),
+    "clamp": lambda x, v: x.clamp(max=v),
+    "clamp of both": lambda x, v: x.clamp(0, v),
+    "hardtanh": lambda x, v: F.hardtanh(x, -1, v),
+    "add": torch.add,
+    "alpha": lambda x, v: x.add(x, alpha=v),
+    "addcmul": lambda x, v: x.addcmul(x, x, value=v),
+    "threshold": lambda x, v: F.threshold(x, 1, v),
+    "pow": lambda x, v: x**v if v != -1 else x,
+    "lerp": lambda x, v: x.lerp(x, v),
+    "maximum": lambda x, v: torch.maximum(x, torch.tensor(v)),
+    "remainder": lambda x, v: x % v if v != 1 << 40 else x,  # by 0: the CPU raises, GPUs do not
+    **{name: getattr(torch, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "mul", "bitwise_and")}}
+
+
+@pytest.mark.parametrize("name", TAKE_NUMBERS)
+def test_numbers_that_a_type_does_not_hold(name):
+    """Refused where the CPU refuses them, and otherwise what is left of them in the type, as on the CPU."""
+    def told(x, v):
+        try:
+            return TAKE_NUMBERS[name](x, v).cpu()
+        except (RuntimeError, ValueError) as e:
+            return e
+
+    for dtype, numbers in NUMBERS.items():
+        for v in numbers:
+            x = torch.tensor([1, 2]).to(dtype)
+            ours, theirs = told(x.to("rdna"), v), told(x, v)
+            if isinstance(theirs, Exception):
+                assert isinstance(ours, Exception), (dtype, v, ours, theirs)
+                assert "overflow" not in str(theirs) or "without overflow" in str(ours), (dtype, v, ours)
+            else:
+                assert not isinstance(ours, Exception), (dtype, v, ours, theirs)
+                same(ours, theirs)
+
+
+def test_adding_truths_more_than_once():
+    same(*both(lambda x, i, y: x.index_add(0, i, y, alpha=2), torch.tensor([True, False, False]), torch.tensor([0, 0, 1]),
+               torch.tensor([True, True, False])))

@@ -1,4 +1,5 @@
 // out = f(a, b), comparisons, and f(a, b, c)
+#include <ATen/OpMathType.h>
 #include <ATen/ops/result_type.h>
 
 #include <cmath>
@@ -104,7 +105,9 @@ bool scaled(Call &call, double sign) {  // self, other, alpha
   if (alpha.isComplex()) return false;
   if (!alpha.isFloatingPoint() && alpha.toLong() == 1)
     return zip(call, a, b, sign < 0 ? RDNA_ZIP_SUB : RDNA_ZIP_ADD, kAll, Promote::kSame);
-  rdna_scalar p = scalar_of(alpha);
+  const at::ScalarType type = at::result_type(a, b);
+  if (!has_dtype(type)) return false;
+  rdna_scalar p = scalar_of(alpha, type);
   if (p.real == 1) return zip(call, a, b, sign < 0 ? RDNA_ZIP_SUB : RDNA_ZIP_ADD, kAll, Promote::kSame);
   p.real *= sign;
   p.integer *= static_cast<int64_t>(sign);
@@ -126,6 +129,8 @@ bool pow_scalar(Call &call) {  // self, exponent
   if (e.isComplex()) return false;
   const double v = e.toDouble();
   const at::ScalarType type = at::result_type(x, e);
+  if (!has_dtype(type)) return false;
+  if (type != at::kFloat && type != at::kDouble) scalar_of(e, type);  // which raises; these two take any exponent
   if (is_integer(type)) {
     TORCH_CHECK(v >= 0, "Integers to negative integer powers are not allowed.");
     return zip(call, x, number_tensor(e), RDNA_ZIP_POW, kNumbers, Promote::kSame);
@@ -174,8 +179,10 @@ bool clamp(Call &call) {  // self, min?, max?
 }
 
 bool lerp_scalar(Call &call) {  // self, end, weight
-  if (call.scalar(2).isComplex()) return false;
-  return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_LERP, kReal, Promote::kSame, scalar_of(call.scalar(2)));
+  const at::ScalarType type = call.tensor(0).scalar_type();
+  if (call.scalar(2).isComplex() || !is_real(type)) return false;
+  return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_LERP, kReal, Promote::kSame,
+             scalar_of(call.scalar(2), at::toOpMathType(type)));
 }
 
 // Gradients with parameters. In librdna the gradient of the result comes first.
@@ -301,11 +308,12 @@ bool ternary(const TernaryRow &row, Call &call) {
   for (size_t i : {0, 1, 2})
     if (call.tensor(i).device().type() != kRdna) return false;  // librdna takes no numbers here
   if (row.value >= 0 && call.scalar(static_cast<size_t>(row.value)).isComplex()) return false;
-  const rdna_scalar p = row.value < 0 ? rdna_scalar{} : scalar_of(call.scalar(static_cast<size_t>(row.value)));
   auto out = iterate(
       call.output(), {call.tensor(0), call.tensor(1), call.tensor(2)}, Promote::kSame,
       [&](at::ScalarType t) { return takes(row.types, t); },
       [&](const Iteration &it) {
+        rdna_scalar p{};
+        if (row.value >= 0) p = scalar_of(call.scalar(static_cast<size_t>(row.value)), at::toOpMathType(it.type));
         check(rdna_op_zip3(it.stream, row.op, &it.inputs[0].tensor, &it.inputs[1].tensor, &it.inputs[2].tensor, p,
                            &it.out));
       });

@@ -1,7 +1,9 @@
 // One value everywhere, ranges, triangles, masks, choices.
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/result_type.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/view_as_real.h>
 
 #include <cmath>
@@ -20,11 +22,7 @@ bool set_all(const at::Tensor &self, const at::Scalar &value) {
   if (self.numel() == 0) return true;
   if (!value.isComplex() && describable(self)) {
     rdna_tensor out = describe(self);
-    rdna_scalar v = scalar_of(value);
-    if (!at::isFloatingType(self.scalar_type()) && value.isFloatingPoint())
-      v = rdna_scalar_integer(self.scalar_type() == at::kBool ? value.toDouble() != 0
-                                                              : static_cast<int64_t>(value.toDouble()));
-    check(rdna_op_fill(stream_of(self), v, &out));
+    check(rdna_op_fill(stream_of(self), scalar_of(value, self.scalar_type()), &out));
     return true;
   }
   if (self.is_complex() && !self.is_conj()) {
@@ -47,6 +45,13 @@ bool fill_tensor(Call &call) {
   const at::Tensor self = call.tensor(0);
   self.copy_(value.expand(self.sizes()));
   return call.give(self);
+}
+
+// As the CPU has it: infinity for 70000 in f16, which full() refuses, and no 300 in u8.
+at::Tensor scalar_tensor(const at::Scalar &s, std::optional<at::ScalarType> type, std::optional<at::Layout> layout,
+                         std::optional<at::Device> device, std::optional<bool>) {
+  const at::Tensor value = at::scalar_tensor(s, type, layout, at::kCPU, std::nullopt);
+  return at::empty({}, value.options().device(device)).fill_(value.item());
 }
 
 bool arange(Call &call) {  // start, end, step, out
@@ -109,7 +114,7 @@ bool masked_fill(Call &call) {  // self, mask, value
   if (!at::isFloatingType(self.scalar_type()) && v.isFloatingPoint()) return false;
   if (self.numel() == 0) return call.give(self);
   const rdna_tensor condition = describe(mask), out = describe(self);
-  check(rdna_op_masked_fill(stream_of(self), &condition, scalar_of(v), &out, &out));
+  check(rdna_op_masked_fill(stream_of(self), &condition, scalar_of(v, self.scalar_type()), &out, &out));
   return call.give(self);
 }
 
@@ -154,6 +159,7 @@ const Single singles[] = {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   add(m, triangles, triangle);
   add(m, singles);
+  m.impl("scalar_tensor", scalar_tensor);
 }
 
 }  // namespace

@@ -202,8 +202,8 @@ bool fill_where(const at::Tensor &self, const at::Tensor &mask, const at::Tensor
   if (self.numel() == 0) return true;
   const rdna_tensor condition = describe(mask), out = describe(self);
   if (value.device().is_cpu()) {
-    const at::Tensor v = value.reshape({}).to(self.scalar_type());
-    check(rdna_op_masked_fill(stream_of(self), &condition, scalar_of(v.item()), &out, &out));
+    const rdna_scalar v = scalar_of(value.item(), self.scalar_type());
+    check(rdna_op_masked_fill(stream_of(self), &condition, v, &out, &out));
   } else {
     const at::Tensor v = apart(converted(value.reshape({}), self.scalar_type()), self);
     const rdna_tensor one = describe(v);
@@ -319,8 +319,8 @@ bool scatter_value(Call &call) {  // self, dim, index, value, out
   if (!to.is_same(self)) to.copy_(self);
   if (index.numel() == 0 || self.numel() == 0) return call.give(out.finish());
   const rdna_tensor dst = describe(lined(to)), at = describe(lined(places));
-  check(
-      rdna_op_scatter_value(stream_of(to), &dst, static_cast<int>(dim), &at, scalar_of(value), outside(to, "scatter")));
+  check(rdna_op_scatter_value(stream_of(to), &dst, static_cast<int>(dim), &at, scalar_of(value, to.scalar_type()),
+                              outside(to, "scatter")));
   return call.give(out.finish());
 }
 
@@ -360,7 +360,7 @@ bool index_add(Call &call) {  // self, dim, index, source, alpha, out
   if (!row_shapes(call, call.tensor(2), source) || alpha.isComplex() || !describable(source)) return false;
   if (alpha.toDouble() != 1) {
     if (!at::isFloatingType(source.scalar_type()) && alpha.isFloatingPoint()) return false;
-    source = source.mul(alpha);
+    source = source.mul(alpha).to(source.scalar_type());
   }
   return join(call, "index_add", call.tensor(2), source, RDNA_SCATTER_ADD, true, true);
 }
@@ -387,7 +387,7 @@ bool index_fill(Call &call) {  // self, dim, index, value
   if (index.numel() == 0 || self.numel() == 0) return call.give(self);
   const at::Tensor places = apart(index, self);
   const rdna_tensor dst = describe(lined(self)), at = describe(lined(places));
-  check(rdna_op_index_fill(stream_of(self), &dst, static_cast<int>(dim), &at, scalar_of(value),
+  check(rdna_op_index_fill(stream_of(self), &dst, static_cast<int>(dim), &at, scalar_of(value, self.scalar_type()),
                            outside(self, "index_fill_")));
   return call.give(self);
 }

@@ -1,4 +1,6 @@
 // out = f(x)
+#include <ATen/OpMathType.h>
+
 #include <cmath>
 
 #include "iterate.h"
@@ -29,8 +31,9 @@ struct Row {
   Parameter p = kNone, q = kNone;
 };
 
-rdna_scalar value(const Parameter &p, const Call &call) {
-  return p.argument < 0 ? rdna_scalar_real(p.value) : scalar_of(call.scalar(static_cast<size_t>(p.argument)));
+rdna_scalar value(const Parameter &p, const Call &call, at::ScalarType type) {
+  if (p.argument < 0) return rdna_scalar_real(p.value);
+  return scalar_of(call.scalar(static_cast<size_t>(p.argument)), type);
 }
 
 bool map(Call &call, rdna_map op, Types types, Promote promote, rdna_scalar p, rdna_scalar q) {
@@ -42,7 +45,12 @@ bool map(Call &call, rdna_map op, Types types, Promote promote, rdna_scalar p, r
 
 bool run(const Row &row, Call &call) {
   if (!call.tensor(0).defined() || call.tensor(0).device().type() != kRdna) return false;
-  return map(call, row.op, row.types, row.promote, value(row.p, call), value(row.q, call));
+  const at::ScalarType type = call.tensor(0).scalar_type();
+  if (!has_dtype(type)) return false;
+  const bool clamps = row.op == RDNA_MAP_CLAMP;  // to values of the type; other parameters are those it computes in
+  if (clamps && (type == at::kBool || type == at::kByte)) return false;  // the CPU says why not
+  const at::ScalarType in = clamps ? type : at::toOpMathType(type);
+  return map(call, row.op, row.types, row.promote, value(row.p, call, in), value(row.q, call, in));
 }
 
 constexpr Promote S = Promote::kSame, F = Promote::kFloat;
@@ -112,21 +120,22 @@ bool elu(Call &call) {  // self, alpha, scale, input_scale
 bool clamp(Call &call) {  // self, min, max
   const at::ScalarType type = call.tensor(0).scalar_type();
   auto integral = [&](size_t i) { return call.none(i) || !call.scalar(i).isFloatingPoint(); };
-  if (type == at::kBool || (is_integer(type) && !(integral(1) && integral(2)))) return false;  // the result is promoted
+  if (!has_dtype(type) || type == at::kBool || (is_integer(type) && !(integral(1) && integral(2))))
+    return false;  // the result is promoted
   for (size_t i : {1, 2})
     if (!call.none(i) && call.scalar(i).isFloatingPoint() && std::isnan(call.real(i))) return false;
-  const rdna_scalar low = call.none(1) ? rdna_scalar{-INFINITY, INT64_MIN} : scalar_of(call.scalar(1));
-  const rdna_scalar high = call.none(2) ? rdna_scalar{INFINITY, INT64_MAX} : scalar_of(call.scalar(2));
+  const rdna_scalar low = call.none(1) ? rdna_scalar{-INFINITY, INT64_MIN} : scalar_of(call.scalar(1), type);
+  const rdna_scalar high = call.none(2) ? rdna_scalar{INFINITY, INT64_MAX} : scalar_of(call.scalar(2), type);
   return map(call, RDNA_MAP_CLAMP, kAll, S, low, high);
 }
 
 bool clamp_one(Call &call, bool low) {  // self, min or max
   const at::ScalarType type = call.tensor(0).scalar_type();
   const at::Scalar v = call.scalar(1);
-  if (type == at::kBool || v.isComplex() || (is_integer(type) && v.isFloatingPoint())) return false;
+  if (!has_dtype(type) || type == at::kBool || v.isComplex() || (is_integer(type) && v.isFloatingPoint())) return false;
   if (v.isFloatingPoint() && std::isnan(v.toDouble())) return false;
-  return map(call, RDNA_MAP_CLAMP, kAll, S, low ? scalar_of(v) : rdna_scalar{-INFINITY, INT64_MIN},
-             low ? rdna_scalar{INFINITY, INT64_MAX} : scalar_of(v));
+  return map(call, RDNA_MAP_CLAMP, kAll, S, low ? scalar_of(v, type) : rdna_scalar{-INFINITY, INT64_MIN},
+             low ? rdna_scalar{INFINITY, INT64_MAX} : scalar_of(v, type));
 }
 bool clamp_min(Call &call) { return clamp_one(call, true); }
 bool clamp_max(Call &call) { return clamp_one(call, false); }
