@@ -275,6 +275,28 @@ KERNEL(store_after_reads) {
   out[LANE] = v;
 }
 
+// Two lanes of one load share a dword, and the other wave stores into the half that was read first.
+KERNEL(store_after_halves_read) {
+  __shared__ short lds[64];
+  volatile SHARED short *halves = (volatile SHARED short *)(SHARED short *)lds;
+  halves[LANE] = 5;
+  barrier();
+  int v = LANE < 32 ? halves[LANE] : 0;
+  EITHER((void)0, barrier());
+  if (LANE == 32) halves[0] = 6;  // FINDS store_after_halves_read
+  out[LANE] = (float)v;
+}
+
+// The same for those of one store, of which the other wave reads the first.
+KERNEL(load_after_halves_stored) {
+  __shared__ short lds[64];
+  volatile SHARED short *halves = (volatile SHARED short *)(SHARED short *)lds;
+  if (LANE < 32) halves[LANE] = 5;
+  EITHER((void)0, barrier());
+  int v = LANE == 32 ? halves[0] : 0;  // FINDS load_after_halves_stored
+  out[LANE] = (float)v;
+}
+
 // Between groups nothing is silent.
 KERNEL(groups_store_equal) {
   tmp[LANE + EITHER(0, 64 * GROUP)] = 1.0f;  // FINDS groups_store_equal

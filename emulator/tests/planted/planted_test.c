@@ -54,6 +54,8 @@ static const struct plant plants[] = {
     {"store_after_equal_ones", "race", 1, 96},
     {"equal_store_read", "race", 1, 64},
     {"store_after_reads", "race", 1, 64},
+    {"store_after_halves_read", "race", 1, 64},
+    {"load_after_halves_stored", "race", 1, 64},
     {"groups_store_equal", "race", 4, 32},
     {"counter_race", "race", 4, 32},
     {"groups_overlap", "race", 4, 64},
