@@ -298,7 +298,19 @@ static void execute(void *data) {
   free(w);
 }
 
+/* What a rank gets, where none of it is what it gives. */
+static int poison(const work *w) {
+  size_t bytes = w->count * size_of(w->type), gets = bytes * (size_t)(w->what == ALL_GATHER ? w->comm->size : 1);
+  size_t gives = bytes * (size_t)(w->what == REDUCE_SCATTER ? w->comm->size : 1);
+  const int root = w->comm->rank == w->root;
+  if (!w->out || gets == 0 || (w->what == REDUCE && !root)) return 0;
+  if (w->in && (w->what != BROADCAST || root) && w->out < w->in + gives && w->in < w->out + gets) return 0;
+  return fake_poison(w->stream, w->out, gets);
+}
+
 static int queue(const work *w) {
+  for (int i = 0; i < w->parts; i++)
+    if (poison(&w[i]) != 0) return REFUSE(SYSTEM_ERROR, "memory of the device");
   fake_record.runs++;
   return fake_queue(w->stream, execute, w, sizeof *w * (size_t)w->parts) == 0 ? SUCCESS
                                                                               : REFUSE(SYSTEM_ERROR, "a stream");
