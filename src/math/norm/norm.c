@@ -101,10 +101,12 @@ static void *data_of(const rdna_tensor *tensor) { return tensor ? tensor->data :
 static uintptr_t address_of(const rdna_tensor *tensor) { return (uintptr_t)data_of(tensor); }
 
 /* Of layer_norm: where the rows' mean or inverse deviation goes. */
-static rdna_status check_statistic(const char *argument, const rdna_tensor *statistic, const rdna_tensor *const apart[],
-                                   int64_t rows) {
+static rdna_status check_statistic(const char *argument, const rdna_tensor *statistic,
+                                   const rdna_tensor *const apart[]) {
   static const char op_name[] = "layer_norm", *const names[] = {"out", "x", "weight", "bias", "mean"};
+  int64_t rows = 1; /* of out, also where it is empty */
   if (!statistic) return RDNA_OK;
+  for (int d = 0; d < apart[0]->rank - 1; d++) rows *= apart[0]->shape[d];
   RDNA_TRY(rdna__check_tensor(op_name, argument, statistic));
   RDNA_TRY(rdna__check_dtype(op_name, argument, statistic, RDNA_F32));
   RDNA_TRY(rdna__check_rank(op_name, argument, statistic, 1));
@@ -256,8 +258,8 @@ rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const 
   RDNA_TRY(check_weight("layer_norm", "weight", weight, out, rows.cols));
   RDNA_TRY(check_weight("layer_norm", "bias", bias, out, rows.cols));
   if (weight && bias) RDNA_TRY(rdna__check_same_dtype("layer_norm", "bias", bias, "weight", weight));
-  RDNA_TRY(check_statistic("mean", mean, (const rdna_tensor *[]){out, x, weight, bias, NULL}, rows.rows));
-  RDNA_TRY(check_statistic("inverse", inverse, (const rdna_tensor *[]){out, x, weight, bias, mean}, rows.rows));
+  RDNA_TRY(check_statistic("mean", mean, (const rdna_tensor *[]){out, x, weight, bias, NULL}));
+  RDNA_TRY(check_statistic("inverse", inverse, (const rdna_tensor *[]){out, x, weight, bias, mean}));
   struct layer_norm_args args = {.x = x->data,
                                  .weight = data_of(weight),
                                  .bias = data_of(bias),
