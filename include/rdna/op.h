@@ -18,6 +18,7 @@
 #include "rdna/op/attention.h"
 #include "rdna/op/cast.h"
 #include "rdna/op/channel_norm.h"
+#include "rdna/op/complex.h"
 #include "rdna/op/conv.h"
 #include "rdna/op/fft.h"
 #include "rdna/op/fused.h"
