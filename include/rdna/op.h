@@ -43,5 +43,6 @@
 #include "rdna/op/sort.h"
 #include "rdna/op/special.h"
 #include "rdna/op/upsample.h"
+#include "rdna/op/vision.h"
 
 #endif
