@@ -14,7 +14,7 @@
 
 typedef void (*rdna__host_kernel)(const void *args, rdna_grid grid);
 
-enum { RDNA__CASE_MAX_BUFFERS = 12 };
+enum { RDNA__CASE_MAX_BUFFERS = 13 };
 
 typedef enum rdna__buffer_role {
   RDNA__IN,   /* filled before the run, must be unchanged after */

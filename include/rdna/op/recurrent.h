@@ -1,6 +1,7 @@
 /* Recurrent layers of language models: what a layer knows of the tokens before is a state of fixed size, which each
  * token reads and changes. Here are the parts of Gated DeltaNet (Yang, Kautz and Hatamizadeh, "Gated Delta Networks",
- * 2024), of which Qwen3-Next and Qwen3.5 are made, and at the end the cells of LSTM, GRU and plain RNNs.
+ * 2024), of which Qwen3-Next and Qwen3.5 are made, and at the end the cells of LSTM, GRU
+ * and plain RNNs, and whole layers of them.
  *
  *     x -- product -- causal_conv -- q, k, v -- gated_delta -- rms_norm_gated -- product
  *                      state: the last inputs    a, b, state       gate z
@@ -10,6 +11,8 @@
  * sequences. */
 #ifndef RDNA_OP_RECURRENT_H
 #define RDNA_OP_RECURRENT_H
+
+#include <stdbool.h>
 
 #include "rdna/op/activation.h"
 #include "rdna/stream.h"
@@ -142,6 +145,51 @@ RDNA_CHECKED rdna_status rdna_op_gru_cell_backward(rdna_stream *stream, const rd
 RDNA_CHECKED rdna_status rdna_op_rnn_cell_backward(rdna_stream *stream, rdna_activation activation,
                                                    const rdna_tensor *dh, const rdna_tensor *dout,
                                                    const rdna_tensor *h_out, const rdna_tensor *dsum);
+
+/* The most units of a layer whose steps are one launch. */
+enum { RDNA_RECURRENT_LAYER_UNITS = 64 };
+
+typedef enum rdna_cell { RDNA_CELL_LSTM, RDNA_CELL_GRU, RDNA_CELL_TANH, RDNA_CELL_RELU, RDNA_CELL_COUNT } rdna_cell;
+
+/* A layer of one direction, without its products with the inputs. |h| and |c|, the states of its sequences before their
+ * first step, are (rows, n), n at most RDNA_RECURRENT_LAYER_UNITS. Tokens are those of all steps: step t has tokens
+ * begin[t] to begin[t + 1], of which the first is the first sequence's, and so on; sequences that end leave the later
+ * ones shorter, so the longest come first. A token that |begin| puts outside belongs to no step. */
+typedef struct rdna_recurrent_layer {
+  size_t size; /* of the struct: RDNA_RECURRENT_LAYER_INIT sets it */
+  rdna_cell cell;
+  bool reverse;              /* from the last step to the first */
+  const rdna_tensor *begin;  /* (steps + 1) i32, contiguous; NULL: all steps have |rows| tokens */
+  const rdna_tensor *weight; /* (parts n, n) of the states, parts being an LSTM's 4, a GRU's 3, else 1 */
+  const rdna_tensor *bias;   /* (3 n) of a GRU's products with the states, or NULL; of forward alone */
+  const rdna_tensor *h;
+  const rdna_tensor *c; /* an LSTM's, else NULL */
+} rdna_recurrent_layer;
+#define RDNA_RECURRENT_LAYER_INIT .size = sizeof(rdna_recurrent_layer)
+
+/* All steps of a layer, in one launch: before it |gates|, (tokens, parts n), holds the products of the inputs with
+ * their weights and biases; after it what lstm_cell and gru_cell call gates. |out| takes the h of each token, |cells|
+ * an LSTM's c, |inner| a GRU's, (tokens, n); those that a cell has not are NULL. Without gates, of tanh and relu, the
+ * sums are in |out| before. States are rounded to the type after every step.
+ *
+ * All are contiguous, of one type, f32, f16 or bf16; what is written overlaps nothing. RDNA_UNSUPPORTED: more
+ * units, more than 2^30 tokens, rows or steps. */
+RDNA_CHECKED rdna_status rdna_op_recurrent_layer(rdna_stream *stream, const rdna_recurrent_layer *layer,
+                                                 const rdna_tensor *gates, const rdna_tensor *out,
+                                                 const rdna_tensor *cells, const rdna_tensor *inner);
+
+/* Its gradient: from |dout|, of out, |dh| and |dc|, of each sequence's last states (NULL: zeros), those of the sums,
+ * |dsums|, (tokens, parts n), of a GRU's products with the states, |dhidden|, (tokens, 3 n), and of the first states,
+ * |dfirst| and |dfirst_c|. The gradient of |weight| is the product of dsums (dhidden) with the states before each
+ * token. |gates|, |out|, |cells| and |inner| are as the steps left them; of a cell that has it not, all that is c's,
+ * cells, inner or dhidden is NULL. */
+RDNA_CHECKED rdna_status rdna_op_recurrent_layer_backward(rdna_stream *stream, const rdna_recurrent_layer *layer,
+                                                          const rdna_tensor *dout, const rdna_tensor *dh,
+                                                          const rdna_tensor *dc, const rdna_tensor *gates,
+                                                          const rdna_tensor *out, const rdna_tensor *cells,
+                                                          const rdna_tensor *inner, const rdna_tensor *dsums,
+                                                          const rdna_tensor *dhidden, const rdna_tensor *dfirst,
+                                                          const rdna_tensor *dfirst_c);
 
 #ifdef __cplusplus
 }

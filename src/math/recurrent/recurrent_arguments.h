@@ -83,4 +83,45 @@ OPERATOR(rnn_cell_backward, plain, .types = REALS, .empty = "MN", .same = "dsum=
                                    out("dsum", MAIN, 0, SHAPE(M, N)));
 }
 
+/* Layers of M rows in 3 steps. */
+static const rdna_recurrent_layer *layer_of(rdna_cell cell, int64_t parts, bool forward) {
+  static rdna_recurrent_layer l;
+  l = (rdna_recurrent_layer){RDNA_RECURRENT_LAYER_INIT,
+                             .cell = (rdna_cell)number("cell", cell, "", "-1 4"),
+                             .begin = in("begin", ONLY(RDNA_I32), OPTIONAL | FREE, SHAPE(4)),
+                             .weight = in("weight", MAIN, 0, SHAPE(parts * N, N)),
+                             .bias = forward && cell == RDNA_CELL_GRU ? in("bias", MAIN, OPTIONAL, SHAPE(3 * N)) : NULL,
+                             .h = in("h", MAIN, forward && cell != RDNA_CELL_LSTM ? FREE : 0, SHAPE(M, N)),
+                             .c = cell == RDNA_CELL_LSTM ? in("c", MAIN, 0, SHAPE(M, N)) : NULL};
+  return given_options("layer", &l);
+}
+OPERATOR(recurrent_layer, lstm, .types = FLOATS, .empty = "MN") {
+  return rdna_op_recurrent_layer(stream, layer_of(RDNA_CELL_LSTM, 4, false), out("gates", MAIN, 0, SHAPE(3 * M, 4 * N)),
+                                 out("out", MAIN, 0, SHAPE(3 * M, N)), out("cells", MAIN, 0, SHAPE(3 * M, N)), NULL);
+}
+OPERATOR(recurrent_layer, gru, .types = FLOATS, .empty = "MN") {
+  return rdna_op_recurrent_layer(stream, layer_of(RDNA_CELL_GRU, 3, true), out("gates", MAIN, 0, SHAPE(3 * M, 3 * N)),
+                                 out("out", MAIN, 0, SHAPE(3 * M, N)), NULL, out("inner", MAIN, 0, SHAPE(3 * M, N)));
+}
+OPERATOR(recurrent_layer, tanh, .types = FLOATS, .empty = "MN") {
+  return rdna_op_recurrent_layer(stream, layer_of(RDNA_CELL_TANH, 1, true), NULL,
+                                 out("out", MAIN, FREE, SHAPE(3 * M, N)), NULL, NULL);
+}
+OPERATOR(recurrent_layer_backward, lstm, .types = FLOATS, .empty = "MN") {
+  return rdna_op_recurrent_layer_backward(
+      stream, layer_of(RDNA_CELL_LSTM, 4, false), in("dout", MAIN, OPTIONAL, SHAPE(3 * M, N)),
+      in("dh", MAIN, OPTIONAL, SHAPE(M, N)), in("dc", MAIN, OPTIONAL, SHAPE(M, N)),
+      in("gates", MAIN, 0, SHAPE(3 * M, 4 * N)), in("out", MAIN, 0, SHAPE(3 * M, N)),
+      in("cells", MAIN, 0, SHAPE(3 * M, N)), NULL, out("dsums", MAIN, 0, SHAPE(3 * M, 4 * N)), NULL,
+      out("dfirst", MAIN, 0, SHAPE(M, N)), out("dfirst_c", MAIN, 0, SHAPE(M, N)));
+}
+OPERATOR(recurrent_layer_backward, gru, .types = FLOATS, .empty = "MN") {
+  return rdna_op_recurrent_layer_backward(
+      stream, layer_of(RDNA_CELL_GRU, 3, false), in("dout", MAIN, OPTIONAL, SHAPE(3 * M, N)),
+      in("dh", MAIN, OPTIONAL, SHAPE(M, N)), NULL, in("gates", MAIN, 0, SHAPE(3 * M, 3 * N)),
+      in("out", MAIN, 0, SHAPE(3 * M, N)), NULL, in("inner", MAIN, 0, SHAPE(3 * M, N)),
+      out("dsums", MAIN, 0, SHAPE(3 * M, 3 * N)), out("dhidden", MAIN, 0, SHAPE(3 * M, 3 * N)),
+      out("dfirst", MAIN, 0, SHAPE(M, N)), NULL);
+}
+
 #endif

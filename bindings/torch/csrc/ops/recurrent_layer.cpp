@@ -69,9 +69,19 @@ class Steps {
   int64_t begin(int64_t t) const { return begin_[static_cast<size_t>(t)]; }
   Rows of(const at::Tensor &t, int64_t step) const { return {t, begin(step), rows(step)}; }
   const std::vector<int64_t> &all() const { return rows_; }
+  // Where each begins, and the last ends, on a device: copied there once.
+  at::Tensor begins(at::Device device) const {
+    if (!begins_.defined()) {
+      const at::Tensor made = at::empty({count() + 1}, at::kInt);
+      std::copy(begin_.begin(), begin_.end(), made.mutable_data_ptr<int32_t>());
+      begins_ = made.to(device);
+    }
+    return begins_;
+  }
 
  private:
   std::vector<int64_t> rows_, begin_;
+  mutable at::Tensor begins_;
 };
 
 // The steps in the order of one direction.
@@ -137,8 +147,46 @@ void plain_step(rdna_stream *stream, Kind kind, const rdna_tensor *h, const rdna
 
 at::Tensor transposed(const at::Tensor &w) { return dense_rows(w).t(); }
 
-// One layer in one direction. All steps' products with the inputs are one product before the first step, and the
-// gradients of the weights one product each after the last: a step is the product with the state, and the cell.
+at::Tensor contiguous(const at::Tensor &t) { return t.defined() ? t.contiguous() : t; }
+
+// A layer that is narrow enough for all its steps to be one launch.
+class Narrow {
+ public:
+  Narrow(Kind kind, const Walk &walk, const at::Tensor &w_hh, const at::Tensor &bias, const at::Tensor &h,
+         const at::Tensor &c)
+      : weight_(w_hh.contiguous()),
+        bias_(contiguous(kind == kGru ? bias : at::Tensor())),
+        h_(h.contiguous()),
+        c_(contiguous(c)),
+        begin_(walk.steps.packed() ? walk.steps.begins(h.device()) : at::Tensor()),
+        reads_{Operand(weight_), Operand(bias_), Operand(h_), Operand(c_), Operand(begin_)} {
+    static constexpr rdna_cell cells[] = {RDNA_CELL_LSTM, RDNA_CELL_GRU, RDNA_CELL_TANH, RDNA_CELL_RELU};
+    options_.size = sizeof options_;
+    options_.cell = cells[kind];
+    options_.reverse = walk.reverse;
+    options_.weight = reads_[0];
+    options_.bias = reads_[1];
+    options_.h = reads_[2];
+    options_.c = reads_[3];
+    options_.begin = reads_[4];
+  }
+  Narrow(const Narrow &) = delete;
+  Narrow &operator=(const Narrow &) = delete;
+
+  static bool fits(int64_t n, const at::Tensor &x, const at::Tensor &w_hr) {
+    return n <= RDNA_RECURRENT_LAYER_UNITS && is_float(x.scalar_type()) && !w_hr.defined();
+  }
+  operator const rdna_recurrent_layer *() const { return &options_; }
+
+ private:
+  const at::Tensor weight_, bias_, h_, c_, begin_;
+  const Operand reads_[5];
+  rdna_recurrent_layer options_{};
+};
+
+// One layer in one direction, whose steps are one launch where it is narrow. All steps' products with the inputs are
+// one product before the first step, and the gradients of the weights one product each after the last: a step is the
+// product with the state, and the cell.
 //
 //     x (tokens, inputs)  -- W_ih --> gates (tokens, parts n), which the steps turn into what they keep
 //                                       + W_hh h  --> cell --> out[t], cells[t]
@@ -161,37 +209,29 @@ class RecurrentLayer : public torch::autograd::Function<RecurrentLayer> {
                              : kind == kGru ? at::addmm(*b_ih, x, w_ih.t())
                                             : at::addmm(*b_ih + *b_hh, x, w_ih.t());
     const at::Tensor out = plain(kind) ? gates : make({tokens, h.size(1)}, type, x);
-    at::Tensor raw, cells, inner, hidden, bias;
+    at::Tensor raw, cells, inner;
     if (w_hr) raw = make({tokens, n}, type, x);
     if (kind == kLstm) cells = make({tokens, n}, type, x);
     if (kind == kGru) inner = make({tokens, n}, type, x);
-    if (kind == kGru && b_hh) bias = b_hh->contiguous();
-    if (!plain(kind)) hidden = make({steps.most(), wide}, type, x);
-    const at::Tensor by = transposed(w_hh), down = w_hr ? transposed(*w_hr) : by, first = dense_rows(h),
-                     first_c = dense_rows(c.value_or(at::Tensor()));
-    const rdna_tensor w = describe(by), w_down = describe(down);
-    rdna_stream *stream = stream_of(x);
-    for (int64_t i = 0; i < steps.count(); i++) {
-      const int64_t t = walk.at(i);
-      at::Tensor joined, joined_c;
-      const Rows from = walk.before(t, first, out, joined), g = steps.of(gates, t), to = steps.of(out, t);
-      const Rows sums(hidden, 0, steps.rows(t)), cell_to = steps.of(raw.defined() ? raw : out, t);
-      if (plain(kind)) {
-        plain_step(stream, kind, from, w, to);
-        continue;
-      }
-      multiply(stream, from, w, 0, sums);
-      if (kind == kGru) {
-        check(rdna_op_gru_cell(stream, g, sums, nullptr, Operand(bias), from, to, g, steps.of(inner, t)));
-      } else {
-        const Rows from_c = walk.before(t, first_c, cells, joined_c);
-        check(rdna_op_lstm_cell(stream, g, sums, nullptr, nullptr, from_c, cell_to, steps.of(cells, t), g));
-        if (w_hr) multiply(stream, cell_to, w_down, 0, to);
-      }
-    }
-    ctx->save_for_backward({x, h, w_ih, w_hh, c.value_or(at::Tensor()), b_ih.value_or(at::Tensor()),
-                            b_hh.value_or(at::Tensor()), w_hr.value_or(at::Tensor()), out, cells,
-                            plain(kind) ? at::Tensor() : gates, inner, raw});
+    const variable_list all = {x,
+                               h,
+                               w_ih,
+                               w_hh,
+                               c.value_or(at::Tensor()),
+                               b_ih.value_or(at::Tensor()),
+                               b_hh.value_or(at::Tensor()),
+                               w_hr.value_or(at::Tensor()),
+                               out,
+                               cells,
+                               plain(kind) ? at::Tensor() : gates,
+                               inner,
+                               raw};
+    if (Narrow::fits(n, x, raw))
+      check(rdna_op_recurrent_layer(stream_of(x), Narrow(kind, walk, w_hh, all[kBhh], h, all[kC]), Operand(all[kGates]),
+                                    Operand(out), Operand(cells), Operand(inner)));
+    else
+      steps_forward(kind, walk, all);
+    ctx->save_for_backward(all);
     ctx->saved_data["kind"] = of_kind;
     ctx->saved_data["rows"] = steps.all();
     ctx->saved_data["reverse"] = reverse;
@@ -213,6 +253,35 @@ class RecurrentLayer : public torch::autograd::Function<RecurrentLayer> {
   }
 
  private:
+  // The steps: |all| are the inputs, and what is made.
+  static void steps_forward(Kind kind, const Walk &walk, const variable_list &all) {
+    const Steps &steps = walk.steps;
+    const at::Tensor &x = all[kX], &out = all[kOut], &gates = all[kGates], &cells = all[kCells], &raw = all[kRaw];
+    const at::Tensor by = transposed(all[kWhh]), down = raw.defined() ? transposed(all[kWhr]) : by;
+    const at::Tensor first = dense_rows(all[kH]), first_c = dense_rows(all[kC]), bias = contiguous(all[kBhh]);
+    const at::Tensor hidden = plain(kind) ? at::Tensor() : make({steps.most(), by.size(1)}, x.scalar_type(), x);
+    const rdna_tensor w = describe(by), w_down = describe(down);
+    rdna_stream *stream = stream_of(x);
+    for (int64_t i = 0; i < steps.count(); i++) {
+      const int64_t t = walk.at(i);
+      at::Tensor joined, joined_c;
+      const Rows from = walk.before(t, first, out, joined), g = steps.of(gates, t), to = steps.of(out, t);
+      const Rows sums(hidden, 0, steps.rows(t)), cell_to = steps.of(raw.defined() ? raw : out, t);
+      if (plain(kind)) {
+        plain_step(stream, kind, from, w, to);
+        continue;
+      }
+      multiply(stream, from, w, 0, sums);
+      if (kind == kGru) {
+        check(rdna_op_gru_cell(stream, g, sums, nullptr, Operand(bias), from, to, g, steps.of(all[kInner], t)));
+      } else {
+        const Rows from_c = walk.before(t, first_c, cells, joined_c);
+        check(rdna_op_lstm_cell(stream, g, sums, nullptr, nullptr, from_c, cell_to, steps.of(cells, t), g));
+        if (raw.defined()) multiply(stream, cell_to, w_down, 0, to);
+      }
+    }
+  }
+
   // What the steps back make of the gradients of all results.
   struct Back {
     at::Tensor sums, hidden;  // of the rows that the gates are made of, as inputs and as states made them
@@ -280,6 +349,23 @@ class RecurrentLayer : public torch::autograd::Function<RecurrentLayer> {
     return back;
   }
 
+  static Back narrow_back(Kind kind, const Walk &walk, const variable_list &saved, const variable_list &grads) {
+    Back back;
+    const at::Tensor &x = saved[kX];
+    back.sums = make({x.size(0), saved[kWhh].size(0)}, x.scalar_type(), x);
+    back.hidden = kind == kGru ? make_like(back.sums) : back.sums;
+    back.h = make(saved[kH].sizes(), x.scalar_type(), x);
+    if (kind == kLstm) back.c = make_like(back.h);
+    const at::Tensor dout = contiguous(grads[0]), dh = contiguous(grads[1]);
+    const at::Tensor dc = kind == kLstm ? contiguous(grads[2]) : at::Tensor();
+    const Narrow layer(kind, walk, saved[kWhh], {}, saved[kH], saved[kC]);
+    check(rdna_op_recurrent_layer_backward(
+        stream_of(x), layer, Operand(dout), Operand(dh), Operand(dc), Operand(saved[kGates]), Operand(saved[kOut]),
+        Operand(saved[kCells]), Operand(saved[kInner]), Operand(back.sums),
+        Operand(kind == kGru ? back.hidden : at::Tensor()), Operand(back.h), Operand(back.c)));
+    return back;
+  }
+
   static variable_list gradients(AutogradContext *ctx, Kind kind, const Walk &walk, const variable_list &saved,
                                  const variable_list &grads) {
     at::AutoDispatchBelowADInplaceOrView below;
@@ -288,7 +374,8 @@ class RecurrentLayer : public torch::autograd::Function<RecurrentLayer> {
     bool wanted[kInputs];
     size_t edge = 0;  // those of optional inputs that are not there are left out
     for (size_t i = 0; i < kInputs; i++) wanted[i] = saved[i].defined() && ctx->needs_input_grad(edge++);
-    const Back back = steps_back(kind, walk, saved, grads, wanted[kH]);
+    const bool narrow = Narrow::fits(saved[kWhh].size(0) / parts_of(kind), saved[kX], saved[kWhr]);
+    const Back back = narrow ? narrow_back(kind, walk, saved, grads) : steps_back(kind, walk, saved, grads, wanted[kH]);
     variable_list result(kInputs);
     if (wanted[kX]) result[kX] = at::mm(back.sums, saved[kWih]);
     if (wanted[kH]) result[kH] = back.h;

@@ -1,0 +1,201 @@
+#include <stdio.h>
+
+#include "base/options.h"
+#include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
+#include "math/common/plan/strided.h"
+#include "math/recurrent/layer_kernels.h"
+#include "rdna/op/recurrent.h"
+
+enum { FORWARD, BACKWARD };
+static const rdna__route routes[] = {
+    [FORWARD] = {.name = "layer", .kernels = {"{lstm|gru|rnn}_layer_{float}"}, .when = "recurrent_layer: by the cell"},
+    [BACKWARD] = {.name = "backward",
+                  .kernels = {"{lstm|gru|rnn}_layer_backward_{float}"},
+                  .when = "recurrent_layer_backward: by the cell"},
+};
+RDNA_FIXED_ROUTES(rdna__layer_routes, "recurrent_layer, recurrent_layer_backward", routes)
+
+enum { most = 1 << 30 }; /* rows, so that kernels may count in 32 bits */
+
+/* What a tensor of a call must be. */
+typedef struct part {
+  const char *name;
+  const rdna_tensor *tensor;
+  int64_t rows, columns; /* -1 rows: of one dimension */
+  bool there, optional;  /* whether the cell has it; whether it may be NULL then */
+} part;
+
+static rdna_status check_part(const char *op_name, const part *p, const rdna_tensor *h) {
+  if (!p->there && p->tensor) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: this cell has no %s", op_name, p->name);
+  if (!p->there || (p->optional && !p->tensor)) return RDNA_OK;
+  const int rank = p->rows < 0 ? 1 : 2;
+  RDNA_TRY(rdna__check_tensor(op_name, p->name, p->tensor));
+  RDNA_TRY(rdna__check_rank(op_name, p->name, p->tensor, rank));
+  RDNA_TRY(rdna__check_same_dtype(op_name, p->name, p->tensor, "h", h));
+  if (rank > 1) RDNA_TRY(rdna__check_size(op_name, p->name, p->tensor, 0, p->rows, "as out or h have it"));
+  RDNA_TRY(rdna__check_size(op_name, p->name, p->tensor, rank - 1, p->columns, "made of the row of h"));
+  return rdna__check_contiguous(op_name, p->name, p->tensor);
+}
+
+/* What all tensors of a call agree in. */
+typedef struct sizes {
+  int64_t rows, n, tokens, steps, parts;
+  bool lstm, gru;
+} sizes;
+
+static rdna_status check_begin(const char *op_name, const rdna_tensor *begin, const rdna_tensor *out, sizes *s) {
+  if (begin) {
+    RDNA_TRY(rdna__check_tensor(op_name, "begin", begin));
+    RDNA_TRY(rdna__check_rank(op_name, "begin", begin, 1));
+    RDNA_TRY(rdna__check_dtype(op_name, "begin", begin, RDNA_I32));
+    RDNA_TRY(rdna__check_contiguous(op_name, "begin", begin));
+    if (begin->shape[0] < 1)
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: begin is empty; it has one value more than there are steps",
+                        op_name);
+    s->steps = begin->shape[0] - 1;
+    return s->steps <= most ? RDNA_OK : rdna__fail(RDNA_UNSUPPORTED, "%s: begin has more than %d steps", op_name, most);
+  }
+  if (s->rows ? s->tokens % s->rows : s->tokens)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: out has %lld tokens, which are no whole steps of the %lld rows of h",
+                      op_name, (long long)s->tokens, (long long)s->rows);
+  s->steps = s->rows ? s->tokens / s->rows : 0;
+  return RDNA_OK;
+}
+
+/* Checks the options and |out|, and gives the sizes. */
+static rdna_status check_layer(const char *op_name, const rdna_recurrent_layer *layer, const rdna_tensor *out,
+                               sizes *s) {
+  if ((int)layer->cell < 0 || layer->cell >= RDNA_CELL_COUNT)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the cell is number %d; there are 0 to %d", op_name, (int)layer->cell,
+                      RDNA_CELL_COUNT - 1);
+  const rdna_tensor *h = layer->h;
+  RDNA_TRY(rdna__check_float(op_name, "h", h));
+  RDNA_TRY(rdna__check_rank(op_name, "h", h, 2));
+  RDNA_TRY(rdna__check_contiguous(op_name, "h", h));
+  RDNA_TRY(rdna__check_tensor(op_name, "out", out));
+  RDNA_TRY(rdna__check_rank(op_name, "out", out, 2));
+  *s = (sizes){
+      h->shape[0], h->shape[1], out->shape[0], 0, 1, layer->cell == RDNA_CELL_LSTM, layer->cell == RDNA_CELL_GRU};
+  s->parts = s->lstm ? 4 : s->gru ? 3 : 1;
+  if (s->n > RDNA_RECURRENT_LAYER_UNITS || s->rows > most || s->tokens > most)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "%s: h is (%lld, %lld) and out has %lld rows; offered are up to %d units, and %d rows", op_name,
+                      (long long)s->rows, (long long)s->n, (long long)s->tokens, RDNA_RECURRENT_LAYER_UNITS, most);
+  RDNA_TRY(check_begin(op_name, layer->begin, out, s));
+  const part parts[] = {{"weight", layer->weight, s->parts * s->n, s->n, true, false},
+                        {"bias", layer->bias, -1, 3 * s->n, s->gru, true},
+                        {"c", layer->c, s->rows, s->n, s->lstm, false},
+                        {"out", out, s->tokens, s->n, true, false}};
+  for (int i = 0; i < 4; i++) RDNA_TRY(check_part(op_name, &parts[i], h));
+  return RDNA_OK;
+}
+
+static void *data_of(const rdna_tensor *tensor) { return tensor ? tensor->data : NULL; }
+
+static rdna_status launch(rdna_stream *stream, int which, const sizes *s, const rdna_tensor *h, const void *args) {
+  const rdna_grid grid = {rdna__groups_in_turn(s->rows), 1, 1};
+  return RDNA__ROUTE_LAUNCH(stream, &routes[which], 0, grid, args,
+                            s->lstm  ? "lstm"
+                            : s->gru ? "gru"
+                                     : "rnn",
+                            rdna_dtype_name(h->dtype));
+}
+
+rdna_status rdna_op_recurrent_layer(rdna_stream *stream, const rdna_recurrent_layer *layer, const rdna_tensor *gates,
+                                    const rdna_tensor *out, const rdna_tensor *cells, const rdna_tensor *inner) {
+  static const char op_name[] = "recurrent_layer";
+  rdna_recurrent_layer known;
+  sizes s;
+  RDNA_TRY(RDNA__OPTIONS(op_name, "layer", layer, &known));
+  RDNA_TRY(check_layer(op_name, &known, out, &s));
+  const part parts[] = {{"gates", gates, s.tokens, s.parts * s.n, s.lstm || s.gru, false},
+                        {"cells", cells, s.tokens, s.n, s.lstm, false},
+                        {"inner", inner, s.tokens, s.n, s.gru, false}};
+  for (int i = 0; i < 3; i++) RDNA_TRY(check_part(op_name, &parts[i], known.h));
+  const rdna__named written[] = {{"out", out}, {"gates", gates}, {"cells", cells}, {"inner", inner}};
+  const rdna__named read[] = {
+      {"weight", known.weight}, {"bias", known.bias}, {"h", known.h}, {"c", known.c}, {"begin", known.begin}};
+  RDNA_TRY(rdna__check_written_apart(op_name, written, 4, read, 5, 0));
+  RDNA_TRY(rdna__check_stream(op_name, stream));
+  if (!rdna_tensor_count(out) || !s.rows) return RDNA_OK;
+  struct layer_args args = {.gates = data_of(gates),
+                            .weight = known.weight->data,
+                            .bias = data_of(known.bias),
+                            .h = known.h->data,
+                            .c = data_of(known.c),
+                            .out = out->data,
+                            .cells = data_of(cells),
+                            .inner = data_of(inner),
+                            .begin = data_of(known.begin),
+                            .rows = (int32_t)s.rows,
+                            .steps = (int32_t)s.steps,
+                            .tokens = (int32_t)s.tokens,
+                            .n = (uint32_t)s.n,
+                            .reverse = known.reverse,
+                            .relu = known.cell == RDNA_CELL_RELU};
+  return launch(stream, FORWARD, &s, known.h, &args);
+}
+
+rdna_status rdna_op_recurrent_layer_backward(rdna_stream *stream, const rdna_recurrent_layer *layer,
+                                             const rdna_tensor *dout, const rdna_tensor *dh, const rdna_tensor *dc,
+                                             const rdna_tensor *gates, const rdna_tensor *out, const rdna_tensor *cells,
+                                             const rdna_tensor *inner, const rdna_tensor *dsums,
+                                             const rdna_tensor *dhidden, const rdna_tensor *dfirst,
+                                             const rdna_tensor *dfirst_c) {
+  static const char op_name[] = "recurrent_layer_backward";
+  rdna_recurrent_layer known;
+  sizes s;
+  RDNA_TRY(RDNA__OPTIONS(op_name, "layer", layer, &known));
+  known.bias = NULL;
+  RDNA_TRY(check_layer(op_name, &known, out, &s));
+  const bool gated = s.lstm || s.gru;
+  const part parts[] = {{"dout", dout, s.tokens, s.n, true, true},
+                        {"dh", dh, s.rows, s.n, true, true},
+                        {"dc", dc, s.rows, s.n, s.lstm, true},
+                        {"gates", gates, s.tokens, s.parts * s.n, gated, false},
+                        {"cells", cells, s.tokens, s.n, s.lstm, false},
+                        {"inner", inner, s.tokens, s.n, s.gru, false},
+                        {"dsums", dsums, s.tokens, s.parts * s.n, true, false},
+                        {"dhidden", dhidden, s.tokens, s.parts * s.n, s.gru, false},
+                        {"dfirst", dfirst, s.rows, s.n, true, false},
+                        {"dfirst_c", dfirst_c, s.rows, s.n, s.lstm, false}};
+  for (int i = 0; i < 10; i++) RDNA_TRY(check_part(op_name, &parts[i], known.h));
+  const rdna__named written[] = {{"dsums", dsums}, {"dhidden", dhidden}, {"dfirst", dfirst}, {"dfirst_c", dfirst_c}};
+  const rdna__named read[] = {{"dout", dout},
+                              {"dh", dh},
+                              {"dc", dc},
+                              {"gates", gates},
+                              {"out", out},
+                              {"cells", cells},
+                              {"inner", inner},
+                              {"weight", known.weight},
+                              {"h", known.h},
+                              {"c", known.c},
+                              {"begin", known.begin}};
+  RDNA_TRY(rdna__check_written_apart(op_name, written, 4, read, 11, 0));
+  RDNA_TRY(rdna__check_stream(op_name, stream));
+  if (!rdna_tensor_count(known.h)) return RDNA_OK;
+  struct layer_backward_args args = {.gates = data_of(gates),
+                                     .weight = known.weight->data,
+                                     .h = known.h->data,
+                                     .c = data_of(known.c),
+                                     .out = out->data,
+                                     .cells = data_of(cells),
+                                     .inner = data_of(inner),
+                                     .dout = data_of(dout),
+                                     .dh = data_of(dh),
+                                     .dc = data_of(dc),
+                                     .dsums = dsums->data,
+                                     .dhidden = data_of(dhidden),
+                                     .dfirst = dfirst->data,
+                                     .dfirst_c = data_of(dfirst_c),
+                                     .begin = data_of(known.begin),
+                                     .rows = (int32_t)s.rows,
+                                     .steps = (int32_t)s.steps,
+                                     .tokens = (int32_t)s.tokens,
+                                     .n = (uint32_t)s.n,
+                                     .reverse = known.reverse,
+                                     .relu = known.cell == RDNA_CELL_RELU};
+  return launch(stream, BACKWARD, &s, known.h, &args);
+}
