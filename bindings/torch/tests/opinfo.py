@@ -428,7 +428,7 @@ class Witness:
     """What PyTorch's profiler shows of our calls."""
 
     CPU = torch._C._autograd.DeviceType.CPU
-    LEAST = 64  # bytes; numbers and sizes that Python or the host asked for are smaller
+    LEAST = 128  # bytes; numbers, sizes and lengths that Python or the host asked for are no larger
 
     def __init__(self):
         self.profile = profile(activities=[ProfilerActivity.CPU], profile_memory=True)

@@ -168,3 +168,114 @@ def test_outputs_and_in_place():
     assert torch.equal(x.clone().polygamma_(2), torch.polygamma(2, x))
     with pytest.raises(RuntimeError, match="does not support negative n"):
         torch.polygamma(-1, x)
+
+
+def incomplete(lower):
+    return lambda a, x: mp.gammainc(a, 0, x, regularized=True) if lower else mp.gammainc(a, x, mp.inf, regularized=True)
+
+
+def of_degree(f):
+    return lambda x, n: f(int(n), x)
+
+
+def third_kind(n, x):
+    return mp.cos((n + mp.mpf(1) / 2) * mp.acos(x)) / mp.cos(mp.acos(x) / 2)
+
+
+def fourth_kind(n, x):
+    return mp.sin((n + mp.mpf(1) / 2) * mp.acos(x)) / mp.sin(mp.acos(x) / 2)
+
+
+def shifted(f):
+    return lambda x, n: f(int(n), 2 * x - 1)
+
+
+def probabilists(n, x):
+    return mp.hermite(n, x / mp.sqrt(2)) / mp.mpf(2) ** (mp.mpf(n) / 2)
+
+
+# name: ours, mpmath's, units of 2^-52 of the result or of 1 if that is more
+PAIRS = {
+    "gammainc": (torch.special.gammainc, incomplete(True), 256),
+    "gammaincc": (torch.special.gammaincc, incomplete(False), 256),
+    "zeta": (S.zeta, mp.zeta, 128),
+    "chebyshev_polynomial_t": (S.chebyshev_polynomial_t, of_degree(mp.chebyt), 1024),
+    "chebyshev_polynomial_u": (S.chebyshev_polynomial_u, of_degree(mp.chebyu), 1024),
+    "chebyshev_polynomial_v": (S.chebyshev_polynomial_v, of_degree(third_kind), 1024),
+    "chebyshev_polynomial_w": (S.chebyshev_polynomial_w, of_degree(fourth_kind), 1024),
+    "shifted_chebyshev_polynomial_t": (S.shifted_chebyshev_polynomial_t, shifted(mp.chebyt), 4096),
+    "shifted_chebyshev_polynomial_u": (S.shifted_chebyshev_polynomial_u, shifted(mp.chebyu), 4096),
+    "shifted_chebyshev_polynomial_v": (S.shifted_chebyshev_polynomial_v, shifted(third_kind), 4096),
+    "shifted_chebyshev_polynomial_w": (S.shifted_chebyshev_polynomial_w, shifted(fourth_kind), 4096),
+    "hermite_polynomial_h": (S.hermite_polynomial_h, of_degree(mp.hermite), 4096),
+    "hermite_polynomial_he": (S.hermite_polynomial_he, of_degree(probabilists), 4096),
+    "laguerre_polynomial_l": (S.laguerre_polynomial_l, lambda x, n: mp.laguerre(int(n), 0, x), 1024),
+    "legendre_polynomial_p": (S.legendre_polynomial_p, of_degree(mp.legendre), 1024),
+}
+
+
+def arguments_of(name, n):
+    if name.startswith("gamma"):
+        return 8 * torch.rand(n, dtype=torch.float64) + 0.01, 12 * torch.rand(n, dtype=torch.float64)
+    if name == "zeta":
+        return 1.5 + 8 * torch.rand(n, dtype=torch.float64), 9 * torch.rand(n, dtype=torch.float64) + 0.05
+    x = 1.98 * torch.rand(n, dtype=torch.float64) - 0.99
+    return (x + 1) / 2 if name.startswith("shifted") else x, torch.randint(0, 9, (n,)).double()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs(name, dtype):
+    ours, exact, units = PAIRS[name]
+    x, y = (t.to(dtype) for t in arguments_of(name, 40))
+    got = ours(x.to("rdna"), y.to("rdna"))
+    assert got.dtype == dtype
+    wanted = [exact(mp.mpf(a), mp.mpf(b)) for a, b in zip(x.tolist(), y.tolist())]
+    assert_near(got, wanted, [max(1, abs(w)) for w in wanted], units)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_broadcast_numbers_and_types(name):
+    ours = PAIRS[name][0]
+    x, y = arguments_of(name, 6)
+    want = ours(x.unsqueeze(1), y)  # the CPU's
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    torch.testing.assert_close(ours(x.to("rdna").unsqueeze(1), y.to("rdna")).cpu(), want, **close)
+    torch.testing.assert_close(ours(x.to("rdna").expand(3, 6).t(), y.to("rdna")[0]).cpu(), want[:, :1].expand(6, 3), **close)
+    assert ours(x[:0].to("rdna"), y[:0].to("rdna")).shape == (0,)
+    out = torch.zeros(6, 12, dtype=torch.float64, device="rdna")
+    ours(x.to("rdna").unsqueeze(1), y.to("rdna"), out=out[:, ::2])
+    torch.testing.assert_close(out[:, ::2].cpu(), want, **close)
+    if not name.startswith("gamma"):  # whose functions take neither numbers nor integers
+        torch.testing.assert_close(ours(x.to("rdna"), 3).cpu(), ours(x, 3), **close)
+        torch.testing.assert_close(ours(2, y.to("rdna").float()).cpu(), ours(2, y.float()), rtol=1e-5, atol=1e-5)
+        whole = torch.tensor([1, 2, 3])
+        got, theirs = ours(whole.to("rdna") + 1, whole.to("rdna")), ours(whole + 1, whole)
+        assert got.dtype == torch.float32
+        torch.testing.assert_close(got.cpu(), theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_gradient_of_gammainc():
+    a, x = arguments_of("gammainc", 20)
+    on = x.to("rdna").requires_grad_()
+    (got,) = torch.autograd.grad(torch.special.gammainc(a.to("rdna"), on).sum(), on)
+    assert_near(got, [mp.exp(-v) * v ** (p - 1) / mp.gamma(p) for p, v in zip(a.tolist(), x.tolist())], [1] * 20, 4096)
+
+
+MADE = {
+    "erfcx": (S.erfcx, lambda x: mp.erfc(x) * mp.exp(x * x), lambda x: 0),
+    "log_ndtr": (S.log_ndtr, lambda x: mp.log1p(-mp.erfc(x / mp.sqrt(2)) / 2) if x > 0 else mp.log(mp.erfc(-x / mp.sqrt(2)) / 2), lambda x: 0),
+    "spherical_bessel_j0": (S.spherical_bessel_j0, lambda x: mp.sinc(x), lambda x: 0),
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", MADE)
+def test_made_of_others(name, dtype):
+    ours, exact, size = MADE[name]
+    x = torch.cat([torch.randn(30), 8 * torch.randn(30), torch.tensor([0.0, 40.0, 9.99, 10.01])]).clamp(-20, 60).to(dtype)
+    values = [mp.mpf(v) for v in x.tolist()]
+    assert_near(ours(x.to("rdna")), [exact(v) for v in values], [size(v) for v in values], 2048)
+    hard = torch.tensor([math.inf, -math.inf, math.nan, 0.0, -30.0], dtype=dtype)
+    hard = hard if name != "spherical_bessel_j0" else hard[2:]
+    torch.testing.assert_close(ours(hard.to("rdna")).cpu(), ours(hard.double()).to(dtype), rtol=4 * torch.finfo(dtype).eps, atol=0, equal_nan=True)

@@ -77,22 +77,29 @@ def test_an_encoder_layer(dtype, norm_first, activation, kind):
 
 @pytest.mark.parametrize("nested", [True, False], ids=["nested", "plain"])
 @pytest.mark.parametrize("batch_first", [True, False], ids=["batch first", "rows first"])
-def test_an_encoder_with_padding(nested, batch_first):
-    """With nested tensors the CPU leaves zeros where padding is; compared is what is not padding."""
+@pytest.mark.parametrize("normed", [True, False], ids=["normed", "not normed"])
+def test_an_encoder_with_padding(nested, batch_first, normed):
+    """With nested tensors the CPU leaves zeros where padding is, if that is behind the other rows, for the last norm."""
     x = torch.randn((BATCH, ROWS, WIDTH) if batch_first else (ROWS, BATCH, WIDTH), dtype=torch.float64)
     _, padding = masks("padding")
-    kept = ~padding if batch_first else ~padding.t()
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 64, batch_first=batch_first)
+    norm = nn.LayerNorm(WIDTH) if normed else None
+    if normed:
+        nn.init.normal_(norm.bias)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=nested)
+        model = nn.TransformerEncoder(layer, 2, norm, enable_nested_tensor=nested)
+    numbers = torch.zeros(padding.shape, dtype=torch.float64).masked_fill(padding, -torch.inf)
+    for mask in (padding, padding.flip(1), padding & False, numbers):
 
-    def call(model, device, dtype):
-        y = model(x.to(device, dtype), src_key_padding_mask=padding.to(device))
-        assert y.shape == x.shape
-        return [y[kept.to(device)] if nested else y]
+        def call(model, device, dtype):
+            y = model(x.to(device, dtype), src_key_padding_mask=moved(mask, device, dtype))
+            assert y.shape == x.shape
+            return [y]
 
-    compare(model, call)
+        compare(model, call)
+    zeros = model.to("rdna").float().eval()(x.to("rdna").float(), src_key_padding_mask=padding.to("rdna"))
+    assert (zeros[0, -1] != 0).any()  # with gradients there are no nested tensors
 
 
 def test_under_autocast_it_is_what_training_computes():

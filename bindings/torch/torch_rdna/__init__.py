@@ -31,6 +31,7 @@ from ._device import (
     synchronize,
 )
 from ._distributed import register as _register_distributed
+from ._encoder import register as _register_encoder
 from ._exit import register as _register_exit
 from ._fallback import fallback_mode, fallback_report, reset_fallback_report, set_fallback_mode
 from ._libraries import register as _register_libraries
@@ -177,6 +178,7 @@ def _register():
     _register_sharing()
     _refuse_inductor()
     _register_libraries()
+    _register_encoder()
     _register_exit()
     if os.environ.get("RDNA_AS_CUDA", "0") != "0":
         from . import _as_cuda

@@ -87,6 +87,21 @@ RDNA_CHECKED rdna_status rdna_op_embedding_backward(rdna_stream *stream, const r
                                                     const rdna_tensor *ids, int64_t padding, bool by_frequency,
                                                     const rdna_tensor *dtable, uint32_t *outside);
 
+typedef enum rdna_bag { RDNA_BAG_SUM, RDNA_BAG_MEAN, RDNA_BAG_MAX, RDNA_BAG_COUNT } rdna_bag;
+/* Combines the rows of |table| that |indices| name, bag by bag: out(b, :) of those from begins(b) to begins(b + 1), or
+ * to the end for the last. With |has_end|, |begins| has that end too. |weights|, one for each index, multiply rows of
+ * sums; NULL: ones. Rows that are |padding|, unless -1, do not count; an empty bag is 0. Of the largest values a NaN is
+ * taken where it comes first alone. Where they are not NULL, |largest| gets the rows that have the largest values, 0 in
+ * empty bags, |bag_of| the bag of each index (nothing where it is in none), |sizes| how many rows count in each bag;
+ * all i64. |table| and |out| are f32, f16, bf16 or f64, |indices| and |begins| i64 or i32 and on the device: an index
+ * that is no row does not count, and makes |outside| 1. All but |table|, which may have gaps between rows, are
+ * contiguous. Sums have the order of the indices. */
+RDNA_CHECKED rdna_status rdna_op_embedding_bag(rdna_stream *stream, rdna_bag mode, const rdna_tensor *table,
+                                               const rdna_tensor *indices, const rdna_tensor *begins, bool has_end,
+                                               const rdna_tensor *weights, int64_t padding, const rdna_tensor *out,
+                                               const rdna_tensor *largest, const rdna_tensor *bag_of,
+                                               const rdna_tensor *sizes, uint32_t *outside);
+
 /* How many values of |x| are not 0, into |out|, one i64 on the device: what a caller reads to know the size of the
  * output of the following. A NaN is not 0. */
 RDNA_CHECKED rdna_status rdna_op_nonzero_count(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out);

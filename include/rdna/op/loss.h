@@ -73,6 +73,25 @@ RDNA_CHECKED rdna_status rdna_op_cross_entropy_backward(rdna_stream *stream, con
                                                         const rdna_tensor *lse, const rdna_tensor *total,
                                                         const rdna_tensor *dx);
 
+/* Connectionist temporal classification (Graves et al., 2006): minus the logarithm of a text's probability, summed over
+ * all ways to lay its labels along the steps, with blanks between. |x| is (steps, batch, classes) of f32, the
+ * logarithms of probabilities, of any strides. |targets| holds the labels of all texts, i64, and |spans| (batch, 3) i64
+ * of each text its first label's place, the count of its labels, and of its steps; what exceeds |targets|, |x| or
+ * |states| is cut. |states| is (batch, steps, 2 labels of the longest text + 1): the logarithms of what all
+ * beginnings come to, which the gradient needs again, as it needs |loss|, (batch). All but |x| are contiguous. A text
+ * that needs more steps than it has: infinity. A label that is no class makes the loss a NaN and |outside| 1, a word of
+ * device memory or NULL. Sums have a fixed order. */
+RDNA_CHECKED rdna_status rdna_op_ctc(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *targets,
+                                     const rdna_tensor *spans, int64_t blank, const rdna_tensor *states,
+                                     const rdna_tensor *loss, uint32_t *outside);
+/* |states| and |loss| as written above, |dloss| (batch). |dx|, contiguous, is the gradient by what a log_softmax made
+ * |x| of, as PyTorch has it; 0 behind a text's steps, and with |zero_infinity| of texts whose loss is infinite, which
+ * is a NaN otherwise. */
+RDNA_CHECKED rdna_status rdna_op_ctc_backward(rdna_stream *stream, const rdna_tensor *dloss, const rdna_tensor *x,
+                                              const rdna_tensor *targets, const rdna_tensor *spans, int64_t blank,
+                                              bool zero_infinity, const rdna_tensor *states, const rdna_tensor *loss,
+                                              const rdna_tensor *dx);
+
 #ifdef __cplusplus
 }
 #endif

@@ -34,6 +34,35 @@ RDNA_API const char *rdna_special_name(rdna_special function);
 RDNA_CHECKED rdna_status rdna_op_special(rdna_stream *stream, rdna_special function, int order, const rdna_tensor *x,
                                          const rdna_tensor *out);
 
+/* Functions of two arguments. Errors as above; iterations end after 20000, which |a| up to 1e7 does not need. */
+typedef enum rdna_special_pair {
+  RDNA_SPECIAL_PAIR_IGAMMA,      /* P(a, x), the share of the gamma function's integral below x; 32 + 4 a log(a) of 1 */
+  RDNA_SPECIAL_PAIR_IGAMMAC,     /* 1 - P(a, x) */
+  RDNA_SPECIAL_PAIR_ZETA,        /* Hurwitz's zeta(s, q), s > 1; 64 + 4 s for q > 0 */
+  RDNA_SPECIAL_PAIR_CHEBYSHEV_T, /* polynomials (x, n), the whole part of n their degree: 0 of -1 and below, a NaN above 2^20.
+                                  */
+  RDNA_SPECIAL_PAIR_CHEBYSHEV_U, /* Errors of n + 1 roundings of the recurrence's terms */
+  RDNA_SPECIAL_PAIR_CHEBYSHEV_V,
+  RDNA_SPECIAL_PAIR_CHEBYSHEV_W,
+  RDNA_SPECIAL_PAIR_SHIFTED_CHEBYSHEV_T, /* of 2 x - 1 */
+  RDNA_SPECIAL_PAIR_SHIFTED_CHEBYSHEV_U,
+  RDNA_SPECIAL_PAIR_SHIFTED_CHEBYSHEV_V,
+  RDNA_SPECIAL_PAIR_SHIFTED_CHEBYSHEV_W,
+  RDNA_SPECIAL_PAIR_HERMITE_H,  /* the physicists' */
+  RDNA_SPECIAL_PAIR_HERMITE_HE, /* the probabilists' */
+  RDNA_SPECIAL_PAIR_LAGUERRE,
+  RDNA_SPECIAL_PAIR_LEGENDRE,
+  RDNA_SPECIAL_PAIR_COUNT
+} rdna_special_pair;
+
+/* "igamma"; NULL for none of them. */
+RDNA_API const char *rdna_special_pair_name(rdna_special_pair function);
+
+/* out = |function| of x and y, as rdna_op_special: contiguous, of one shape, all f32 or all f64; |out| may be either.
+ */
+RDNA_CHECKED rdna_status rdna_op_special_pair(rdna_stream *stream, rdna_special_pair function, const rdna_tensor *x,
+                                              const rdna_tensor *y, const rdna_tensor *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -41,6 +41,14 @@ OPERATOR(embedding, bf16, .types = BIT(RDNA_BF16), .besides = PLAIN | QUANTIZED,
   return EMBED_AS_F32(BIT(RDNA_BF16));
 }
 OPERATOR(embedding, blocks, .types = QUANTIZED, .besides = PLAIN, .empty = "KB") { return EMBED_AS_F32(0); }
+OPERATOR(embedding_bag, plain, .types = REALS, .empty = "NB") {
+  return rdna_op_embedding_bag(
+      stream, (rdna_bag)number("mode", RDNA_BAG_SUM, "", "-1 3"), in("table", MAIN, FREE, SHAPE(M, N)),
+      in("indices", ONLY(RDNA_I64), 0, SHAPE(B)), in("begins", ONLY(RDNA_I64), 0, SHAPE(K)), false,
+      in("weights", MAIN, OPTIONAL, SHAPE(B)), (int64_t)number("padding", -1, "0 1", "-2 1000"),
+      out("out", MAIN, 0, SHAPE(K, N)), out("largest", ONLY(RDNA_I64), OPTIONAL, SHAPE(K, N)),
+      out("bag_of", ONLY(RDNA_I64), OPTIONAL, SHAPE(B)), out("sizes", ONLY(RDNA_I64), OPTIONAL, SHAPE(K)), OUTSIDE);
+}
 #define MODE(bad) (rdna_scatter) number("mode", RDNA_SCATTER_ADD, "0 1", bad)
 OPERATOR(scatter, joined, .types = NUMBERS, .empty = "MB") {
   return rdna_op_scatter(stream, out("dst", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), DIM_OF_TWO,

@@ -28,6 +28,19 @@ OPERATOR(loss_backward, each, .types = FLOATS, .empty = "MN", .same = "dx=dout d
                                in("x", MAIN, 0, SHAPE(M, N)), in("target", MAIN, 0, SHAPE(M, N)),
                                in("weight", MAIN, OPTIONAL, SHAPE(M, N)), out("dx", MAIN, 0, SHAPE(M, N)));
 }
+/* Zeros as spans: texts without labels and steps. */
+#define TEXTS(free)                                                                               \
+  in("x", MAIN, STRIDED | (free), SHAPE(M, B, N)), in("targets", ONLY(RDNA_I64), FREE, SHAPE(K)), \
+      in("spans", ONLY(RDNA_I64), 0, SHAPE(B, 3)), (int64_t)number("blank", 1, "0", "-1 1000")
+OPERATOR(ctc, plain, .empty = "MB") {
+  return rdna_op_ctc(stream, TEXTS(FREE << 2), out("states", MAIN, 0, SHAPE(B, M, 5)), out("loss", MAIN, 0, SHAPE(B)),
+                     NULL);
+}
+OPERATOR(ctc_backward, plain, .empty = "MB") {
+  return rdna_op_ctc_backward(stream, in("dloss", MAIN, 0, SHAPE(B)), TEXTS(0), false,
+                              in("states", MAIN, 0, SHAPE(B, M, 5)), in("loss", MAIN, 0, SHAPE(B)),
+                              out("dx", MAIN, 0, SHAPE(M, B, N)));
+}
 static const rdna_cross_entropy *cross_entropy(rdna_loss_reduction reduction) {
   static rdna_cross_entropy options;
   options = (rdna_cross_entropy){

@@ -166,7 +166,7 @@ RDNA_SCALAR double special_hurwitz_(double s, double q) {
   double sum = 0;
   while (q < 10 + s) {
     double term = scalar64_pow(q, -s);
-    if (term < sum * 0x1p-60) return sum;
+    if (term <= sum * 0x1p-60) return sum; /* 0 too, of a large s */
     sum += term, q += 1;
   }
   double power = scalar64_pow(q, -s), w = 1 / q, z = w * w, tail = power * (0.5 + q / (s - 1));

@@ -187,7 +187,13 @@ bool lerp_scalar(Call &call) {  // self, end, weight
 
 // Gradients with parameters. In librdna the gradient of the result comes first.
 bool threshold_backward(Call &call) {  // grad_output, self, threshold
-  if (call.real(2) != 0) return false;
+  if (call.real(2) != 0) {
+    const at::Tensor grad = call.tensor(0), x = call.tensor(1);
+    if (!is_real(x.scalar_type()) || grad.scalar_type() != x.scalar_type() || grad.sizes() != x.sizes()) return false;
+    Output out(call.output(), x.sizes(), x.scalar_type(), x, false);
+    out.get().copy_(grad.masked_fill(at::le(x, call.scalar(2)), 0));
+    return call.give(out.finish());
+  }
   return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_RELU_GRAD, kReal, Promote::kSame);
 }
 bool gelu_backward(Call &call) {  // grad_output, self, approximate

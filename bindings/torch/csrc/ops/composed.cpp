@@ -436,12 +436,26 @@ at::Tensor linspace(const Call &call) {  // start, end, steps, out
   return value;
 }
 
+at::Tensor logspace(const Call &call) {  // start, end, steps, base, out
+  const at::Tensor out = call.output();
+  if (!is_real(out.scalar_type()) || call.scalar(0).isComplex() || call.scalar(1).isComplex()) return {};
+  const int64_t n = call.integer(2);
+  TORCH_CHECK(n >= 0, "number of steps must be non-negative");
+  const double start = call.real(0), end = call.real(1), step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
+  const at::TensorOptions options = out.options().dtype(out.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  const at::Tensor i = at::arange(n, options.dtype(at::kLong)).to(options.dtype());
+  // from both ends, so that both are met
+  const at::Tensor power = at::where(at::lt(i, n / 2), i * step + start, (i - (n - 1)) * step + end);
+  return at::pow(call.real(3), n == 1 ? at::full({1}, start, options) : power);
+}
+
 // --- of windows
 
 at::Tensor unfold_backward(const Call &call) {  // grad_in, input_sizes, dim, size, step
   const at::Tensor grad = call.tensor(0);
   const std::vector<int64_t> sizes = call.integers(1);
-  if (!has_dtype(grad.scalar_type()) || sizes.empty()) return {};
+  if (!has_dtype(grad.scalar_type())) return {};
+  if (sizes.empty()) return call.integer(3) == 1 ? grad.reshape({}).clone() : at::Tensor();
   const int64_t rank = static_cast<int64_t>(sizes.size()), dim = wrap(call.integer(2), rank);
   const at::Tensor places = at::arange(sizes[static_cast<size_t>(dim)], grad.options().dtype(at::kLong));
   const at::Tensor index = places.unfold(0, call.integer(3), call.integer(4)).reshape({-1});
@@ -489,7 +503,7 @@ at::Tensor im2col(const Call &call) {  // self, kernel_size, dilation, padding, 
 at::Tensor col2im(const Call &call) {  // self, output_size, kernel_size, dilation, padding, stride
   const bool batch = call.tensor(0).dim() == 3;
   const at::Tensor x = batch ? call.tensor(0) : call.tensor(0).unsqueeze(0);
-  if (!has_dtype(x.scalar_type()) || x.dim() != 3 || x.numel() == 0) return {};
+  if (!has_dtype(x.scalar_type()) || x.dim() != 3 || x.size(1) * x.size(2) == 0) return {};
   const auto size = call.integers(1), window = call.integers(2), dilation = call.integers(3),
              padding = call.integers(4), stride = call.integers(5);
   if (size.size() != 2 || window.size() != 2 || dilation.size() != 2 || padding.size() != 2 || stride.size() != 2)
@@ -500,6 +514,7 @@ at::Tensor col2im(const Call &call) {  // self, output_size, kernel_size, dilati
   const at::Tensor columns = window_places(size[1], window[1], dilation[1], padding[1], stride[1], x, w);
   if (h < 1 || w < 1 || x.size(2) != h * w || x.size(1) % (window[0] * window[1]) != 0) return {};
   const int64_t n = x.size(0), c = x.size(1) / (window[0] * window[1]);
+  if (n == 0) return at::empty({0, c, size[0], size[1]}, x.options());
   const int64_t tall = size[0] + 2 * padding[0], broad = size[1] + 2 * padding[1];
   const at::Tensor values = x.view({n, c, window[0], window[1], h, w})
                                 .permute({0, 1, 2, 4, 3, 5})
@@ -591,6 +606,7 @@ const Row rows[] = {
     {"renorm.out", renorm},
     {"count_nonzero.dim_IntList", count_nonzero},
     {"linspace.out", linspace},
+    {"logspace.out", logspace},
     {"unfold_backward", unfold_backward},
     {"im2col", im2col},
     {"im2col.out", im2col},
@@ -625,8 +641,10 @@ bool equal(Call &call) {  // self, other
 bool aminmax(Call &call) {  // self, dim?, keepdim, min!, max!
   const at::Tensor x = call.tensor(0);
   at::Tensor low = call.tensor(3), high = call.tensor(4);
-  if (!has_dtype(x.scalar_type()) || x.numel() == 0) return false;
   const std::vector<int64_t> dims = call.integers(1);
+  if (!has_dtype(x.scalar_type()) ||
+      (x.numel() == 0 && (dims.empty() || x.dim() == 0 || x.size(wrap(dims[0], x.dim())) == 0)))
+    return false;
   for (const at::Tensor &t : {low, high})
     TORCH_CHECK(t.scalar_type() == x.scalar_type(), "Expected out tensor to have dtype ", x.scalar_type(), ", but got ",
                 t.scalar_type(), " instead");

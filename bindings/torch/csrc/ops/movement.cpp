@@ -3,6 +3,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/TensorOperators.h>
 
 #include "native.h"
 
@@ -135,6 +136,67 @@ const PadRow pads[] = {
     {"replication_pad3d.out", RDNA_PAD_MODE_REPLICATE, 3},
 };
 
+// What comes of one dimension's padding goes back to the value that was copied. |l| and |r| as they were padded.
+at::Tensor padded_grad(const at::Tensor &grad, int64_t d, int64_t n, int64_t l, int64_t r, bool reflect) {
+  if (l == 0 && r == 0) return grad;
+  if (l < 0 || r < 0) {
+    at::Tensor place = at::arange(grad.size(d), grad.options().dtype(at::kLong)) - l;
+    place = reflect ? n - 1 - at::abs(n - 1 - at::abs(place)) : place.clamp_(0, n - 1);
+    std::vector<int64_t> shape = grad.sizes().vec();
+    shape[static_cast<size_t>(d)] = n;
+    return at::zeros(shape, grad.options()).index_add_(d, place, grad);
+  }
+  const at::Tensor out = grad.narrow(d, l, n).clone();
+  auto share = [&](int64_t at, int64_t from, int64_t count) {
+    if (count == 0) return;
+    const at::Tensor part = grad.narrow(d, from, count);
+    if (reflect)
+      out.narrow(d, at, count).add_(part.flip(d));
+    else
+      out.narrow(d, at, 1).add_(part.sum(at::IntArrayRef{d}, true));
+  };
+  share(reflect ? 1 : 0, 0, l);
+  share(reflect ? n - 1 - r : n - 1, l + n, r);
+  return out;
+}
+
+bool pad_backward(const PadRow &row, Call &call) {  // grad_output, self, padding, [grad_input!]
+  const at::Tensor x = call.tensor(1);
+  const std::vector<int64_t> padding = call.integers(2);
+  if (!is_real(x.scalar_type()) || call.tensor(0).scalar_type() != x.scalar_type() || x.dim() < row.dims ||
+      padding.size() != 2 * static_cast<size_t>(row.dims))
+    return false;
+  const bool reflect = row.mode == RDNA_PAD_MODE_REFLECT;
+  std::vector<int64_t> shape = x.sizes().vec();
+  for (int d = 0; d < row.dims; d++) {
+    int64_t &n = shape[static_cast<size_t>(x.dim() - 1 - d)];
+    const int64_t l = padding[static_cast<size_t>(2 * d)], r = padding[static_cast<size_t>(2 * d + 1)];
+    if (n == 0 || (reflect && (l >= n || r >= n))) return false;
+    n += l + r;
+  }
+  if (call.tensor(0).sizes() != shape) return false;
+  at::Tensor grad = x.scalar_type() == at::kDouble ? call.tensor(0) : call.tensor(0).to(at::kFloat);
+  for (int d = 0; x.numel() && d < row.dims; d++) {
+    const int64_t dim = x.dim() - 1 - d;
+    grad = padded_grad(grad, dim, x.size(dim), padding[static_cast<size_t>(2 * d)],
+                       padding[static_cast<size_t>(2 * d + 1)], reflect);
+  }
+  Output out(call.output(), x.sizes(), x.scalar_type(), x, false);
+  if (x.numel()) out.get().copy_(grad);
+  return call.give(out.finish());
+}
+const PadRow pads_backward[] = {
+    {"reflection_pad1d_backward.grad_input", RDNA_PAD_MODE_REFLECT, 1},
+    {"reflection_pad2d_backward", RDNA_PAD_MODE_REFLECT, 2},
+    {"reflection_pad2d_backward.grad_input", RDNA_PAD_MODE_REFLECT, 2},
+    {"reflection_pad3d_backward.grad_input", RDNA_PAD_MODE_REFLECT, 3},
+    {"replication_pad1d_backward.grad_input", RDNA_PAD_MODE_REPLICATE, 1},
+    {"replication_pad2d_backward", RDNA_PAD_MODE_REPLICATE, 2},
+    {"replication_pad2d_backward.grad_input", RDNA_PAD_MODE_REPLICATE, 2},
+    {"replication_pad3d_backward", RDNA_PAD_MODE_REPLICATE, 3},
+    {"replication_pad3d_backward.grad_input", RDNA_PAD_MODE_REPLICATE, 3},
+};
+
 bool eye(Call &call) {  // n, m, out
   const at::Tensor out = call.tensor(2);
   const int64_t n = call.integer(0), m = call.integer(1);
@@ -148,6 +210,7 @@ const Single singles[] = {{"cat.out", cat}, {"flip", flip}, {"roll", roll}, {"ey
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   add(m, pads, pad);
+  add(m, pads_backward, pad_backward);
   add(m, singles);
 }
 

@@ -1,5 +1,6 @@
 // Layer, batch and group normalization.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include <limits>
 
@@ -62,6 +63,14 @@ class Saved {
   at::Tensor tensor_;
 };
 
+// With an epsilon below 0, which librdna refuses: normalized rows in the type of statistics, means, inverse deviations.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> step_by_step(const at::Tensor &given, int64_t rows, double eps) {
+  const at::Tensor x = given.to(statistics(given)).reshape({rows, -1});
+  const auto [var, mean] = at::var_mean(x, at::IntArrayRef{1}, /*correction=*/at::Scalar(0), /*keepdim=*/true);
+  const at::Tensor inverse = at::rsqrt(var + eps);
+  return {((x - mean) * inverse).view(given.sizes()), mean, inverse};
+}
+
 // Of doubles a row is a sample with one group of |cols| channels.
 bool layer_norm(Call &call) {  // input, normalized_shape, weight?, bias?, eps
   const at::Tensor given = call.tensor(0), weight = call.tensor(2), bias = call.tensor(3);
@@ -74,7 +83,16 @@ bool layer_norm(Call &call) {  // input, normalized_shape, weight?, bias?, eps
                 " to be of same shape as normalized_shape, but got ", name, " of shape ", p.sizes(),
                 " and normalized_shape = ", normalized);
   const double eps = call[4].toDouble();
-  if (!one_type(given, weight, bias) || r.cols == 0 || !(eps >= 0)) return false;
+  if (!one_type(given, weight, bias) || r.cols == 0) return false;
+  if (eps < 0) {
+    at::Tensor y, mean, inverse;
+    std::tie(y, mean, inverse) = step_by_step(given, r.rows, eps);
+    if (weight.defined()) y = y * weight;
+    if (bias.defined()) y = y + bias;
+    std::vector<int64_t> kept(given.sizes().begin(), given.sizes().end());
+    for (size_t i = kept.size() - normalized.size(); i < kept.size(); i++) kept[i] = 1;
+    return call.give({y.to(given.scalar_type()), mean.view(kept), inverse.view(kept)});
+  }
   const at::Tensor x = given.contiguous(), y = make(x.sizes(), x.scalar_type(), x);
   std::vector<int64_t> stats(x.sizes().begin(), x.sizes().end());
   for (size_t i = stats.size() - normalized.size(); i < stats.size(); i++) stats[i] = 1;
@@ -94,8 +112,14 @@ bool layer_norm_backward(Call &call) {
   const at::Tensor weight = call.tensor(5), bias = call.tensor(6);
   const at::Tensor dy = call.tensor(0).contiguous(), x = call.tensor(1).contiguous();
   const Rows r(x, call.integers(2));
-  if (!r.match || !one_type(x, weight, bias) || x.numel() == 0 || dy.scalar_type() != x.scalar_type()) return false;
+  if (!r.match || !one_type(x, weight, bias) || r.cols == 0 || dy.scalar_type() != x.scalar_type()) return false;
   const c10::List<bool> wanted = call[7].toBoolList();
+  if (r.rows == 0) {
+    auto none = [&](size_t i, const at::Tensor &p) {
+      return wanted.get(i) && p.defined() ? at::zeros_like(p) : at::Tensor();
+    };
+    return call.give({none(0, x), none(1, weight), none(2, bias)});
+  }
   const at::Tensor mean = converted(call.tensor(3), statistics(x)).contiguous(),
                    inverse = converted(call.tensor(4), statistics(x)).contiguous();
   at::Tensor dx, dw, db;
@@ -316,9 +340,23 @@ bool group_norm(Call &call) {  // input, weight?, bias?, N, C, HxW, group, eps
   const int64_t n = call.integer(3), channels = call.integer(4), groups = call.integer(6);
   const double eps = call[7].toDouble();
   const at::Tensor x = laid_out(call.tensor(0));
-  if (!is_real(x.scalar_type()) || x.dim() < 2 || !describable(x) || !parameters_fit(x, {weight, bias}) ||
-      !(eps >= 0) || x.numel() == 0)
-    return false;
+  if (!is_real(x.scalar_type()) || x.dim() < 2 || !describable(x) || !parameters_fit(x, {weight, bias})) return false;
+  if (n == 0 && channels % groups == 0) {
+    const at::Tensor none = at::empty({0, groups}, x.options());
+    return call.give({at::empty_like(x), none, none.clone()});
+  }
+  if (x.numel() == 0) return false;
+  if (eps < 0) {
+    at::Tensor y, mean, inverse;
+    std::tie(y, mean, inverse) = step_by_step(x.contiguous(), n * groups, eps);
+    std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
+    shape[1] = channels;
+    if (weight.defined()) y = y * weight.view(shape);
+    if (bias.defined()) y = y + bias.view(shape);
+    const at::ScalarType type = x.scalar_type();
+    return call.give({y.to(type).contiguous(x.suggest_memory_format()), mean.view({n, groups}).to(type),
+                      inverse.view({n, groups}).to(type)});
+  }
   const at::Tensor y = like(x);
   const Saved mean({n, groups}, x), inverse({n, groups}, x);
   const int64_t shape[2] = {n, groups};
@@ -336,9 +374,15 @@ bool group_norm(Call &call) {  // input, weight?, bias?, N, C, HxW, group, eps
 bool group_norm_backward(Call &call) {
   const at::Tensor weight = call.tensor(4), x = laid_out(call.tensor(1));
   const int64_t n = call.integer(5), channels = call.integer(6), groups = call.integer(8);
-  if (!is_real(x.scalar_type()) || x.dim() < 2 || !describable(x) || !parameters_fit(x, {weight}) || x.numel() == 0 ||
-      call.tensor(0).scalar_type() != x.scalar_type())
+  if (!is_real(x.scalar_type()) || x.dim() < 2 || !describable(x) || !parameters_fit(x, {weight}) ||
+      (x.numel() == 0 && n != 0) || call.tensor(0).scalar_type() != x.scalar_type())
     return false;
+  if (n == 0) {
+    const c10::List<bool> asked = call[9].toBoolList();
+    const at::Tensor none = at::zeros({channels}, weight.defined() ? weight.options() : x.options());
+    return call.give({asked.get(0) ? at::empty_like(x) : at::Tensor(), asked.get(1) ? none : at::Tensor(),
+                      asked.get(2) ? none.clone() : at::Tensor()});
+  }
   at::Tensor dy = call.tensor(0);
   if (!dy.strides().equals(x.strides())) {
     dy = like(x);

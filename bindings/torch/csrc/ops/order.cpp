@@ -2,6 +2,7 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "native.h"
@@ -74,6 +75,12 @@ bool median(const MedianRow &row, Call &call) {  // self, dim, keepdim, values!,
 }
 const MedianRow medians_along[] = {{"median.dim_values", false}, {"nanmedian.dim_values", true}};
 
+// How long runs are that begin there.
+at::Tensor counts_of(const at::Tensor &begins, int64_t n) {
+  const at::Tensor ends = at::full({1}, n, begins.options());
+  return at::cat({begins, ends}).narrow(0, 1, begins.size(0)) - begins;
+}
+
 // The first of each run of equal neighbours in |row|, of rank 1, and what unique() says of it. Undefined where not
 // asked.
 struct Runs {
@@ -87,10 +94,7 @@ Runs runs_of(const at::Tensor &row, bool places, bool counts) {
   Runs r;
   r.values = row.index_select(0, begins);
   if (places) r.places = first.cumsum(0, at::kLong) - 1;
-  if (counts) {
-    const at::Tensor ends = at::full({1}, n, begins.options());
-    r.counts = at::cat({begins, ends}).narrow(0, 1, begins.size(0)) - begins;
-  }
+  if (counts) r.counts = counts_of(begins, n);
   return r;
 }
 
@@ -106,11 +110,94 @@ bool different(Call &call, bool inverse, bool counts, bool three) {
 bool unique(Call &call) { return different(call, call.flag(2), false, false); }         // self, sorted, inverse
 bool unique2(Call &call) { return different(call, call.flag(2), call.flag(3), true); }  // …, counts
 
+// Slices of |x|, one behind another in memory, as the CPU's result has them.
+at::Tensor chosen(const at::Tensor &x, int64_t dim, const at::Tensor &places) {
+  return x.movedim(dim, 0).contiguous().index_select(0, places).movedim(0, dim);
+}
+
+// Of each column, the number of different values below each value: integers in the order of the values.
+at::Tensor ranks(const at::Tensor &columns) {
+  const auto [sorted, order] = at::sort(columns, /*stable=*/true, 0, /*descending=*/false);
+  const int64_t n = columns.size(0);
+  const at::Tensor changes = at::zeros(columns.sizes(), order.options());
+  changes.narrow(0, 1, n - 1).copy_(at::ne(sorted.narrow(0, 1, n - 1), sorted.narrow(0, 0, n - 1)));
+  return at::empty_like(order).scatter_(0, order, changes.cumsum(0));
+}
+
+// Slices are compared value by value. Ranks of two columns together are one number, so that half of the columns are
+// left after each step.
+bool unique_dim(Call &call) {  // self, dim, sorted, return_inverse, return_counts
+  const at::Tensor x = call.tensor(0), none = at::empty({0}, x.options().dtype(at::kLong));
+  if (!describable(x) || x.dim() == 0) return false;
+  const int64_t dim = wrap(call.integer(1), x.dim()), n = x.size(dim);
+  if (x.numel() == 0) {
+    if (n != 0 || std::count(x.sizes().begin(), x.sizes().end(), 0) != 1) return false;  // PyTorch has the words
+    return call.give({x.clone(), none, none});
+  }
+  at::Tensor codes = x.movedim(dim, 0).reshape({n, -1});
+  if (codes.scalar_type() == at::kBool) codes = codes.to(at::kByte);
+  codes = ranks(codes);
+  while (codes.size(1) > 1) {
+    const int64_t pairs = codes.size(1) / 2;
+    const at::Tensor two = codes.narrow(1, 0, 2 * pairs).view({n, pairs, 2});
+    const at::Tensor joined = ranks(two.select(2, 0) * n + two.select(2, 1));
+    codes = codes.size(1) % 2 ? at::cat({joined, codes.narrow(1, 2 * pairs, 1)}, 1) : joined;
+  }
+  const at::Tensor rank = codes.select(1, 0).contiguous();
+  const auto [sorted, order] = at::sort(rank, /*stable=*/true, 0, /*descending=*/false);
+  const Runs r = runs_of(sorted, false, false);
+  const at::Tensor begins = at::searchsorted(sorted, r.values);
+  return call.give({chosen(x, dim, order.index_select(0, begins)), rank, counts_of(begins, n)});
+}
+
+bool consecutive_slices(Call &call, int64_t dim) {
+  const at::Tensor x = call.tensor(0), none = at::empty({0}, x.options().dtype(at::kLong));
+  dim = wrap(dim, x.dim());
+  const int64_t n = x.dim() ? x.size(dim) : 1;
+  if (x.dim() && n == 0 && std::count(x.sizes().begin(), x.sizes().end(), 0) == 1)
+    return call.give({x.clone(), none, none});
+  if (x.numel() == 0 || x.dim() == 0) return false;  // PyTorch has the words
+  const at::Tensor rows = x.movedim(dim, 0).reshape({n, -1});
+  const at::Tensor first = at::ones({n}, x.options().dtype(at::kBool));
+  if (n > 1) first.narrow(0, 1, n - 1).copy_(at::ne(rows.narrow(0, 1, n - 1), rows.narrow(0, 0, n - 1)).any(1));
+  const at::Tensor begins = at::nonzero(first).select(1, 0);
+  return call.give({chosen(x, dim, begins), first.cumsum(0, at::kLong) - 1, counts_of(begins, n)});
+}
+bool unique_dim_consecutive(Call &call) {  // self, dim, return_inverse, return_counts
+  return describable(call.tensor(0)) && consecutive_slices(call, call.integer(1));
+}
+
 bool unique_consecutive(Call &call) {  // self, return_inverse, return_counts, dim?
   const at::Tensor x = call.tensor(0), none = at::empty({0}, x.options().dtype(at::kLong));
-  if (!describable(x) || x.numel() == 0 || (!call.none(3) && x.dim() != 1)) return false;
+  if (!describable(x) || (x.numel() == 0 && (call.none(3) || x.dim() < 2))) return false;
+  if (!call.none(3) && x.dim() > 1) return consecutive_slices(call, call.integer(3));
+  if (!call.none(3)) wrap(call.integer(3), x.dim());
   const Runs r = runs_of(x.reshape({-1}), call.flag(1), call.flag(2));
   return call.give({r.values, call.flag(1) ? r.places.view(x.sizes()) : none, call.flag(2) ? r.counts : none});
+}
+
+// The most frequent value of each row along |dim|, the smallest of those, and its last place.
+bool mode(Call &call) {  // self, dim, keepdim
+  const at::Tensor given = call.tensor(0);
+  if (!describable(given)) return false;
+  const int64_t dim = wrap(call.integer(1), given.dim());
+  if (given.dim() && given.size(dim) == 0) return false;  // PyTorch has the words
+  const at::Tensor x = lined(given);
+  const std::vector<int64_t> shape = without(given, dim, call.flag(2));
+  if (x.numel() == 0) return call.give({at::empty(shape, x.options()), at::empty(shape, x.options().dtype(at::kLong))});
+  const auto [sorted, order] = at::sort(x, /*stable=*/true, dim, /*descending=*/false);
+  const int64_t n = x.size(dim);
+  const at::Tensor begins = at::zeros(x.sizes(), order.options());
+  std::vector<int64_t> along(static_cast<size_t>(x.dim()), 1);
+  along[static_cast<size_t>(dim)] = n;
+  const at::Tensor places = at::arange(n, order.options()).view(along);
+  if (n > 1) {
+    const at::Tensor changes = at::ne(sorted.narrow(dim, 1, n - 1), sorted.narrow(dim, 0, n - 1));
+    begins.narrow(dim, 1, n - 1).copy_(changes * places.narrow(dim, 1, n - 1));
+  }
+  const at::Tensor run = places - std::get<0>(at::cummax(begins, dim));  // how many equal ones came before
+  const at::Tensor best = at::argmax(run, dim, true);
+  return call.give({sorted.gather(dim, best).reshape(shape), order.gather(dim, best).reshape(shape)});
 }
 
 bool is_in(Call &call) {  // elements, test_elements, assume_unique, invert, out
@@ -198,6 +285,9 @@ const Single singles[] = {
     {"_unique", unique},
     {"_unique2", unique2},
     {"unique_consecutive", unique_consecutive},
+    {"unique_dim", unique_dim},
+    {"unique_dim_consecutive", unique_dim_consecutive},
+    {"mode", mode},
     {"isin.Tensor_Tensor_out", is_in},
     {"bincount", bincount},
     {"histc", histc},

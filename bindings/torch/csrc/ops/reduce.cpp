@@ -111,7 +111,12 @@ bool prod(Call &call) {  // self, dtype?
 bool extreme(const Row &row, Call &call) {
   const at::Tensor x = call.tensor(0);
   const uint32_t dims = dims_of(call.integers(1), x.dim());
-  if (x.numel() == 0) return false;  // PyTorch has the sentences for what has no extreme
+  if (x.numel() == 0) {  // PyTorch has the sentences for what has no extreme
+    const std::vector<int64_t> shape = reduced_shape(x, dims, call.flag(2));
+    if (!describable(x) || c10::multiply_integers(shape) != 0 || call.output().scalar_type() != x.scalar_type())
+      return false;
+    return call.give(Output(call.output(), shape, x.scalar_type(), x, false).finish());
+  }
   return reduce(call, row.op, x, dims, call.flag(2), x.scalar_type());
 }
 const Row extremes[] = {{"amin.out", RDNA_REDUCTION_MIN}, {"amax.out", RDNA_REDUCTION_MAX}};
@@ -136,8 +141,17 @@ const Row args[] = {{"argmin.out", RDNA_REDUCTION_ARGMIN}, {"argmax.out", RDNA_R
 // The values and where they are. self, dim, keepdim, values!, indices!
 bool extreme_with_index(const Row &row, Call &call) {
   const at::Tensor x = call.tensor(0), values = call.tensor(3), indices = call.tensor(4);
-  if (x.numel() == 0 || !describable(x) || x.scalar_type() == at::kBool || indices.scalar_type() != at::kLong)
-    return false;
+  if (x.numel() == 0 || !describable(x) || indices.scalar_type() != at::kLong) return false;
+  if (x.scalar_type() == at::kBool) {
+    const at::Tensor whole = x.to(at::kByte);
+    const int64_t dim = call.integer(1);
+    const auto [v, i] =
+        row.op == RDNA_REDUCTION_ARGMAX ? at::max(whole, dim, call.flag(2)) : at::min(whole, dim, call.flag(2));
+    Output a(values, v.sizes(), at::kBool, x, false), b(indices, i.sizes(), at::kLong, x, false);
+    a.get().copy_(v);
+    b.get().copy_(i);
+    return call.give({a.finish(), b.finish()});
+  }
   const uint32_t dims = dims_of({call.integer(1)}, x.dim());
   const at::Tensor in = readable(x);
   const std::vector<int64_t> shape = reduced_shape(x, dims, call.flag(2));
@@ -182,8 +196,13 @@ bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
   const at::Tensor given = call.tensor(5);
   const double p = call.scalar(1).isComplex() ? NAN : call.real(1);
   const at::ScalarType type = call.type(4) ? *call.type(4) : x.scalar_type();
-  if (std::isnan(p) || !is_real(x.scalar_type()) || !is_real(type) || !is_real(given.scalar_type()) || !x.numel())
-    return false;
+  if (std::isnan(p) || !is_real(x.scalar_type()) || !is_real(type) || !is_real(given.scalar_type())) return false;
+  if (x.numel() == 0) {
+    if (!(p >= 0) || std::isinf(p)) return false;  // PyTorch has the sentences for what has no extreme
+    Output out(given, reduced_shape(x, dims_of(call.integers(2), x.dim()), call.flag(3)), type, x, false);
+    out.get().zero_();
+    return call.give(out.finish());
+  }
   const at::ScalarType computed = type == at::kDouble || x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   if (p < 0) {
     const at::Tensor a = at::abs(x.to(computed));

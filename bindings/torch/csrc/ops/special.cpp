@@ -4,6 +4,10 @@
 
 #include <ATen/Functions.h>
 #include <ATen/MemoryOverlap.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/result_type.h>
+
+#include <cmath>
 
 #include "native.h"
 
@@ -41,6 +45,74 @@ bool polygamma(Call &call) {  // n, self, out
   return map(call, call.tensor(1), RDNA_SPECIAL_POLYGAMMA, call.integer(0));
 }
 
+struct PairRow {
+  const char *name;
+  rdna_special_pair function;
+};
+
+// Of two, broadcast; either may be a number.
+bool pair(const PairRow &row, Call &call) {  // self, other, out
+  const at::Tensor given = call.output();
+  auto operand = [&](size_t i) {
+    return call[i].isTensor() ? call.tensor(i) : at::scalar_tensor(call.scalar(i)).to(given.device());
+  };
+  const at::Tensor a = operand(0), b = operand(1);
+  const at::ScalarType common = call[0].isTensor() && call[1].isTensor() ? at::result_type(a, b)
+                                : call[0].isTensor()                     ? at::result_type(a, call.scalar(1))
+                                                                         : at::result_type(b, call.scalar(0));
+  const at::ScalarType type =
+      at::isIntegralType(common, true) ? c10::typeMetaToScalarType(c10::get_default_dtype()) : common;
+  if (!is_real(type) || !is_real(given.scalar_type())) return false;
+  for (const at::Tensor &t : {a, b})
+    if (!has_dtype(t.scalar_type())) return false;
+  const auto both = at::broadcast_tensors({a, b});
+  const at::ScalarType computed = type == at::kDouble ? at::kDouble : at::kFloat;
+  const at::Tensor x = both[0].to(given.device(), computed).contiguous(),
+                   y = both[1].to(given.device(), computed).contiguous(), value = at::empty_like(x);
+  if (value.numel()) {
+    const rdna_tensor first = describe(x), second = describe(y), to = describe(value);
+    check(rdna_op_special_pair(stream_of(x), row.function, &first, &second, &to));
+  }
+  Output out(given, value.sizes(), type, value, false);
+  out.get().copy_(value);
+  return call.give(out.finish());
+}
+
+// Functions of others that are here, in f64, rounded once.
+bool made_of(Call &call, at::Tensor (*function)(const at::Tensor &)) {
+  const at::Tensor x = call.tensor(0), given = call.output();
+  const at::ScalarType type =
+      is_real(x.scalar_type()) ? x.scalar_type() : c10::typeMetaToScalarType(c10::get_default_dtype());
+  if (!has_dtype(x.scalar_type()) || !is_real(type) || !is_real(given.scalar_type())) return false;
+  const at::Tensor value = function(x.to(at::kDouble));
+  Output out(given, x.sizes(), type, x, false);
+  out.get().copy_(type == at::kDouble ? value : value.to(at::kFloat));
+  return call.give(out.finish());
+}
+// exp(x^2) erfc(x): from 10 on by its expansion (A&S 7.1.23), whose terms have fallen to nothing there.
+at::Tensor scaled_complement(const at::Tensor &x) {
+  const at::Tensor near = at::exp(x * x) * at::erfc(x), z = 0.5 / (x * x);
+  at::Tensor far = at::ones_like(x);
+  for (int k = 14; k > 0; k--) far = 1 - far * z * (2 * k - 1);
+  far = far * (M_2_SQRTPI / 2) / x;
+  return at::where(at::gt(x, 10), far, near);
+}
+bool erfcx(Call &call) { return made_of(call, scaled_complement); }
+// log(Phi(x)), by the complement of the error function where Phi is near 1, scaled where it is near 0.
+bool log_ndtr(Call &call) {
+  return made_of(call, [](const at::Tensor &x) {
+    const at::Tensor t = x * M_SQRT1_2, low = at::clamp_max(t, 0), high = at::clamp_min(t, -1);
+    return at::where(at::lt(x, -1), at::log(0.5 * scaled_complement(-low)) - low * low,
+                     at::log1p(-0.5 * at::erfc(high)));
+  });
+}
+bool spherical_j0(Call &call) {
+  return made_of(call, [](const at::Tensor &x) {
+    const at::Tensor wave = at::sin(x) / x;
+    return wave.masked_fill(at::eq(x, 0), 1).masked_fill(at::isinf(x), 0);
+  });
+}
+
 const Row rows[] = {
     {"erfc.out", RDNA_SPECIAL_ERFC},
     {"erfinv.out", RDNA_SPECIAL_ERFINV},
@@ -54,10 +126,37 @@ const Row rows[] = {
     {"special_modified_bessel_i0.out", RDNA_SPECIAL_I0},
     {"special_modified_bessel_i1.out", RDNA_SPECIAL_I1},
 };
-const Single singles[] = {{"polygamma.out", polygamma}};
+#define POLYNOMIAL(NAME, FUNCTION)                                                   \
+  {"special_" NAME ".out", FUNCTION}, {"special_" NAME ".x_scalar_out", FUNCTION}, { \
+    "special_" NAME ".n_scalar_out", FUNCTION                                        \
+  }
+const PairRow pairs[] = {
+    {"igamma.out", RDNA_SPECIAL_PAIR_IGAMMA},
+    {"igammac.out", RDNA_SPECIAL_PAIR_IGAMMAC},
+    {"special_zeta.out", RDNA_SPECIAL_PAIR_ZETA},
+    {"special_zeta.self_scalar_out", RDNA_SPECIAL_PAIR_ZETA},
+    {"special_zeta.other_scalar_out", RDNA_SPECIAL_PAIR_ZETA},
+    POLYNOMIAL("chebyshev_polynomial_t", RDNA_SPECIAL_PAIR_CHEBYSHEV_T),
+    POLYNOMIAL("chebyshev_polynomial_u", RDNA_SPECIAL_PAIR_CHEBYSHEV_U),
+    POLYNOMIAL("chebyshev_polynomial_v", RDNA_SPECIAL_PAIR_CHEBYSHEV_V),
+    POLYNOMIAL("chebyshev_polynomial_w", RDNA_SPECIAL_PAIR_CHEBYSHEV_W),
+    POLYNOMIAL("shifted_chebyshev_polynomial_t", RDNA_SPECIAL_PAIR_SHIFTED_CHEBYSHEV_T),
+    POLYNOMIAL("shifted_chebyshev_polynomial_u", RDNA_SPECIAL_PAIR_SHIFTED_CHEBYSHEV_U),
+    POLYNOMIAL("shifted_chebyshev_polynomial_v", RDNA_SPECIAL_PAIR_SHIFTED_CHEBYSHEV_V),
+    POLYNOMIAL("shifted_chebyshev_polynomial_w", RDNA_SPECIAL_PAIR_SHIFTED_CHEBYSHEV_W),
+    POLYNOMIAL("hermite_polynomial_h", RDNA_SPECIAL_PAIR_HERMITE_H),
+    POLYNOMIAL("hermite_polynomial_he", RDNA_SPECIAL_PAIR_HERMITE_HE),
+    POLYNOMIAL("laguerre_polynomial_l", RDNA_SPECIAL_PAIR_LAGUERRE),
+    POLYNOMIAL("legendre_polynomial_p", RDNA_SPECIAL_PAIR_LEGENDRE),
+};
+const Single singles[] = {{"polygamma.out", polygamma},
+                          {"special_erfcx.out", erfcx},
+                          {"special_log_ndtr.out", log_ndtr},
+                          {"special_spherical_bessel_j0.out", spherical_j0}};
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   add(m, rows, run);
+  add(m, pairs, pair);
   add(m, singles);
 }
 

@@ -1,0 +1,68 @@
+// What is done to a number's own bits: the next number, fraction and exponent.
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/result_type.h>
+
+#include <cmath>
+
+#include "native.h"
+
+namespace rdna_torch {
+namespace {
+
+// Integers of the same size, nothing for types without them.
+std::optional<at::ScalarType> bits_type(at::ScalarType t) {
+  return t == at::kFloat    ? std::make_optional(at::kInt)
+         : t == at::kDouble ? std::make_optional(at::kLong)
+         : is_real(t)       ? std::make_optional(at::kShort)
+                            : std::nullopt;
+}
+
+// Numbers of one sign are in the order of their bits: one more is away from 0.
+bool nextafter(Call &call) {  // self, other, out
+  const at::ScalarType type = at::result_type(call.tensor(0), call.tensor(1));
+  const auto whole = bits_type(type);
+  if (!whole || call.output().scalar_type() != type) return false;
+  const c10::Device device(kRdna, call.device());
+  const auto both = at::broadcast_tensors({call.tensor(0).to(device, type), call.tensor(1).to(device, type)});
+  const at::Tensor x = both[0].contiguous(), to = both[1].contiguous(), bits = x.view(*whole);
+  const at::Tensor away = at::eq(at::gt(to, x), at::gt(x, 0));
+  const at::Tensor moved = at::where(away, bits + 1, bits - 1).to(*whole);
+  const at::Tensor smallest = at::ones({}, bits.options()).view(type);
+  at::Tensor next = at::where(at::eq(x, 0), at::copysign(smallest.expand(x.sizes()), to), moved.view(type));
+  next = at::where(at::eq(x, to), to, next);
+  next = at::where(at::logical_or(at::isnan(x), at::isnan(to)), x + to, next);
+  Output out(call.output(), x.sizes(), type, x, false);
+  out.get().copy_(next);
+  return call.give(out.finish());
+}
+
+// x = mantissa 2^exponent, 1/2 <= |mantissa| < 1.
+bool frexp(Call &call) {  // self, mantissa!, exponent!
+  const at::Tensor x = call.tensor(0), fraction = call.tensor(1), power = call.tensor(2);
+  if (!is_real(x.scalar_type()) || fraction.scalar_type() != x.scalar_type() || power.scalar_type() != at::kInt)
+    return false;
+  const bool f64 = x.scalar_type() == at::kDouble;
+  const at::Tensor w = x.to(f64 ? at::kDouble : at::kFloat).contiguous();
+  const int64_t places = f64 ? 52 : 23, bias = f64 ? 1022 : 126, ones = f64 ? 2047 : 255;
+  const double smallest = std::ldexp(1.0, static_cast<int>(1 - bias - 1));
+  const at::Tensor small = at::lt(at::abs(w), smallest);
+  const at::Tensor normal = at::where(small, w * std::ldexp(1.0, static_cast<int>(places + 1)), w);
+  const at::Tensor bits = normal.view(f64 ? at::kLong : at::kInt);
+  const at::Tensor biased = at::bitwise_and(at::bitwise_right_shift(bits, places), ones);
+  const at::Tensor plain = at::logical_or(at::eq(w, 0), at::logical_not(at::isfinite(w)));
+  const at::Tensor kept = at::bitwise_and(bits, ~(ones << places));
+  const at::Tensor m = at::where(plain, w, at::bitwise_or(kept, bias << places).view(w.scalar_type()));
+  const at::Tensor e = (biased - bias - small.to(biased.scalar_type()) * (places + 1)).masked_fill(plain, 0);
+  Output a(fraction, x.sizes(), x.scalar_type(), x, false), b(power, x.sizes(), at::kInt, x, false);
+  a.get().copy_(m);
+  b.get().copy_(e);
+  return call.give({a.finish(), b.finish()});
+}
+
+const Single singles[] = {{"nextafter.out", nextafter}, {"frexp.Tensor_out", frexp}};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+
+}  // namespace
+}  // namespace rdna_torch
