@@ -16,12 +16,15 @@ enum class Promote {
   kSame,     // inputs to their common type, which the result has
   kFloat,    // integers to the default floating type first
   kCompare,  // inputs to their common type; the result is bool
+  kMeasure,  // of complex inputs; the result is real, as the output that is given
 };
 
 // One input as librdna gets it: a tensor, or a number that is the same for all values (a CPU tensor of no dimensions).
+// Complex ones are pairs of reals in one more dimension, as rdna/op/complex.h takes them.
 struct Input {
   rdna_tensor tensor{};
   std::optional<rdna_scalar> number;
+  rdna_complex complex{};  // |number|, where the type is complex
 };
 
 // The inputs and the output of one pointwise operator, converted to |type| and described.

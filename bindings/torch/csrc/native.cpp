@@ -20,7 +20,8 @@ Output::Output(const at::Tensor &given, at::IntArrayRef shape, at::ScalarType ty
     at::native::resize_output(given_, shape);
     at::assert_no_internal_overlap(given_);
     at::assert_no_partial_overlap(given_, like);
-    if (given_.scalar_type() == type && (!contiguous || given_.is_contiguous())) {
+    const bool lazy = given_.is_conj() || given_.is_neg();
+    if (given_.scalar_type() == type && !lazy && (!contiguous || given_.is_contiguous())) {
       work_ = given_;
       return;
     }

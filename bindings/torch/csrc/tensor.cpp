@@ -1,8 +1,11 @@
 #include "tensor.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/view_as_real.h>
 
 #include "rdna/op/movement.h"
 
@@ -51,6 +54,12 @@ rdna_tensor describe(const at::Tensor &t) {
   }
   return r;
 }
+
+at::Tensor below_bits(const at::Tensor &t) {
+  at::Tensor below = t.is_conj() ? at::_conj(t) : t;
+  return below.is_neg() ? at::_neg_view(below) : below;
+}
+rdna_tensor describe_pairs(const at::Tensor &t) { return describe(at::view_as_real(below_bits(t))); }
 
 at::Tensor make(at::IntArrayRef shape, at::ScalarType type, const at::Tensor &like) {
   return at::empty(shape, at::TensorOptions().dtype(type).device(like.device()));

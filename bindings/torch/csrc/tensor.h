@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "device.h"
+#include "rdna/op/complex.h"
 #include "rdna/scalar.h"
 #include "rdna/tensor.h"
 
@@ -18,12 +19,17 @@ inline bool has_dtype(at::ScalarType type) { return dtype_of(type).has_value(); 
 // The three that every operator of neural networks has.
 inline bool is_float(at::ScalarType t) { return t == at::kFloat || t == at::kHalf || t == at::kBFloat16; }
 inline bool is_real(at::ScalarType t) { return is_float(t) || t == at::kDouble; }
+inline bool is_complex(at::ScalarType t) { return t == at::kComplexFloat || t == at::kComplexDouble; }
 inline bool is_integer(at::ScalarType t) { return at::isIntegralType(t, /*includeBool=*/true) && has_dtype(t); }
 
 // A view of |t|'s memory with its own shape and strides. Raises for a type or rank that librdna has no name for: ask
 // describable() first where the fallback should take over.
 rdna_tensor describe(const at::Tensor &t);
 inline bool describable(const at::Tensor &t) { return has_dtype(t.scalar_type()) && t.dim() <= RDNA_MAX_RANK; }
+
+// A complex tensor as pairs of reals in one more dimension, as they lie below lazy conjugation and negation.
+rdna_tensor describe_pairs(const at::Tensor &t);
+at::Tensor below_bits(const at::Tensor &t);
 
 // An optional operand: NULL when undefined.
 class Operand {
@@ -52,6 +58,10 @@ bool spoils(const rdna_tensor &out, const rdna_tensor &in);
 // x with its values as |type|, contiguous or not.
 at::Tensor converted(const at::Tensor &x, at::ScalarType type);
 
+inline rdna_complex complex_of(const at::Scalar &s) {
+  const c10::complex<double> v = s.toComplexDouble();
+  return {v.real(), v.imag()};
+}
 inline rdna_scalar scalar_of(const at::Scalar &s) {
   return s.isFloatingPoint() ? rdna_scalar_real(s.toDouble())
          : s.isBoolean()     ? rdna_scalar_integer(s.toBool())

@@ -1,4 +1,6 @@
 // out = f(a, b), comparisons, and f(a, b, c)
+#include <ATen/Functions.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/OpMathType.h>
 #include <ATen/ops/result_type.h>
 
@@ -6,6 +8,8 @@
 
 #include "iterate.h"
 #include "native.h"
+#include "rdna/op/complex.h"
+#include "rdna/op/movement.h"
 #include "rdna/op/pointwise.h"
 
 namespace rdna_torch {
@@ -32,6 +36,19 @@ at::Tensor operand(const Call &call, size_t i) {
   return call[i].isTensor() ? call.tensor(i) : number_tensor(call.scalar(i));
 }
 
+// The operation on complex numbers that goes with one on reals; none.
+constexpr rdna_complex_zip kNoComplex = RDNA_COMPLEX_ZIP_COUNT;
+
+void launch_complex(const Iteration &it, rdna_complex_zip op, rdna_complex p) {
+  const Input &a = it.inputs[0], &b = it.inputs[1];
+  if (b.number)
+    check(rdna_op_complex_zip_scalar(it.stream, op, &a.tensor, b.complex, false, p, &it.out));
+  else if (a.number)
+    check(rdna_op_complex_zip_scalar(it.stream, op, &b.tensor, a.complex, true, p, &it.out));
+  else
+    check(rdna_op_complex_zip(it.stream, op, &a.tensor, &b.tensor, p, &it.out));
+}
+
 void launch_zip(const Iteration &it, rdna_zip op, rdna_scalar p, rdna_scalar q) {
   const Input &a = it.inputs[0], &b = it.inputs[1];
   if (b.number)
@@ -45,11 +62,17 @@ void launch_zip(const Iteration &it, rdna_zip op, rdna_scalar p, rdna_scalar q) 
 bool both_numbers(const at::Tensor &a, const at::Tensor &b) { return a.device().is_cpu() && b.device().is_cpu(); }
 
 bool zip(Call &call, const at::Tensor &a, const at::Tensor &b, rdna_zip op, Types types, Promote promote,
-         rdna_scalar p = {}, rdna_scalar q = {}) {
+         rdna_scalar p = {}, rdna_scalar q = {}, rdna_complex_zip complex = kNoComplex, rdna_complex complex_p = {}) {
   if (both_numbers(a, b)) return false;
   auto out = iterate(
-      call.output(), {a, b}, promote, [&](at::ScalarType t) { return takes(types, t); },
-      [&](const Iteration &it) { launch_zip(it, op, p, q); });
+      call.output(), {a, b}, promote,
+      [&](at::ScalarType t) { return is_complex(t) ? complex != kNoComplex : takes(types, t); },
+      [&](const Iteration &it) {
+        if (is_complex(it.type))
+          launch_complex(it, complex, complex_p);
+        else
+          launch_zip(it, op, p, q);
+      });
   return out && call.give(*out);
 }
 
@@ -58,15 +81,16 @@ struct Row {
   rdna_zip op;
   Types types;
   Promote promote = Promote::kSame;
+  rdna_complex_zip complex = kNoComplex;
 };
 
 bool run(const Row &row, Call &call) {
-  return zip(call, operand(call, 0), operand(call, 1), row.op, row.types, row.promote);
+  return zip(call, operand(call, 0), operand(call, 1), row.op, row.types, row.promote, {}, {}, row.complex);
 }
 
 const Row rows[] = {
-    {"mul.out", RDNA_ZIP_MUL, kAll},
-    {"div.out", RDNA_ZIP_DIV, kReal, Promote::kFloat},
+    {"mul.out", RDNA_ZIP_MUL, kAll, Promote::kSame, RDNA_COMPLEX_MUL},
+    {"div.out", RDNA_ZIP_DIV, kReal, Promote::kFloat, RDNA_COMPLEX_DIV},
     {"maximum.out", RDNA_ZIP_MAXIMUM, kAll},
     {"minimum.out", RDNA_ZIP_MINIMUM, kAll},
     {"clamp_min.Tensor_out", RDNA_ZIP_MAXIMUM, kAll},
@@ -74,8 +98,8 @@ const Row rows[] = {
     {"fmod.Tensor_out", RDNA_ZIP_FMOD, kNumbers},
     {"remainder.Tensor_out", RDNA_ZIP_REMAINDER, kNumbers},
     {"remainder.Scalar_Tensor", RDNA_ZIP_REMAINDER, kNumbers},
-    {"pow.Tensor_Tensor_out", RDNA_ZIP_POW, kNumbers},
-    {"pow.Scalar_out", RDNA_ZIP_POW, kNumbers},
+    {"pow.Tensor_Tensor_out", RDNA_ZIP_POW, kNumbers, Promote::kSame, RDNA_COMPLEX_POW},
+    {"pow.Scalar_out", RDNA_ZIP_POW, kNumbers, Promote::kSame, RDNA_COMPLEX_POW},
     {"atan2.out", RDNA_ZIP_ATAN2, kReal, Promote::kFloat},
     {"bitwise_and.Tensor_out", RDNA_ZIP_BITWISE_AND, kIntegers},
     {"bitwise_or.Tensor_out", RDNA_ZIP_BITWISE_OR, kIntegers},
@@ -86,7 +110,6 @@ const Row rows[] = {
     {"floor_divide.out", RDNA_ZIP_FLOOR_DIV, kNumbers},
     {"floor_divide_.Tensor", RDNA_ZIP_FLOOR_DIV, kNumbers},
     {"sigmoid_backward.grad_input", RDNA_ZIP_SIGMOID_GRAD, kReal},
-    {"tanh_backward.grad_input", RDNA_ZIP_TANH_GRAD, kReal},
     {"silu_backward.grad_input", RDNA_ZIP_SILU_GRAD, kReal},
     {"hardswish_backward", RDNA_ZIP_HARDSWISH_GRAD, kReal},
     {"hardsigmoid_backward.grad_input", RDNA_ZIP_HARDSIGMOID_GRAD, kReal},
@@ -102,16 +125,21 @@ bool scaled(Call &call, double sign) {  // self, other, alpha
     TORCH_CHECK(!(a.scalar_type() == at::kBool && b.scalar_type() == at::kBool),
                 "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
                 "operator instead.");
-  if (alpha.isComplex()) return false;
-  if (!alpha.isFloatingPoint() && alpha.toLong() == 1)
-    return zip(call, a, b, sign < 0 ? RDNA_ZIP_SUB : RDNA_ZIP_ADD, kAll, Promote::kSame);
+  if (alpha.equal(1))
+    return zip(call, a, b, sign < 0 ? RDNA_ZIP_SUB : RDNA_ZIP_ADD, kAll, Promote::kSame, {}, {},
+               sign < 0 ? RDNA_COMPLEX_SUB : RDNA_COMPLEX_ADD);
   const at::ScalarType type = at::result_type(a, b);
-  if (!has_dtype(type)) return false;
-  rdna_scalar p = scalar_of(alpha, type);
-  if (p.real == 1) return zip(call, a, b, sign < 0 ? RDNA_ZIP_SUB : RDNA_ZIP_ADD, kAll, Promote::kSame);
+  if (!has_dtype(type) && !is_complex(type)) return false;
+  if (alpha.isComplex() && !is_complex(type)) return false;
+  rdna_scalar p = is_complex(type) ? rdna_scalar{} : scalar_of(alpha, type);
+  if (!is_complex(type) && p.real == 1)
+    return zip(call, a, b, sign < 0 ? RDNA_ZIP_SUB : RDNA_ZIP_ADD, kAll, Promote::kSame);
+  rdna_complex complex_p = complex_of(alpha);
   p.real *= sign;
   p.integer *= static_cast<int64_t>(sign);
-  return zip(call, a, b, RDNA_ZIP_ADD_SCALED, kAll, Promote::kSame, p);
+  complex_p.real *= sign;
+  complex_p.imag *= sign;
+  return zip(call, a, b, RDNA_ZIP_ADD_SCALED, kAll, Promote::kSame, p, {}, RDNA_COMPLEX_ADD_SCALED, complex_p);
 }
 bool add_scaled(Call &call) { return scaled(call, 1); }
 bool sub_scaled(Call &call) { return scaled(call, -1); }
@@ -120,17 +148,34 @@ bool rsub(Call &call) {  // self, other, alpha: other - alpha * self
   const at::Tensor a = operand(call, 0), b = operand(call, 1);
   if (!call.scalar(2).equal(1)) return call.give(at::sub(b, a, call.scalar(2)));
   if (a.scalar_type() == at::kBool || b.scalar_type() == at::kBool) return false;
-  return zip(call, b, a, RDNA_ZIP_SUB, kAll, Promote::kSame);
+  return zip(call, b, a, RDNA_ZIP_SUB, kAll, Promote::kSame, {}, {}, RDNA_COMPLEX_SUB);
+}
+
+bool complex_pow(Call &call, const at::Tensor &x, const at::Scalar &e) {
+  auto out = iterate(call.output(), {x, number_tensor(e)}, Promote::kSame, is_complex, [&](const Iteration &it) {
+    const rdna_tensor &in = it.inputs[0].tensor;
+    if (e.equal(2))
+      check(rdna_op_complex_zip(it.stream, RDNA_COMPLEX_MUL, &in, &in, {}, &it.out));
+    else if (e.equal(1))
+      check(rdna_op_copy(it.stream, &in, &it.out));
+    else if (e.equal(0.5))
+      check(rdna_op_complex_map(it.stream, RDNA_COMPLEX_SQRT, &in, &it.out));
+    else if (e.equal(-1))
+      check(rdna_op_complex_map(it.stream, RDNA_COMPLEX_RECIPROCAL, &in, &it.out));
+    else
+      launch_complex(it, RDNA_COMPLEX_POW, {});
+  });
+  return out && call.give(*out);
 }
 
 bool pow_scalar(Call &call) {  // self, exponent
   const at::Tensor x = call.tensor(0);
   const at::Scalar e = call.scalar(1);
-  if (e.isComplex()) return false;
-  const double v = e.toDouble();
   const at::ScalarType type = at::result_type(x, e);
+  if (at::isComplexType(type)) return complex_pow(call, x, e);
   if (!has_dtype(type)) return false;
   if (type != at::kFloat && type != at::kDouble) scalar_of(e, type);  // which raises; these two take any exponent
+  const double v = e.toDouble();
   if (is_integer(type)) {
     TORCH_CHECK(v >= 0, "Integers to negative integer powers are not allowed.");
     return zip(call, x, number_tensor(e), RDNA_ZIP_POW, kNumbers, Promote::kSame);
@@ -152,7 +197,7 @@ bool pow_scalar(Call &call) {  // self, exponent
 bool div_mode(Call &call) {  // self, other, rounding_mode
   const at::Tensor a = operand(call, 0), b = operand(call, 1);
   if (both_numbers(a, b)) return false;
-  if (call.none(2)) return zip(call, a, b, RDNA_ZIP_DIV, kReal, Promote::kFloat);
+  if (call.none(2)) return zip(call, a, b, RDNA_ZIP_DIV, kReal, Promote::kFloat, {}, {}, RDNA_COMPLEX_DIV);
   if (call[2].toStringRef() == "floor") return zip(call, a, b, RDNA_ZIP_FLOOR_DIV, kNumbers, Promote::kSame);
   if (call[2].toStringRef() != "trunc") return false;
   auto out = iterate(
@@ -179,6 +224,9 @@ bool clamp(Call &call) {  // self, min?, max?
 }
 
 bool lerp_scalar(Call &call) {  // self, end, weight
+  if (is_complex(call.tensor(0).scalar_type()))
+    return zip(call, call.tensor(0), at::sub(call.tensor(1), call.tensor(0)), RDNA_ZIP_LERP, kReal, Promote::kSame, {},
+               {}, RDNA_COMPLEX_ADD_SCALED, complex_of(call.scalar(2)));
   const at::ScalarType type = call.tensor(0).scalar_type();
   if (call.scalar(2).isComplex() || !is_real(type)) return false;
   return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_LERP, kReal, Promote::kSame,
@@ -195,6 +243,12 @@ bool threshold_backward(Call &call) {  // grad_output, self, threshold
     return call.give(out.finish());
   }
   return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_RELU_GRAD, kReal, Promote::kSame);
+}
+bool tanh_backward(Call &call) {  // grad_output, output
+  const at::Tensor grad = call.tensor(0), y = call.tensor(1);
+  if (!is_complex(y.scalar_type())) return zip(call, grad, y, RDNA_ZIP_TANH_GRAD, kReal, Promote::kSame);
+  return zip(call, grad, at::rsub(at::mul(y, y), 1).conj().resolve_conj(), RDNA_ZIP_MUL, kReal, Promote::kSame, {}, {},
+             RDNA_COMPLEX_MUL);
 }
 bool gelu_backward(Call &call) {  // grad_output, self, approximate
   const bool tanh = call[2].toStringRef() == "tanh";
@@ -226,6 +280,7 @@ const Single singles[] = {
     {"lerp.Scalar_out", lerp_scalar},
     {"clamp.Tensor_out", clamp},
     {"threshold_backward.grad_input", threshold_backward},
+    {"tanh_backward.grad_input", tanh_backward},
     {"gelu_backward.grad_input", gelu_backward},
     {"leaky_relu_backward.grad_input", leaky_relu_backward},
     {"softplus_backward.grad_input", softplus_backward},
@@ -237,9 +292,29 @@ struct CompareRow {
   rdna_compare op, swapped;  // swapped: with the number first
 };
 
+// Complex numbers are equal where both parts are.
+bool complex_equal(const CompareRow &row, Call &call, const at::Tensor &a, const at::Tensor &b, at::ScalarType type) {
+  const c10::Device place(kRdna, call.device());
+  const bool equal = row.op == RDNA_COMPARE_EQ;
+  if (!is_complex(type) || a.dim() >= RDNA_MAX_RANK || b.dim() >= RDNA_MAX_RANK ||
+      (!equal && row.op != RDNA_COMPARE_NE))
+    return false;
+  auto parts = [&](const at::Tensor &t) { return at::view_as_real(t.to(place, type).resolve_conj()); };
+  const at::Tensor x = parts(a), y = parts(b);
+  const at::Tensor value = equal ? at::eq(x, y).all(-1) : at::ne(x, y).any(-1), given = call.output();
+  if (!given.defined()) return call.give(value);
+  at::assert_no_partial_overlap(given, a);
+  at::assert_no_partial_overlap(given, b);
+  Output out(given, value.sizes(), at::kBool, value, false);
+  out.get().copy_(value);
+  return call.give(out.finish());
+}
+
 bool compare(const CompareRow &row, Call &call) {
   const at::Tensor a = operand(call, 0), b = operand(call, 1);
   if (both_numbers(a, b)) return false;
+  const at::ScalarType type = at::result_type(a, b);
+  if (at::isComplexType(type)) return complex_equal(row, call, a, b, type);
   auto out = iterate(call.output(), {a, b}, Promote::kCompare, has_dtype, [&](const Iteration &it) {
     const Input &x = it.inputs[0], &y = it.inputs[1];
     if (y.number)
@@ -276,6 +351,11 @@ struct QuestionRow {
 };
 
 bool question(const QuestionRow &row, Call &call) {
+  const at::Tensor x = call.tensor(0);
+  if (is_complex(x.scalar_type()) && !call.output().defined() && x.dim() < RDNA_MAX_RANK)  // of either part
+    return call.give(at::any(row.op == RDNA_COMPARE_ISNAN ? at::isnan(at::view_as_real(x.resolve_conj()))
+                                                          : at::isinf(at::view_as_real(x.resolve_conj())),
+                             -1));
   auto out = iterate(call.output(), {call.tensor(0)}, Promote::kCompare, has_dtype, [&](const Iteration &it) {
     check(rdna_op_compare(it.stream, row.op, &it.inputs[0].tensor, nullptr, &it.out));
   });
@@ -310,7 +390,22 @@ struct TernaryRow {
   int value;  // the argument that is its parameter, or -1
 };
 
+// Of complex numbers, by two operations.
+bool complex_ternary(const TernaryRow &row, Call &call) {
+  const at::Tensor a = call.tensor(0), b = call.tensor(1), c = call.tensor(2);
+  const at::Scalar value = row.value < 0 ? at::Scalar(1) : call.scalar(static_cast<size_t>(row.value));
+  const at::Tensor result = row.op == RDNA_ZIP3_LERP
+                                ? at::add(a, at::mul(at::sub(b, a), c))
+                                : at::add(a, row.op == RDNA_ZIP3_ADDCMUL ? at::mul(b, c) : at::div(b, c), value);
+  if (!call.output().defined()) return call.give(result);
+  Output out(call.output(), result.sizes(), result.scalar_type(), result, false);
+  out.get().copy_(result);
+  return call.give(out.finish());
+}
+
 bool ternary(const TernaryRow &row, Call &call) {
+  for (size_t i : {0, 1, 2})
+    if (is_complex(call.tensor(i).scalar_type())) return complex_ternary(row, call);
   for (size_t i : {0, 1, 2})
     if (call.tensor(i).device().type() != kRdna) return false;  // librdna takes no numbers here
   if (row.value >= 0 && call.scalar(static_cast<size_t>(row.value)).isComplex()) return false;

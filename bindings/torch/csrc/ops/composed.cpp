@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 
+#include "complex.h"
 #include "native.h"
 
 namespace rdna_torch {
@@ -81,12 +82,14 @@ at::Tensor atan(const Call &call) {
   return at::atan2(x, at::ones({}, x.options()));
 }
 at::Tensor sinh(const Call &call) {
+  if (is_complex(call.tensor(0).scalar_type())) return mapped(RDNA_COMPLEX_SINH, call.tensor(0));
   if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0), a = at::abs(x), e = at::expm1(a);
   const at::Tensor near = 0.5 * (e + e / (e + 1)), root = at::exp(0.5 * a), far = 0.5 * root * root;
   return at::copysign(at::where(at::lt(a, 20), near, far), x);
 }
 at::Tensor cosh(const Call &call) {
+  if (is_complex(call.tensor(0).scalar_type())) return mapped(RDNA_COMPLEX_COSH, call.tensor(0));
   if (!fits(call)) return {};
   const at::Tensor root = at::exp(0.5 * at::abs(operand(call, 0)));  // exp itself overflows earlier
   return 0.5 * root * root + 0.5 / root / root;
@@ -131,6 +134,7 @@ at::Tensor sign_bit(const at::Tensor &x) {
   }
 }
 at::Tensor angle(const Call &call) {
+  if (is_complex(call.tensor(0).scalar_type())) return measured(RDNA_COMPLEX_ANGLE, call.tensor(0));
   if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0);
   const at::Tensor value = at::where(at::isnan(x), x, at::lt(x, 0).to(x.scalar_type()) * M_PI);
@@ -374,10 +378,6 @@ at::Tensor trace(const Call &call) {
   const at::Tensor x = call.tensor(0);
   return has_dtype(x.scalar_type()) && x.dim() == 2 ? x.diagonal().sum() : at::Tensor();
 }
-at::Tensor vdot(const Call &call) {
-  const at::Tensor a = call.tensor(0), b = call.tensor(1);
-  return is_real(a.scalar_type()) && a.scalar_type() == b.scalar_type() ? at::dot(a, b) : at::Tensor();
-}
 at::Tensor addbmm(const Call &call) {  // self, batch1, batch2, beta, alpha
   const at::Tensor a = call.tensor(1), b = call.tensor(2);
   if (!is_real(a.scalar_type()) || a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1))
@@ -595,7 +595,6 @@ const Row rows[] = {
     {"xlogy.OutTensor", xlogy},
     {"special_xlog1py.out", xlog1py},
     {"trace", trace},
-    {"vdot", vdot},
     {"addbmm", addbmm},
     {"addbmm.out", addbmm},
     {"linalg_cross.out", cross},
@@ -652,30 +651,6 @@ bool aminmax(Call &call) {  // self, dim?, keepdim, min!, max!
   at::amax_out(high, x, dims, call.flag(2));
   return call.give({low, high});
 }
-// A complex number by its parts.
-bool complex_of(Call &call, const at::Tensor &real, const at::Tensor &imaginary) {
-  const at::Tensor out = call.tensor(2);
-  const std::vector<int64_t> shape = at::infer_size(real.sizes(), imaginary.sizes());
-  at::Tensor value = at::empty(shape, out.options());
-  const at::Tensor parts = at::view_as_real(value);
-  parts.select(-1, 0).copy_(real);
-  parts.select(-1, 1).copy_(imaginary);
-  Output target(out, shape, out.scalar_type(), value, false);
-  target.get().copy_(value);
-  return call.give(target.finish());
-}
-bool parts_fit(Call &call) {
-  const at::ScalarType type = call.tensor(0).scalar_type();
-  return is_real(type) && call.tensor(1).scalar_type() == type &&
-         call.tensor(2).scalar_type() == c10::toComplexType(type) && call.tensor(0).device() == call.tensor(1).device();
-}
-bool complex(Call &call) {  // real, imag, out
-  return parts_fit(call) && complex_of(call, call.tensor(0), call.tensor(1));
-}
-bool polar(Call &call) {  // abs, angle, out
-  const at::Tensor r = call.tensor(0), a = call.tensor(1);
-  return parts_fit(call) && complex_of(call, r * at::cos(a), r * at::sin(a));
-}
 bool rrelu(Call &call) {  // self, noise!, lower, upper, training, generator, [out]
   const at::Tensor x = call.tensor(0), noise = call.tensor(1);
   const double low = call.real(2), high = call.real(3);
@@ -724,8 +699,6 @@ const Single singles[] = {
     {"aminmax.out", aminmax},
     {"embedding_renorm_", embedding_renorm},
     {"mode.values", mode},
-    {"complex.out", complex},
-    {"polar.out", polar},
     {"rrelu_with_noise", rrelu},
     {"rrelu_with_noise.out", rrelu},
     {"rrelu_with_noise_", rrelu},

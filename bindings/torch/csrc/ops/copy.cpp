@@ -158,16 +158,23 @@ void copy_to_host(const at::Tensor &given, const at::Tensor &dst, bool non_block
   if (!lands) dst.copy_(landed);
 }
 
-// The values as they lie in memory, below lazy conjugation and negation.
-at::Tensor below_bits(const at::Tensor &t) {
-  at::Tensor below = t.is_conj() ? at::_conj(t) : t;
-  return below.is_neg() ? at::_neg_view(below) : below;
+// A copy that conjugates, in one pass. False: not of these.
+bool copy_conjugate(const at::Tensor &src, const at::Tensor &dst) {
+  if (!on_rdna(src) || src.device() != dst.device() || !is_complex(src.scalar_type()) || may_overlap(src, dst) ||
+      src.scalar_type() != dst.scalar_type() || src.dim() >= RDNA_MAX_RANK)
+    return false;
+  const rdna_tensor from = describe_pairs(src), to = describe_pairs(dst);
+  check(rdna_op_complex_map(stream_of(dst), RDNA_COMPLEX_CONJ, &from, &to));
+  return true;
 }
 
 at::Tensor copy_from(const at::Tensor &self, const at::Tensor &out, bool non_blocking) {
   const at::Tensor src = below_bits(self.sizes().equals(out.sizes()) ? self : self.expand(out.sizes()));
   const at::Tensor dst = below_bits(out);
   CurrentDevice here(on_rdna(dst) ? dst.device().index() : src.device().index());
+  const bool conjugates = self.is_complex() && out.is_complex() && self.is_conj() != out.is_conj();
+  const bool negates = self.is_neg() != out.is_neg();
+  if (conjugates && !negates && copy_conjugate(src, dst)) return out;
   if (on_rdna(src) && on_rdna(dst)) {
     copy_on_device(src, dst);
   } else if (on_rdna(dst)) {
@@ -180,9 +187,8 @@ at::Tensor copy_from(const at::Tensor &self, const at::Tensor &out, bool non_blo
     copy_to_host(src, dst, non_blocking);
   }
   // bits that one of the two has and the other has not
-  if (self.is_conj() != out.is_conj() && self.is_complex() && out.is_complex())
-    at::view_as_real(dst).select(-1, 1).neg_();
-  if (self.is_neg() != out.is_neg()) at::neg_(const_cast<at::Tensor &>(dst));
+  if (conjugates) at::view_as_real(dst).select(-1, 1).neg_();
+  if (negates) at::neg_(const_cast<at::Tensor &>(dst));
   return out;
 }
 

@@ -1,5 +1,6 @@
 // One value everywhere, ranges, triangles, masks, choices.
 #include <ATen/ExpandUtils.h>
+#include <ATen/Functions.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/result_type.h>
@@ -17,7 +18,7 @@
 namespace rdna_torch {
 namespace {
 
-// Fills what librdna can name; complex and other types go to the CPU unless they are zeros all over.
+// Fills what librdna can name; other types go to the CPU unless they are zeros all over.
 bool set_all(const at::Tensor &self, const at::Scalar &value) {
   if (self.numel() == 0) return true;
   if (!value.isComplex() && describable(self)) {
@@ -25,7 +26,8 @@ bool set_all(const at::Tensor &self, const at::Scalar &value) {
     check(rdna_op_fill(stream_of(self), scalar_of(value, self.scalar_type()), &out));
     return true;
   }
-  if (self.is_complex() && !self.is_conj()) {
+  if (self.is_complex()) {
+    if (self.is_conj()) return set_all(at::_conj(self), std::conj(value.toComplexDouble()));
     const at::Tensor parts = at::view_as_real(self);
     const c10::complex<double> v = value.toComplexDouble();
     return set_all(parts.select(-1, 0), v.real()) && set_all(parts.select(-1, 1), v.imag());
@@ -108,7 +110,15 @@ const TriangleRow triangles[] = {{"tril.out", false}, {"triu.out", true}};
 
 bool masked_fill(Call &call) {  // self, mask, value
   const at::Tensor self = call.tensor(0), mask = call.tensor(1);
-  if (mask.scalar_type() != at::kBool || mask.device() != self.device() || call.scalar(2).isComplex()) return false;
+  if (mask.scalar_type() != at::kBool || mask.device() != self.device()) return false;
+  if (is_complex(self.scalar_type()) && !self.is_conj() && self.dim() < RDNA_MAX_RANK) {
+    const at::Tensor parts = at::view_as_real(self);
+    const c10::complex<double> v = call.scalar(2).toComplexDouble();
+    parts.select(-1, 0).masked_fill_(mask, v.real());
+    parts.select(-1, 1).masked_fill_(mask, v.imag());
+    return call.give(self);
+  }
+  if (call.scalar(2).isComplex()) return false;
   if (!describable(self) || self.dim() < mask.dim()) return false;
   const at::Scalar v = call.scalar(2);
   if (!at::isFloatingType(self.scalar_type()) && v.isFloatingPoint()) return false;
@@ -118,10 +128,26 @@ bool masked_fill(Call &call) {  // self, mask, value
   return call.give(self);
 }
 
+// By the parts.
+bool complex_where(Call &call, at::ScalarType type) {  // condition, self, other
+  const at::Tensor condition = call.tensor(0);
+  const c10::Device place(kRdna, call.device());
+  auto parts = [&](const at::Tensor &t) { return at::view_as_real(t.to(place, type).resolve_conj()); };
+  for (const at::Tensor &t : {condition, call.tensor(1), call.tensor(2)})
+    if (t.dim() >= RDNA_MAX_RANK || (t.device() != place && t.dim() > 0)) return false;
+  const at::Tensor chosen = at::where(condition.to(place).unsqueeze(-1), parts(call.tensor(1)), parts(call.tensor(2)));
+  const at::Tensor value = at::view_as_complex(chosen.contiguous()), given = call.output();
+  if (!given.defined()) return call.give(value);
+  Output out(given, value.sizes(), type, value, false);
+  out.get().copy_(value);
+  return call.give(out.finish());
+}
+
 bool where(Call &call) {  // condition, self, other
   at::Tensor condition = call.tensor(0);
   const at::Tensor a = call.tensor(1), b = call.tensor(2);
   const at::ScalarType type = at::result_type(a, b);
+  if (is_complex(type)) return complex_where(call, type);
   if (!has_dtype(type) || !has_dtype(a.scalar_type()) || !has_dtype(b.scalar_type())) return false;
   if (condition.scalar_type() != at::kBool) return false;
   const c10::Device place(kRdna, call.device());

@@ -2,6 +2,7 @@
 #include <ATen/Functions.h>
 
 #include "native.h"
+#include "rdna/op/complex.h"
 #include "rdna/op/gemm.h"
 
 namespace rdna_torch {
@@ -14,10 +15,22 @@ at::Tensor readable(const at::Tensor &t) {
   return rows || columns ? t : t.contiguous();
 }
 
+// The same of complex numbers, of which a and b may be conjugated lazily.
+void complex_product(const at::Scalar &alpha, const at::Tensor &a, const at::Tensor &b, const at::Scalar &beta,
+                     const at::Tensor &c) {
+  const at::Tensor left = a.is_neg() ? a.resolve_neg() : a, right = b.is_neg() ? b.resolve_neg() : b;
+  const bool add = !beta.equal(0);
+  if (add && !beta.equal(1)) c.mul_(beta);
+  const rdna_tensor x = describe_pairs(left), y = describe_pairs(right), z = describe_pairs(c);
+  check(rdna_op_complex_gemm(stream_of(c), complex_of(alpha), &x, left.is_conj(), &y, right.is_conj(), add, &z));
+}
+
 // c = alpha a b + beta c + bias, all of rank 2 or all of rank 3, c with rows that are dense.
-void product(double alpha, const at::Tensor &a, const at::Tensor &b, double beta, const at::Tensor &bias,
-             const at::Tensor &c) {
+void product(const at::Scalar &by, const at::Tensor &a, const at::Tensor &b, const at::Scalar &keep,
+             const at::Tensor &bias, const at::Tensor &c) {
   if (c.numel() == 0) return;
+  if (c.is_complex()) return complex_product(by, a, b, keep, c);
+  const double alpha = by.toDouble(), beta = keep.toDouble();
   const at::Tensor left = readable(a), right = readable(b);
   const bool narrow = static_cast<float>(alpha) == alpha && static_cast<float>(beta) == beta;
   if (!narrow && c.scalar_type() == at::kDouble) {  // librdna's factors are f32
@@ -37,7 +50,7 @@ void product(double alpha, const at::Tensor &a, const at::Tensor &b, double beta
 
 bool supported(std::initializer_list<at::Tensor> tensors) {
   const at::ScalarType type = tensors.begin()->scalar_type();
-  if (!is_real(type)) return false;
+  if (!is_real(type) && !is_complex(type)) return false;
   for (const at::Tensor &t : tensors)
     if (t.scalar_type() != type || t.device() != tensors.begin()->device()) return false;
   return true;
@@ -60,14 +73,14 @@ bool mm(Call &call) {  // self, mat2, out
 
 // What is added is a bias where it is one row, else it goes into the result first.
 bool add_product(Call &call, const at::Tensor &self, const at::Tensor &a, const at::Tensor &b, at::IntArrayRef shape,
-                 double beta, double alpha) {
+                 const at::Scalar &beta, const at::Scalar &alpha) {
   Output out(call.output(), shape, a.scalar_type(), a);
   const at::Tensor &c = out.get();
   if (c.numel() == 0) return call.give(out.finish());
-  if (beta == 0) {
+  if (beta.equal(0)) {
     product(alpha, a, b, 0, {}, c);
-  } else if (beta == 1 && self.dim() == 1 && self.size(0) == shape.back() && self.is_contiguous() &&
-             self.storage().data() != c.storage().data()) {
+  } else if (beta.equal(1) && !c.is_complex() && self.dim() == 1 && self.size(0) == shape.back() &&
+             self.is_contiguous() && self.storage().data() != c.storage().data()) {
     product(alpha, a, b, 0, self, c);
   } else {
     if (!self.is_same(c)) c.copy_(self.expand(shape));
@@ -80,7 +93,7 @@ bool addmm(Call &call) {  // self, mat1, mat2, beta, alpha, out
   const at::Tensor self = call.tensor(0), a = call.tensor(1), b = call.tensor(2);
   if (!supported({a, b, self})) return false;
   check_matrices(a, b);
-  return add_product(call, self, a, b, {a.size(0), b.size(1)}, call.real(3), call.real(4));
+  return add_product(call, self, a, b, {a.size(0), b.size(1)}, call.scalar(3), call.scalar(4));
 }
 
 void check_batches(const at::Tensor &a, const at::Tensor &b) {
@@ -107,8 +120,8 @@ bool baddbmm(Call &call) {  // self, batch1, batch2, beta, alpha, out
   const std::vector<int64_t> shape{a.size(0), a.size(1), b.size(2)};
   Output out(call.output(), shape, a.scalar_type(), a);
   if (out.get().numel() == 0) return call.give(out.finish());
-  if (call.real(3) != 0 && !self.is_same(out.get())) out.get().copy_(self.expand(shape));
-  product(call.real(4), a, b, call.real(3), {}, out.get());
+  if (!call.scalar(3).equal(0) && !self.is_same(out.get())) out.get().copy_(self.expand(shape));
+  product(call.scalar(4), a, b, call.scalar(3), {}, out.get());
   return call.give(out.finish());
 }
 
@@ -119,18 +132,20 @@ bool addmv(Call &call) {  // self, mat, vec, beta, alpha, out
               ")");
   Output out(call.output(), {a.size(0)}, a.scalar_type(), a);
   if (out.get().numel() == 0) return call.give(out.finish());
-  if (call.real(3) != 0 && !self.is_same(out.get())) out.get().copy_(self.expand({a.size(0)}));
-  product(call.real(4), a, x.contiguous().unsqueeze(1), call.real(3), {}, out.get().unsqueeze(1));
+  if (!call.scalar(3).equal(0) && !self.is_same(out.get())) out.get().copy_(self.expand({a.size(0)}));
+  product(call.scalar(4), a, x.contiguous().unsqueeze(1), call.scalar(3), {}, out.get().unsqueeze(1));
   return call.give(out.finish());
 }
 
-bool dot(Call &call) {  // self, tensor
-  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+bool dot_of(Call &call, const at::Tensor &a, const at::Tensor &b) {
   if (!supported({a, b}) || a.dim() != 1 || b.dim() != 1 || a.numel() != b.numel()) return false;
   const at::Tensor out = make({}, a.scalar_type(), a);
   product(1, a.contiguous().unsqueeze(0), b.contiguous().unsqueeze(1), 0, {}, out.view({1, 1}));
   return call.give(out);
 }
+
+bool dot(Call &call) { return dot_of(call, call.tensor(0), call.tensor(1)); }  // self, tensor
+bool vdot(Call &call) { return dot_of(call, call.tensor(0).conj(), call.tensor(1)); }
 
 // Products of matrices whose result is of a type that is given: that of the factors, or f32. What f16 and bf16 hold is
 // the same in f32.
@@ -195,6 +210,7 @@ const Single singles[] = {
     {"baddbmm.out", baddbmm},
     {"addmv.out", addmv},
     {"dot", dot},
+    {"vdot", vdot},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }

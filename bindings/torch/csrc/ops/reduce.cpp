@@ -1,8 +1,11 @@
 // Sums, means, extremes and their kin over any dimensions.
+#include <ATen/Functions.h>
 #include <ATen/WrapDimUtils.h>
 
 #include <cmath>
+#include <numeric>
 
+#include "complex.h"
 #include "native.h"
 #include "rdna/op/reduce.h"
 #include "rdna/op/scan.h"
@@ -60,6 +63,28 @@ struct Row {
   rdna_reduction op;
 };
 
+bool give_complex(Call &call, const at::Tensor &value) {
+  Output out(call.output(), value.sizes(), value.scalar_type(), value, false);
+  if (!call.output().defined()) return call.give(value);
+  out.get().copy_(value);
+  return call.give(out.finish());
+}
+
+// Those of complex numbers are those of their parts.
+bool complex_sum(const Row &row, Call &call, at::ScalarType type) {
+  const at::Tensor x = call.tensor(0);
+  if (!is_complex(type) || x.dim() + 1 > RDNA_MAX_RANK) return false;
+  std::vector<int64_t> dims;
+  const uint32_t bits = dims_of(call.integers(1), x.dim());
+  for (int64_t d = 0; d < x.dim(); d++)
+    if (bits >> d & 1) dims.push_back(d);
+  const at::Tensor parts = at::view_as_real(x.to(type).resolve_conj());
+  if (dims.empty()) return give_complex(call, x.to(type));
+  const at::Tensor value =
+      row.op == RDNA_REDUCTION_MEAN ? at::mean(parts, dims, call.flag(2)) : at::sum(parts, dims, call.flag(2));
+  return give_complex(call, at::view_as_complex(value.contiguous()));
+}
+
 // self, dim?, keepdim, dtype?
 bool sum(const Row &row, Call &call) {
   at::Tensor x = call.tensor(0);
@@ -69,6 +94,7 @@ bool sum(const Row &row, Call &call) {
                               : given.defined() ? given.scalar_type()
                               : integral        ? at::kLong
                                                 : x.scalar_type();
+  if (is_complex(type)) return complex_sum(row, call, type);
   if (!has_dtype(type) || !describable(x)) return false;
   if (row.op == RDNA_REDUCTION_MEAN && !is_real(type)) return false;
   const uint32_t dims = dims_of(call.integers(1), x.dim());
@@ -84,9 +110,30 @@ bool sum(const Row &row, Call &call) {
 }
 const Row sums[] = {{"sum.IntList_out", RDNA_REDUCTION_SUM}, {"mean.out", RDNA_REDUCTION_MEAN}};
 
+// By halves of the dimension.
+at::Tensor complex_product(at::Tensor x, int64_t dim) {
+  if (x.size(dim) == 0) {
+    std::vector<int64_t> shape = x.sizes().vec();
+    shape[static_cast<size_t>(dim)] = 1;
+    return at::ones(shape, x.options());
+  }
+  while (x.size(dim) > 1) {
+    const int64_t n = x.size(dim), half = n / 2;
+    at::Tensor next = at::mul(x.narrow(dim, 0, half), x.narrow(dim, half, half));
+    if (n % 2) next.narrow(dim, 0, 1).mul_(x.narrow(dim, n - 1, 1));
+    x = next;
+  }
+  return x;
+}
+
 bool prod_dim(Call &call) {  // self, dim, keepdim, dtype?, out
   at::Tensor x = call.tensor(0);
   const at::ScalarType type = call.tensor(4).scalar_type();
+  if (is_complex(type)) {
+    const int64_t dim = wrap(call.integer(1), x.dim());
+    const at::Tensor value = x.dim() ? complex_product(x.to(type), dim) : x.to(type);
+    return give_complex(call, call.flag(2) || !x.dim() ? value : value.squeeze(dim));
+  }
   if (!describable(x)) return false;
   const uint32_t dims = dims_of({call.integer(1)}, x.dim());
   if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong)
@@ -99,6 +146,7 @@ bool prod(Call &call) {  // self, dtype?
   const at::ScalarType type = call.type(1)                                ? *call.type(1)
                               : at::isIntegralType(x.scalar_type(), true) ? at::kLong
                                                                           : x.scalar_type();
+  if (is_complex(type)) return call.give(complex_product(x.to(type).reshape({-1}), 0).reshape({}).clone());
   if (!describable(x)) return false;
   const uint32_t dims = dims_of({}, x.dim());
   if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong)
@@ -177,6 +225,7 @@ struct TestRow {
 // any and all: of everything; of one dimension (self, dim, keepdim); of some
 bool test(const TestRow &row, Call &call) {
   at::Tensor x = call.tensor(0);
+  if (is_complex(x.scalar_type())) x = at::ne(x, 0);
   if (!describable(x)) return false;
   const at::Tensor given = call.output();
   if (given.defined() && given.scalar_type() != at::kBool) return false;
@@ -195,7 +244,8 @@ bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
   at::Tensor x = call.tensor(0);
   const at::Tensor given = call.tensor(5);
   const double p = call.scalar(1).isComplex() ? NAN : call.real(1);
-  const at::ScalarType type = call.type(4) ? *call.type(4) : x.scalar_type();
+  if (is_complex(x.scalar_type())) x = measured(RDNA_COMPLEX_ABS, x);
+  const at::ScalarType type = at::toRealValueType(call.type(4) ? *call.type(4) : x.scalar_type());
   if (std::isnan(p) || !is_real(x.scalar_type()) || !is_real(type) || !is_real(given.scalar_type())) return false;
   if (x.numel() == 0) {
     if (!(p >= 0) || std::isinf(p)) return false;  // PyTorch has the sentences for what has no extreme
@@ -221,6 +271,20 @@ bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
 // self, dim?, correction?, keepdim
 bool spread(Call &call, rdna_reduction op) {
   const at::Tensor x = call.tensor(0);
+  if (is_complex(x.scalar_type()) && x.dim() < RDNA_MAX_RANK) {
+    const at::Tensor parts = at::view_as_real(x.resolve_conj());
+    std::vector<int64_t> dims = call.integers(1);
+    if (dims.empty()) {
+      dims.resize(static_cast<size_t>(x.dim()));
+      std::iota(dims.begin(), dims.end(), 0);
+    }
+    auto of = [&](int64_t part) {
+      return at::var(parts.select(-1, part), dims, call.none(2) ? at::Scalar(1) : call.scalar(2), call.flag(3));
+    };
+    for (int64_t &d : dims) d = wrap(d, x.dim());
+    const at::Tensor value = at::add(of(0), of(1));
+    return give_complex(call, op == RDNA_REDUCTION_STD ? at::sqrt(value) : value);
+  }
   if (!is_real(x.scalar_type())) return false;
   const uint32_t dims = dims_of(call.integers(1), x.dim());
   if (x.numel() == 0) {  // of nothing: not a number
@@ -256,6 +320,10 @@ struct ScanRow {
 bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?, out
   const at::Tensor x = call.tensor(0), given = call.tensor(3);
   const at::ScalarType type = given.scalar_type();
+  if (is_complex(type) && row.op == rdna_op_cumsum && x.dim() && x.dim() < RDNA_MAX_RANK) {
+    const at::Tensor parts = at::view_as_real(x.to(type).resolve_conj());
+    return give_complex(call, at::view_as_complex(at::cumsum(parts, wrap(call.integer(1), x.dim())).contiguous()));
+  }
   if (!describable(x) || !(is_real(type) || type == at::kInt || type == at::kLong)) return false;
   const int64_t dim = wrap(call.integer(1), x.dim());
   Output out(given, x.sizes(), type, x);

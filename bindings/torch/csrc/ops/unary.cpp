@@ -5,6 +5,7 @@
 
 #include "iterate.h"
 #include "native.h"
+#include "rdna/op/complex.h"
 #include "rdna/op/pointwise.h"
 
 namespace rdna_torch {
@@ -29,6 +30,7 @@ struct Row {
   Types types;
   Promote promote;
   Parameter p = kNone, q = kNone;
+  rdna_complex_map complex = RDNA_COMPLEX_MAP_COUNT;  // none
 };
 
 rdna_scalar value(const Parameter &p, const Call &call, at::ScalarType type) {
@@ -36,15 +38,23 @@ rdna_scalar value(const Parameter &p, const Call &call, at::ScalarType type) {
   return scalar_of(call.scalar(static_cast<size_t>(p.argument)), type);
 }
 
-bool map(Call &call, rdna_map op, Types types, Promote promote, rdna_scalar p, rdna_scalar q) {
+bool map(Call &call, rdna_map op, Types types, Promote promote, rdna_scalar p, rdna_scalar q,
+         rdna_complex_map complex = RDNA_COMPLEX_MAP_COUNT) {
   auto out = iterate(
-      call.output(), {call.tensor(0)}, promote, [&](at::ScalarType t) { return takes(types, t); },
-      [&](const Iteration &it) { check(rdna_op_map(it.stream, op, &it.inputs[0].tensor, p, q, &it.out)); });
+      call.output(), {call.tensor(0)}, promote,
+      [&](at::ScalarType t) { return is_complex(t) ? complex != RDNA_COMPLEX_MAP_COUNT : takes(types, t); },
+      [&](const Iteration &it) {
+        if (is_complex(it.type))
+          check(rdna_op_complex_map(it.stream, complex, &it.inputs[0].tensor, &it.out));
+        else
+          check(rdna_op_map(it.stream, op, &it.inputs[0].tensor, p, q, &it.out));
+      });
   return out && call.give(*out);
 }
 
 bool run(const Row &row, Call &call) {
   if (!call.tensor(0).defined() || call.tensor(0).device().type() != kRdna) return false;
+  if (is_complex(call.tensor(0).scalar_type())) return map(call, row.op, row.types, row.promote, {}, {}, row.complex);
   const at::ScalarType type = call.tensor(0).scalar_type();
   if (!has_dtype(type)) return false;
   const bool clamps = row.op == RDNA_MAP_CLAMP;  // to values of the type; other parameters are those it computes in
@@ -56,10 +66,9 @@ bool run(const Row &row, Call &call) {
 constexpr Promote S = Promote::kSame, F = Promote::kFloat;
 
 const Row rows[] = {
-    {"abs.out", RDNA_MAP_ABS, kAll, S},
-    {"neg.out", RDNA_MAP_NEG, kAll, S},
+    {"neg.out", RDNA_MAP_NEG, kAll, S, kNone, kNone, RDNA_COMPLEX_NEG},
     {"sign.out", RDNA_MAP_SIGN, kAll, S},
-    {"sgn.out", RDNA_MAP_SIGN, kAll, S},
+    {"sgn.out", RDNA_MAP_SIGN, kAll, S, kNone, kNone, RDNA_COMPLEX_SGN},
     {"bitwise_not.out", RDNA_MAP_BITWISE_NOT, kAll, S},
     {"relu", RDNA_MAP_RELU, kAll, S},
     {"relu_", RDNA_MAP_RELU, kAll, S},
@@ -74,20 +83,20 @@ const Row rows[] = {
     {"silu.out", RDNA_MAP_SILU, kReal, S},
     {"mish.out", RDNA_MAP_MISH, kReal, S},
     {"softplus.out", RDNA_MAP_SOFTPLUS, kReal, S, argument(1), argument(2)},
-    {"sqrt.out", RDNA_MAP_SQRT, kReal, F},
+    {"sqrt.out", RDNA_MAP_SQRT, kReal, F, kNone, kNone, RDNA_COMPLEX_SQRT},
     {"rsqrt.out", RDNA_MAP_RSQRT, kReal, F},
-    {"reciprocal.out", RDNA_MAP_RECIPROCAL, kReal, F},
-    {"exp.out", RDNA_MAP_EXP, kReal, F},
+    {"reciprocal.out", RDNA_MAP_RECIPROCAL, kReal, F, kNone, kNone, RDNA_COMPLEX_RECIPROCAL},
+    {"exp.out", RDNA_MAP_EXP, kReal, F, kNone, kNone, RDNA_COMPLEX_EXP},
     {"exp2.out", RDNA_MAP_EXP2, kReal, F},
     {"expm1.out", RDNA_MAP_EXPM1, kReal, F},
-    {"log.out", RDNA_MAP_LOG, kReal, F},
+    {"log.out", RDNA_MAP_LOG, kReal, F, kNone, kNone, RDNA_COMPLEX_LOG},
     {"log2.out", RDNA_MAP_LOG2, kReal, F},
     {"log10.out", RDNA_MAP_LOG10, kReal, F},
     {"log1p.out", RDNA_MAP_LOG1P, kReal, F},
-    {"sin.out", RDNA_MAP_SIN, kReal, F},
-    {"cos.out", RDNA_MAP_COS, kReal, F},
-    {"tan.out", RDNA_MAP_TAN, kReal, F},
-    {"tanh.out", RDNA_MAP_TANH, kReal, F},
+    {"sin.out", RDNA_MAP_SIN, kReal, F, kNone, kNone, RDNA_COMPLEX_SIN},
+    {"cos.out", RDNA_MAP_COS, kReal, F, kNone, kNone, RDNA_COMPLEX_COS},
+    {"tan.out", RDNA_MAP_TAN, kReal, F, kNone, kNone, RDNA_COMPLEX_TAN},
+    {"tanh.out", RDNA_MAP_TANH, kReal, F, kNone, kNone, RDNA_COMPLEX_TANH},
     {"erf.out", RDNA_MAP_ERF, kReal, F},
     {"sigmoid.out", RDNA_MAP_SIGMOID, kReal, F},
 };
@@ -103,6 +112,21 @@ const Row rounding[] = {
 bool run_rounding(const Row &row, Call &call) {
   if (!is_integer(call.tensor(0).scalar_type()) || call.tensor(0).scalar_type() == at::kBool) return run(row, call);
   return map(call, RDNA_MAP_AFFINE, kAll, S, rdna_scalar_integer(1), rdna_scalar_integer(0));
+}
+
+bool measure(Call &call, rdna_complex_measure op, const at::Tensor &given) {
+  auto out = iterate(given, {call.tensor(0)}, Promote::kMeasure, is_complex, [&](const Iteration &it) {
+    check(rdna_op_complex_measure(it.stream, op, &it.inputs[0].tensor, &it.out));
+  });
+  return out && call.give(*out);
+}
+
+// Kept lazy where it can be: this is asked for where it cannot.
+bool conjugate(Call &call) {  // self, out
+  auto out = iterate(call.output(), {call.tensor(0)}, S, is_complex, [&](const Iteration &it) {
+    check(rdna_op_complex_map(it.stream, RDNA_COMPLEX_CONJ, &it.inputs[0].tensor, &it.out));
+  });
+  return out && call.give(*out);
 }
 
 bool gelu(Call &call) {  // self, approximate
@@ -140,8 +164,19 @@ bool clamp_one(Call &call, bool low) {  // self, min or max
 bool clamp_min(Call &call) { return clamp_one(call, true); }
 bool clamp_max(Call &call) { return clamp_one(call, false); }
 
+// The size of a complex number is real.
+bool abs(Call &call) {  // self, out
+  if (!call.tensor(0).is_complex()) return map(call, RDNA_MAP_ABS, kAll, S, {}, {});
+  return measure(call, RDNA_COMPLEX_ABS, call.output());
+}
+
 const Single singles[] = {
-    {"clamp_min.out", clamp_min}, {"clamp_max.out", clamp_max}, {"gelu.out", gelu}, {"elu.out", elu},
+    {"abs.out", abs},
+    {"conj_physical.out", conjugate},
+    {"clamp_min.out", clamp_min},
+    {"clamp_max.out", clamp_max},
+    {"gelu.out", gelu},
+    {"elu.out", elu},
     {"clamp.out", clamp},
 };
 

@@ -1,0 +1,203 @@
+"""Complex numbers on the device against PyTorch on the CPU in complex128; nothing falls back."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+pytestmark = pytest.mark.usefixtures("nothing_falls_back")
+
+TYPES = [torch.complex64, torch.complex128]
+
+
+def random(*shape, dtype, real=False):
+    x = torch.randn(shape, dtype=torch.float64)
+    return x.to(dtype.to_real()) if real else torch.complex(x, torch.randn(shape, dtype=torch.float64)).to(dtype)
+
+
+def wide(x):
+    return x.cpu().to(torch.complex128 if x.is_complex() else torch.float64) if isinstance(x, torch.Tensor) else x
+
+
+def agree(found, expected, dtype, units=16):
+    """Within |units| of the largest value, and not conjugated where it should not be."""
+    assert found.device.type == "rdna" and found.shape == expected.shape
+    assert found.is_complex() == expected.is_complex()
+    found, expected = wide(found), wide(expected).resolve_conj().resolve_neg()
+    size = expected.abs().max().item() if expected.numel() else 0
+    assert torch.allclose(found, expected, rtol=0, atol=units * torch.finfo(dtype).eps * size)
+
+
+def check(f, *arguments, dtype, units=16):
+    """|f| of what is on the device, beside |f| in complex128 on the CPU."""
+    agree(f(*(x.to("rdna") if isinstance(x, torch.Tensor) else x for x in arguments)), f(*map(wide, arguments)), dtype,
+          units)
+
+
+TURNS = {
+    "plain": lambda t: t,
+    "turned": lambda t: t.mT.contiguous().mT,
+    "conj": torch.conj,
+    "adjoint": lambda t: t.mT.contiguous().mH,
+    "gaps": lambda t: torch.empty(*t.shape, 3, dtype=t.dtype, device=t.device)[..., 1].copy_(t),
+    "negated": torch._neg_view,
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_products(dtype):
+    a, b = random(7, 5, dtype=dtype), random(5, 9, dtype=dtype)
+    c, v = random(7, 9, dtype=dtype), random(5, dtype=dtype)
+    stack, other = random(3, 7, 5, dtype=dtype), random(3, 5, 9, dtype=dtype)
+    for left in TURNS.values():
+        for right in TURNS.values():
+            check(lambda a, b: left(a) @ right(b), a, b, dtype=dtype)
+            check(lambda a, b: left(a) @ right(b), stack, other, dtype=dtype)
+        check(lambda a, v: left(a) @ v.conj(), a, v, dtype=dtype)
+        check(lambda c, a, b: torch.addmm(left(c), left(a), b, beta=0.5j, alpha=2 - 1j), c, a, b, dtype=dtype)
+        check(lambda c, a, b: torch.baddbmm(left(c), left(a), b), c, stack, other, dtype=dtype)
+        check(lambda a, v: torch.addmv(v.conj(), left(a), v, beta=2, alpha=-1j), random(5, 5, dtype=dtype), v, dtype=dtype)
+    check(torch.dot, v, random(5, dtype=dtype).conj(), dtype=dtype)
+    check(torch.vdot, v, random(5, dtype=dtype), dtype=dtype)
+    check(lambda a, b: torch.einsum("bixy,ioxy->boxy", a, b), random(2, 3, 4, 5, dtype=dtype), random(3, 6, 4, 5, dtype=dtype),
+          dtype=dtype)
+    check(lambda a, b: a @ b, random(4, 0, dtype=dtype), random(0, 3, dtype=dtype), dtype=dtype)
+    check(lambda a, b: a.expand(3, 7, 5) @ b, a, other, dtype=dtype)
+    out = torch.full((9, 7), math.nan, dtype=dtype, device="rdna").mH  # lazily conjugated
+    torch.mm(a.to("rdna"), b.to("rdna"), out=out)
+    agree(out, wide(a) @ wide(b), dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_pointwise(dtype):
+    x, y = random(6, 1, 33, dtype=dtype), random(4, 33, dtype=dtype)
+    r = random(4, 33, dtype=dtype, real=True)
+    for turn in (lambda t: t, torch.conj, lambda t: t.mT.contiguous().mT, lambda t: t[..., ::2]):
+        for f in (torch.add, torch.sub, torch.mul, torch.div, lambda a, b: torch.add(a, b, alpha=2 - 3j),
+                  lambda a, b: a.pow(b), lambda a, b: torch.sub(a, b, alpha=0.5),
+                  lambda a, b: torch.where(b.real > 0, a, b), torch.rsub):
+            check(lambda a, b: f(turn(a), turn(b)), x, y, dtype=dtype, units=64)
+        for f in (torch.mul, torch.add, torch.div, torch.sub):
+            check(lambda a, b: f(turn(a), b[..., : turn(a).shape[-1]]), x, r, dtype=dtype)
+            check(lambda a, b: f(b[..., : turn(a).shape[-1]], turn(a)), x, r, dtype=dtype, units=64)
+        for f in (torch.abs, torch.angle, torch.neg, torch.exp, torch.log, torch.sqrt, torch.reciprocal, torch.sin, torch.cos,
+                  torch.tan, torch.sinh, torch.cosh, torch.tanh, torch.sgn, torch.square, torch.conj_physical, torch.real, torch.imag,
+                  lambda a: a * 2j, lambda a: 3 / a, lambda a: a + (1 - 2j), lambda a: 2 - a, lambda a: a ** 3, lambda a: a ** -1,
+                  lambda a: a ** (1 + 2j), lambda a: 2j ** a, lambda a: a.conj() * a, lambda a: a.imag.neg() + a.conj().imag,
+                  lambda a: a.resolve_conj(), lambda a: a.masked_fill(a.real > 0, 2 - 1j)):
+            check(lambda a: f(turn(a)), x, dtype=dtype, units=64)
+    assert torch.equal((x.to("rdna") * x.to("rdna").conj()).imag.cpu(), torch.zeros(6, 1, 33, dtype=dtype.to_real()))
+    check(torch.complex, r, r.flip(0).clone(), dtype=dtype)
+    check(torch.polar, r.abs(), r.flip(0).clone(), dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_comparisons(dtype):
+    x = random(5, 9, dtype=dtype)
+    y = torch.where(random(5, 9, dtype=dtype).real > 0, x, torch.complex(x.real, -x.imag))
+    for f in (torch.eq, torch.ne):
+        assert torch.equal(f(x.to("rdna"), y.to("rdna")).cpu(), f(x, y))
+        assert torch.equal(f(x.to("rdna"), x[0, 0].item()).cpu(), f(x, x[0, 0].item()))
+    x[1, 2] = complex(math.nan, 0)
+    x[2, 3] = complex(0, math.inf)
+    for f in (torch.isnan, torch.isinf):
+        assert torch.equal(f(x.to("rdna")).cpu(), f(x))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_copies(dtype):
+    x = random(5, 6, dtype=dtype)
+    for turn in TURNS.values():
+        given = turn(x.to("rdna"))
+        assert torch.equal(given.clone().cpu(), turn(x).resolve_conj().resolve_neg())
+        for other in TYPES:
+            assert torch.allclose(given.to(other).cpu(), turn(x).to(other).resolve_conj(), rtol=1e-6)
+        for to in TURNS.values():
+            place = to(torch.zeros(5, 6, dtype=dtype, device="rdna"))
+            place.copy_(given)
+            assert torch.equal(place.resolve_conj().resolve_neg().cpu(), turn(x).resolve_conj().resolve_neg())
+    same = x.to("rdna")
+    same.copy_(same.conj())
+    assert torch.equal(same.cpu(), x.conj().resolve_conj())
+    filled = torch.conj(torch.empty(3, 4, dtype=dtype, device="rdna")).fill_(1 - 2j)
+    assert torch.equal(filled.cpu(), torch.full((3, 4), 1 - 2j, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_reductions(dtype):
+    x = random(5, 7, 6, dtype=dtype)
+    for turn in (lambda t: t, torch.conj, lambda t: t.transpose(0, 2)):
+        for f in (torch.sum, torch.mean, torch.prod, torch.std, torch.var, torch.linalg.vector_norm,
+                  lambda a: a.sum((0, -1)), lambda a: a.sum(1, keepdim=True), lambda a: a.mean(-1), lambda a: a.prod(1),
+                  lambda a: a.prod(0, keepdim=True), lambda a: a.var(1), lambda a: a.norm(dim=1),
+                  lambda a: torch.linalg.vector_norm(a, 1, dim=(0, 2)), lambda a: torch.linalg.vector_norm(a, math.inf),
+                  lambda a: a.cumsum(1)):
+            check(lambda a: f(turn(a)), x, dtype=dtype, units=64)
+    empty = torch.empty(3, 0, dtype=dtype)
+    for f in (torch.sum, torch.prod, lambda a: a.sum(1), lambda a: a.prod(1)):
+        check(f, empty, dtype=dtype)
+
+
+@pytest.mark.parametrize("name, function", {
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "matmul": lambda a, b: a @ b.mH,
+    "abs": lambda a, b: a.abs() + b.abs(),
+    "angle": lambda a, b: a.angle() * b.real,
+    "powers": lambda a, b: a ** 2 + b ** 3 + a.sqrt() * b.reciprocal(),
+    "exp": lambda a, b: a.exp() + b.log() + a.sin() * b.cos() + a.tanh(),
+    "polar": lambda a, b: torch.polar(a.abs(), b.angle()) + torch.complex(a.real, b.imag),
+    "sums": lambda a, b: a.sum(0) * b.mean(1).sum() + a.prod(0),
+    "norm": lambda a, b: torch.linalg.vector_norm(a, dim=1) + b.conj().imag.sum(1),
+    "irfft": lambda a, b: torch.fft.irfft2(a * b.conj()),
+    "where": lambda a, b: torch.where(a.real > 0, a, b.conj()) * torch.view_as_real(b).sum(-1),
+}.items(), ids=lambda value: value if isinstance(value, str) else "")
+def test_gradients(name, function):
+    a, b = random(4, 6, dtype=torch.complex128), random(4, 6, dtype=torch.complex128)
+    given = []
+    for device in ("cpu", "rdna"):
+        on = [x.to(device).requires_grad_() for x in (a, b)]
+        out = function(*on)
+        weight = torch.linspace(-1, 1, out.numel(), dtype=torch.float64).view(out.shape).to(out.dtype).to(device)
+        given.append(torch.autograd.grad(out, on, weight * (1 + 2j) if out.is_complex() else weight))
+    for there, here in zip(*given):
+        agree(here, there, torch.complex128, units=64)
+
+
+class SpectralConv(torch.nn.Module):
+    def __init__(self, width, modes):
+        super().__init__()
+        self.modes, self.weight = modes, torch.nn.Parameter(random(2, width, width, modes, modes, dtype=torch.complex64) / width)
+
+    def forward(self, x):
+        m, spectrum = self.modes, torch.fft.rfft2(x)
+        out = torch.zeros_like(spectrum)
+        out[:, :, :m, :m] = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, :m, :m], self.weight[0])
+        out[:, :, -m:, :m] = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, -m:, :m], self.weight[1])
+        return torch.fft.irfft2(out, s=x.shape[-2:])
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+def test_a_fourier_operator_trains(foreach):
+    """Losses of steps of Adam over complex weights, beside those in float64."""
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 1), SpectralConv(8, 3), torch.nn.GELU(), torch.nn.Conv2d(8, 1, 1))
+    x, y, losses = torch.randn(2, 3, 12, 12), torch.randn(2, 1, 12, 12), []
+    start = {name: value.clone() for name, value in model.state_dict().items()}
+    for device, dtype in (("cpu", torch.float64), ("rdna", torch.float32)):
+        model.load_state_dict(start)
+        model.to(device)
+        for p in model.parameters():
+            p.data = p.data.to(dtype.to_complex() if p.is_complex() else dtype)
+        here, there = x.to(device, dtype), y.to(device, dtype)
+        optimizer = torch.optim.Adam(model.parameters(), 1e-2, foreach=foreach)
+        losses.append([])
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(here), there)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            losses[-1].append(loss.item())
+    assert losses[0][-1] < losses[0][0]
+    assert torch.allclose(*map(torch.tensor, losses), rtol=1e-5)
