@@ -125,6 +125,25 @@ def test_copies(dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+def test_moves(dtype):
+    x, y = random(5, 7, dtype=dtype), random(5, 2, dtype=dtype)
+    index, mask = torch.randint(5, (3, 7)), torch.rand(5, 7) > 0.5
+    for turn in (lambda t: t, torch.conj, lambda t: t.mT.contiguous().mT):
+        for f in (lambda a, b: torch.cat([a, b], -1), lambda a, b: torch.stack([a, turn(a)], 1), lambda a, b: a.flip(0, -1),
+                  lambda a, b: a.roll((1, -2), (0, 1)), lambda a, b: F.pad(a, (1, 2)), lambda a, b: a.tril(-1) + a.triu(1),
+                  lambda a, b: a.index_select(-1, index[0].to(a.device)), lambda a, b: a[index[:, 0].to(a.device)],
+                  lambda a, b: a.gather(0, index.to(a.device)), lambda a, b: a.scatter_add(0, index.to(a.device), a[:3]),
+                  lambda a, b: a.index_add(1, index[0, :2].to(a.device), b), lambda a, b: a[mask.to(a.device)],
+                  lambda a, b: a.clone().index_put_((index[0, :2].to(a.device),), b.mT[:, :1]),
+                  lambda a, b: a.repeat(2, 3), lambda a, b: a.rsqrt() + a.log2() + a.log10() + a.exp2()):
+            check(lambda a, b: f(turn(a), turn(b)), x, y, dtype=dtype, units=64)
+    assert torch.equal(x.to("rdna").nonzero().cpu(), x.nonzero()) and torch.equal(x.to("rdna"), x.to("rdna"))
+    normal = torch.randn(100, 100, dtype=dtype, device="rdna")
+    for part in (normal.real, normal.imag):  # variances of a half, within six of their deviations
+        assert abs(part.var().item() - 0.5) < 6 * 0.5 * math.sqrt(2 / 1e4) and abs(part.mean().item()) < 6 * math.sqrt(0.5e-4)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 def test_reductions(dtype):
     x = random(5, 7, 6, dtype=dtype)
     for turn in (lambda t: t, torch.conj, lambda t: t.transpose(0, 2)):

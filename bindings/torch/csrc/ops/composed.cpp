@@ -380,7 +380,8 @@ at::Tensor trace(const Call &call) {
 }
 at::Tensor addbmm(const Call &call) {  // self, batch1, batch2, beta, alpha
   const at::Tensor a = call.tensor(1), b = call.tensor(2);
-  if (!is_real(a.scalar_type()) || a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1))
+  if (!(is_real(a.scalar_type()) || is_complex(a.scalar_type())) || a.dim() != 3 || b.dim() != 3 ||
+      a.size(0) != b.size(0) || a.size(2) != b.size(1))
     return {};
   const at::Tensor rows = a.permute({1, 0, 2}).reshape({a.size(1), a.size(0) * a.size(2)});
   return at::addmm(call.tensor(0), rows, b.reshape({b.size(0) * b.size(1), b.size(2)}), call.scalar(3), call.scalar(4));
@@ -388,13 +389,15 @@ at::Tensor addbmm(const Call &call) {  // self, batch1, batch2, beta, alpha
 at::Tensor cross(const Call &call) {  // self, other, dim
   const at::Tensor a = call.tensor(0), b = call.tensor(1);
   const int64_t dim = call.integer(2);
-  if (!has_dtype(a.scalar_type()) || a.scalar_type() != b.scalar_type()) return {};
+  const bool there = has_dtype(a.scalar_type()) || is_complex(a.scalar_type());
+  if (!there || a.scalar_type() != b.scalar_type()) return {};
   return a.roll(-1, dim) * b.roll(-2, dim) - a.roll(-2, dim) * b.roll(-1, dim);
 }
 at::Tensor norm(const Call &call) {  // self, p?, dim, keepdim, [dtype]
   const at::Tensor x = call.tensor(0);
   const double p = call.none(1) ? 2 : call.scalar(1).isComplex() ? NAN : call.real(1);
   const at::ScalarType type = call.output().scalar_type();
+  if (is_complex(x.scalar_type())) return at::norm(at::abs(x), p, call.integers(2), call.flag(3)).to(type);
   if (!is_real(x.scalar_type()) || std::isnan(p) || x.numel() == 0) return {};
   if (type == x.scalar_type()) return at::linalg_vector_norm(x, p, call.integers(2), call.flag(3));
   return p >= 0 ? at::linalg_vector_norm(x, p, call.integers(2), call.flag(3), type) : at::Tensor();
@@ -634,7 +637,8 @@ bool prelu_backward(Call &call) {  // grad_output, self, weight
 }
 bool equal(Call &call) {  // self, other
   const at::Tensor a = call.tensor(0), b = call.tensor(1);
-  if (!has_dtype(a.scalar_type()) || a.scalar_type() != b.scalar_type() || a.device() != b.device()) return false;
+  const bool there = has_dtype(a.scalar_type()) || is_complex(a.scalar_type());
+  if (!there || a.scalar_type() != b.scalar_type() || a.device() != b.device()) return false;
   return call.give_value(a.sizes() == b.sizes() && (a.numel() == 0 || at::eq(a, b).all().item().toBool()));
 }
 bool aminmax(Call &call) {  // self, dim?, keepdim, min!, max!

@@ -96,6 +96,17 @@ struct TriangleRow {
 
 bool triangle(const TriangleRow &row, Call &call) {  // self, diagonal, out
   const at::Tensor x = call.tensor(0);
+  if (is_complex(x.scalar_type()) && x.dim() >= 2) {
+    const at::Tensor value = at::empty_like(x.resolve_conj()), from = at::view_as_real(x.resolve_conj());
+    for (int64_t i : {0, 1}) {
+      const at::Tensor part = from.select(-1, i);
+      at::view_as_real(value).select(-1, i).copy_(row.upper ? at::triu(part, call.integer(1))
+                                                            : at::tril(part, call.integer(1)));
+    }
+    Output out(call.output(), x.sizes(), x.scalar_type(), value, false);
+    out.get().copy_(value);
+    return call.give(out.finish());
+  }
   if (!describable(x) || x.dim() < 2) return false;
   Output out(call.output(), x.sizes(), x.scalar_type(), x, false);
   if (x.numel() == 0) return call.give(out.finish());

@@ -418,7 +418,7 @@ int64_t count_of(const at::Tensor &x) {
 }
 
 bool nonzero(Call &call) {  // self, [out]
-  const at::Tensor self = call.tensor(0);
+  const at::Tensor self = is_complex(call.tensor(0).scalar_type()) ? at::ne(call.tensor(0), 0) : call.tensor(0);
   if (!describable(self)) return false;
   const at::Tensor given = call.output();
   check_type(given, at::kLong);

@@ -60,6 +60,10 @@ bool uniform(Call &call) {  // self, from, to, generator
 
 bool normal(Call &call) {  // self, mean, std, generator
   const at::Tensor self = call.tensor(0);
+  if (is_complex(self.scalar_type()) && !self.is_conj()) {  // half of the variance in either part
+    at::view_as_real(self).normal_(call[1].toDouble(), call[2].toDouble() * M_SQRT1_2, call.generator(3));
+    return call.give(self);
+  }
   if (!is_real(self.scalar_type())) return false;
   const double mean = call[1].toDouble(), deviation = call[2].toDouble();
   TORCH_CHECK(deviation >= 0, "normal expects std >= 0.0, but found std ", deviation);

@@ -1,4 +1,5 @@
 // out = f(x)
+#include <ATen/Functions.h>
 #include <ATen/OpMathType.h>
 
 #include <cmath>
@@ -52,8 +53,31 @@ bool map(Call &call, rdna_map op, Types types, Promote promote, rdna_scalar p, r
   return out && call.give(*out);
 }
 
+// Of complex numbers, by those that have a kernel.
+at::Tensor complex_value(rdna_map op, const at::Tensor &x) {
+  switch (op) {
+    case RDNA_MAP_RSQRT:
+      return at::reciprocal(at::sqrt(x));
+    case RDNA_MAP_LOG2:
+      return at::mul(at::log(x), 1 / M_LN2);
+    case RDNA_MAP_LOG10:
+      return at::mul(at::log(x), 1 / M_LN10);
+    case RDNA_MAP_EXP2:
+      return at::exp(at::mul(x, M_LN2));
+    default:
+      return {};
+  }
+}
+
 bool run(const Row &row, Call &call) {
   if (!call.tensor(0).defined() || call.tensor(0).device().type() != kRdna) return false;
+  if (is_complex(call.tensor(0).scalar_type()) && row.complex == RDNA_COMPLEX_MAP_COUNT) {
+    const at::Tensor value = complex_value(row.op, call.tensor(0));
+    if (!value.defined()) return false;
+    Output out(call.output(), value.sizes(), value.scalar_type(), value, false);
+    out.get().copy_(value);
+    return call.give(out.finish());
+  }
   if (is_complex(call.tensor(0).scalar_type())) return map(call, row.op, row.types, row.promote, {}, {}, row.complex);
   const at::ScalarType type = call.tensor(0).scalar_type();
   if (!has_dtype(type)) return false;
