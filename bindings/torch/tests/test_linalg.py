@@ -151,6 +151,24 @@ def refusals(device):
     yield lambda: torch.linalg.lu_solve(eye, torch.ones(3, device=device), eye)
     yield lambda: torch.linalg.lu_solve(eye, torch.ones(2, dtype=torch.int32, device=device), eye)
     yield lambda: torch.lu_unpack(eye, torch.ones(3, device=device))
+    yield lambda: torch.linalg.qr(eye, mode="none")
+    yield lambda: torch.linalg.qr(eye[0])
+    yield lambda: torch.linalg.householder_product(eye[:2], eye[0])
+    yield lambda: torch.linalg.householder_product(eye, torch.ones(4, device=device))
+    yield lambda: torch.ormqr(eye, eye[0], eye[:2])
+    yield lambda: torch.linalg.lstsq(eye, eye[:2], driver="gels")
+    yield lambda: torch.linalg.lstsq(singular, eye, driver="gels")
+    unknown = eye * math.nan
+    yield lambda: torch.linalg.svd(unknown)
+    yield lambda: torch.linalg.svdvals(torch.stack([eye, unknown]))
+    yield lambda: torch.linalg.pinv(unknown)
+    yield lambda: torch.linalg.eigh(unknown)
+    yield lambda: torch.linalg.eigvalsh(torch.stack([eye, unknown]))
+    yield lambda: torch.linalg.eigh(eye[:2])
+    yield lambda: torch.linalg.eigh(eye, UPLO="x")
+    yield lambda: torch.linalg.svd(eye, driver="gesvd")
+    yield lambda: torch.linalg.svd(eye[0])
+    yield lambda: torch.linalg.matrix_exp(eye[:2])
 
 
 def test_errors_are_pytorchs():
@@ -282,3 +300,215 @@ def test_singular_matrices_are_named_and_others_solved():
     a, x = a[::2], x[::2].cpu()
     eye = torch.eye(40, dtype=torch.float64).expand(2, 40, 40)
     assert residual(a @ x, eye, a.abs() @ x.abs()) <= 8 * 41 * torch.finfo(torch.float64).eps
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("m, n", [(1, 1), (5, 3), (33, 70), (70, 33), (131, 40), (0, 3), (3, 0)])
+def test_qr(m, n, dtype):
+    """Q is orthogonal, and Q R each column of the matrix, up to a multiple of eps (Higham, theorem 19.4)."""
+    a, k, eps = random(2, 1, m, n, dtype=dtype), min(m, n), torch.finfo(dtype).eps
+    for x in layouts(a.to("rdna")):
+        for mode, size in (("reduced", k), ("complete", m)):
+            q, r = torch.linalg.qr(x, mode=mode)
+            assert q.shape == (*x.shape[:-1], size) and r.shape == (*x.shape[:-2], size, n)
+            exact, upper = q.cpu().double(), r.cpu().double()
+            eye = torch.eye(size, dtype=torch.float64)
+            assert residual(exact.mT @ exact, eye.expand(*x.shape[:-2], size, size), eye) <= 2 * (k + 4) * eps
+            length = torch.linalg.vector_norm(x.cpu().double(), dim=-2, keepdim=True)
+            assert residual(exact @ upper, x.cpu().double(), length) <= 2 * (k + 4) * eps
+            assert (upper.triu() == upper).all()
+        _, alone = torch.linalg.qr(x, mode="r")
+        assert torch.equal(alone, torch.linalg.qr(x)[1])
+    if k:  # signs are LAPACK's
+        expected = torch.linalg.qr(a.double())[1].diagonal(0, -2, -1)
+        assert torch.equal(torch.linalg.qr(a.to("rdna"))[1].cpu().double().diagonal(0, -2, -1).sign(), expected.sign())
+    qr, tau = torch.geqrf(a.to("rdna"))
+    if k:
+        assert torch.equal(torch.linalg.householder_product(qr[..., :k], tau), torch.linalg.qr(a.to("rdna"))[0])
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_products_with_reflections(left, transpose):
+    a = random(2, 50, 40, dtype=torch.float64)
+    qr, tau = torch.geqrf(a)
+    for columns in (1, 9):
+        for x in layouts(random(2, *((50, columns) if left else (columns, 50)), dtype=torch.float64).to("rdna")):
+            found, expected = torch.ormqr(qr.to("rdna"), tau.to("rdna"), x, left, transpose), torch.ormqr(qr, tau, x.cpu(), left, transpose)
+            assert error(found, expected) <= 200
+    some = tau[:, :7]
+    found, expected = torch.linalg.householder_product(qr.to("rdna"), some.to("rdna")), torch.linalg.householder_product(qr, some)
+    assert error(found, expected) <= 100
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("m, n, columns", [(1, 1, 1), (9, 5, 3), (70, 40, 2), (5, 9, 3), (40, 70, 2), (0, 3, 2), (3, 0, 2)])
+def test_least_squares(m, n, columns, dtype):
+    """What is left over is orthogonal to the columns; of many solutions the one in the span of the rows."""
+    a, b, eps = random(2, m, n, dtype=dtype), random(2, m, columns, dtype=dtype), torch.finfo(dtype).eps
+    bound = 20 * (m + n) * condition(a) * eps
+    for driver in (None, "gels"):
+        for x in layouts(a.to("rdna")):
+            if x.shape[1:] != a.shape[1:]:
+                continue
+            found = torch.linalg.lstsq(x, b.to("rdna"), driver=driver)
+            exact = torch.linalg.lstsq(x.cpu().double(), b.double(), driver="gels")
+            scale = exact.solution.abs().max().item() if exact.solution.numel() else 1
+            torch.testing.assert_close(found.solution.cpu().double(), exact.solution, rtol=0, atol=bound * max(scale, 1))
+            assert found.residuals.shape == exact.residuals.shape and found.rank.numel() == 0
+            torch.testing.assert_close(found.residuals.cpu().double(), exact.residuals, rtol=bound, atol=bound)
+
+
+def gradients_of_qr(device, dtype):
+    generator = torch.Generator().manual_seed(3)
+    a = torch.randn(2, 7, 5, generator=generator).to(device, dtype).requires_grad_()
+    q, r = torch.linalg.qr(a)
+    full, square = torch.linalg.qr(a[:, :5], mode="complete")
+    v, tau = (t.detach().requires_grad_() for t in torch.geqrf(a))
+    loss = q.sin().sum() + r.cos().sum() + (full * square).sum() + torch.linalg.householder_product(v, tau).sin().sum()
+    loss = loss + torch.ormqr(v, tau, a).square().cos().sum()
+    loss.backward()
+    return loss.detach(), a.grad, v.grad, tau.grad
+
+
+def test_gradients_of_qr():
+    for dtype in TYPES:
+        bound = 1000 * torch.finfo(dtype).eps
+        for f, e in zip(gradients_of_qr("rdna", dtype), gradients_of_qr("cpu", torch.float64)):
+            torch.testing.assert_close(f.cpu().double(), e, rtol=bound, atol=bound * e.abs().max().item())
+
+
+def matrices(kind, m, n, dtype):
+    """Normal; of rank 2; columns of ever smaller size; with singular values in clusters; zeros."""
+    a = random(2, m, n, dtype=torch.float64)
+    if kind == "rank":
+        a = a[..., :2] @ random(2, min(2, n), n, dtype=torch.float64)
+    if kind == "graded":
+        a = a * 10 ** torch.linspace(0, -20, n, dtype=torch.float64)
+    if kind == "clusters":
+        u, v = torch.linalg.qr(a @ a.mT)[0], torch.linalg.qr(a.mT @ a)[0]
+        a = u[..., : min(m, n)] * torch.arange(1, min(m, n) + 1).div(4, rounding_mode="floor") @ v[..., : min(m, n)].mT
+    return (a * (kind != "zeros")).to(dtype)
+
+
+KINDS = ["normal", "rank", "graded", "clusters", "zeros"]
+
+
+def orthogonal(q, bound):
+    eye = torch.eye(q.shape[-1], dtype=torch.float64)
+    assert residual(q.mT @ q, eye.expand(*q.shape[:-2], *eye.shape), eye) <= bound
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [1, 9, 33, 70])
+def test_eigh(n, kind, dtype):
+    """Residuals as LAPACK's are bounded: ||A V - V L|| and ||V^T V - 1|| by a multiple of n eps."""
+    a, eps = matrices(kind, n, n, dtype), torch.finfo(dtype).eps
+    a = a + a.mT
+    exact = a.double()
+    size = torch.linalg.matrix_norm(exact, 2).max().item()
+    bound = 2 * (n + 4) * eps
+    for uplo in ("L", "U"):
+        outside = torch.ones(n, n).triu(1) if uplo == "L" else torch.ones(n, n).tril(-1)
+        spoiled = torch.where(outside.bool(), torch.full_like(a, math.nan), a)
+        for x in layouts(spoiled.to("rdna")) if kind == "normal" and n == 9 else [spoiled.to("rdna")]:
+            if x.shape != a.shape:
+                continue
+            values, vectors = torch.linalg.eigh(x, UPLO=uplo)
+            assert vectors.mT.is_contiguous() and values.shape == a.shape[:-1] and values.dtype == dtype
+            found, v = values.cpu().double(), vectors.cpu().double()
+            assert (found.diff(dim=-1) >= 0).all()
+            orthogonal(v, bound)
+            assert (exact @ v - v * found[..., None, :]).abs().max().item() <= bound * size
+            alone = torch.linalg.eigvalsh(x, UPLO=uplo).cpu().double()
+            expected = torch.linalg.eigvalsh(exact)
+            for t in (alone, found):
+                assert (t - expected).abs().max().item() <= bound * size
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("m, n", [(1, 1), (5, 3), (20, 33), (70, 40), (65, 65)])
+def test_svd(m, n, kind, dtype):
+    a, k, eps = matrices(kind, m, n, dtype), min(m, n), torch.finfo(dtype).eps
+    exact, expected = a.double(), torch.linalg.svdvals(a.double())
+    size, bound = expected.max().item(), 2 * (max(m, n) + 4) * eps
+    x = a.to("rdna")
+    for full in (False, True):
+        u, s, vh = torch.linalg.svd(x, full_matrices=full)
+        assert u.shape == (2, m, m if full else k) and s.shape == (2, k) and vh.shape == (2, n if full else k, n)
+        u, s, vh = (t.cpu().double() for t in (u, s, vh))
+        orthogonal(u, bound), orthogonal(vh.mT, bound)
+        assert (s.diff(dim=-1) <= 0).all() and (s >= 0).all()
+        assert (u[..., :k] * s[..., None, :] @ vh[..., :k, :] - exact).abs().max().item() <= bound * size
+        for t in (s, torch.linalg.svdvals(x).cpu().double()):
+            assert (t - expected).abs().max().item() <= bound * size
+
+
+def test_sizes_near_the_ends_of_the_range():
+    for scale in (1e-30, 1e30):
+        a = random(9, 9, dtype=torch.float32) * scale
+        s = torch.linalg.svdvals(a.to("rdna")).cpu().double()
+        torch.testing.assert_close(s, torch.linalg.svdvals(a.double()), rtol=1e-5, atol=1e-5 * s.max().item())
+        w = torch.linalg.eigvalsh((a + a.mT).to("rdna")).cpu().double()
+        torch.testing.assert_close(w, torch.linalg.eigvalsh((a + a.mT).double()), rtol=1e-5, atol=1e-5 * w.abs().max().item())
+
+
+def test_what_stands_on_singular_values():
+    a = matrices("rank", 20, 12, torch.float64)
+    x = a.to("rdna")
+    assert torch.linalg.matrix_rank(x).tolist() == [2, 2]
+    torch.testing.assert_close(torch.linalg.pinv(x).cpu(), torch.linalg.pinv(a), rtol=1e-10, atol=1e-10)
+    square = (x @ x.mT).cpu().to("rdna")
+    torch.testing.assert_close(torch.linalg.pinv(square, hermitian=True, rtol=1e-10).cpu(), torch.linalg.pinv(square.cpu(), hermitian=True, rtol=1e-10), rtol=1e-8, atol=1e-8)
+    assert torch.linalg.matrix_rank(square, hermitian=True).tolist() == [2, 2]
+    b = matrices("normal", 12, 12, torch.float64)
+    for order in (None, 2, -2, "nuc"):
+        expected = torch.linalg.cond(b, order)
+        torch.testing.assert_close(torch.linalg.cond(b.to("rdna"), order).cpu(), expected, rtol=1e-12 * expected.max().item(), atol=0)
+    torch.testing.assert_close(torch.linalg.matrix_norm(x, 2).cpu(), torch.linalg.matrix_norm(a, 2), rtol=1e-13, atol=0)
+    for shape in ((0, 0), (0, 3), (3, 0), (2, 0, 3)):
+        for full in (False, True):
+            for f, e in zip(torch.linalg.svd(torch.zeros(shape, device="rdna"), full), torch.linalg.svd(torch.zeros(shape), full)):
+                assert torch.equal(f.cpu(), e)
+    assert all(t.numel() == 0 for t in torch.linalg.eigh(torch.zeros(0, 0, device="rdna")))
+
+
+def gradients_of_spectra(device, dtype):
+    generator = torch.Generator().manual_seed(4)
+    a = torch.randn(2, 6, 4, generator=generator).to(device, dtype).requires_grad_()
+    u, s, vh = torch.linalg.svd(a, full_matrices=False)
+    values, vectors = torch.linalg.eigh(a.mT @ a)
+    loss = (s.sin() + torch.linalg.svdvals(a)).sum() + ((u * s.unsqueeze(-2)) @ vh).cos().sum()
+    loss = loss + (vectors * values.sin().unsqueeze(-2) @ vectors.mT).square().sum() + torch.linalg.pinv(a).sin().sum()
+    loss = loss + torch.linalg.matrix_exp(a[:, :4]).sin().sum()
+    loss.backward()
+    return loss.detach(), a.grad
+
+
+def test_gradients_of_spectra():
+    for dtype in TYPES:
+        bound = 10000 * torch.finfo(dtype).eps
+        for f, e in zip(gradients_of_spectra("rdna", dtype), gradients_of_spectra("cpu", torch.float64)):
+            torch.testing.assert_close(f.cpu().double(), e, rtol=bound, atol=bound * e.abs().max().item())
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("norm", [1e-4, 0.1, 1, 5, 30])
+def test_matrix_exp(norm, dtype):
+    """Each product's rounding is at most n eps of exp(|A|), and squaring doubles what was there."""
+    for shape in ((1, 1), (5, 5), (3, 2, 9, 9), (40, 40), (0, 0), (2, 0, 0)):
+        a = random(*shape, dtype=dtype)
+        a = a * (norm / max(torch.linalg.matrix_norm(a, 1).max().item() if a.numel() else 1, 1e-9))
+        for x in layouts(a.to("rdna")):
+            exact = x.cpu().double()
+            found = torch.linalg.matrix_exp(x)
+            assert found.shape == x.shape and found.dtype == dtype
+            scale = torch.linalg.matrix_exp(exact.abs())
+            bound = torch.finfo(dtype).eps * (shape[-1] + 4) * 8 * max(1, norm)
+            assert ((found.cpu().double() - torch.linalg.matrix_exp(exact)).abs() <= bound * scale).all()
+    mixed = torch.stack([random(6, 6, dtype=dtype) * f for f in (1e-9, 1e-3, 0.3, 2, 10)])
+    found, exact = torch.linalg.matrix_exp(mixed.to("rdna")).cpu().double(), torch.linalg.matrix_exp(mixed.double())
+    assert ((found - exact).abs() <= torch.finfo(dtype).eps * 10 * 8 * 60 * torch.linalg.matrix_exp(mixed.double().abs())).all()
+    assert torch.linalg.matrix_exp(torch.full((3, 3), math.nan, dtype=dtype, device="rdna")).isnan().all()

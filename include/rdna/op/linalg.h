@@ -12,12 +12,11 @@ extern "C" {
 #endif
 
 /* Cholesky's factor of symmetric positive definite matrices a (batch, n, n), f32 or f64, in place: a = L L^T, or with
- * |upper| U^T U. Only that triangle is read, and holds the factor afterwards; what is above the diagonal (with |upper|
- * below it) is overwritten near the diagonal, with zeros, and left alone elsewhere. One of the last two strides of |a|
- * is 1. |info| is a contiguous i32 (batch): 0, or the order of the first leading minor that is not positive definite (a
- * NaN is not), as LAPACK counts; the triangle of such a matrix is then unspecified. n or batch 0 is RDNA_OK.
- * RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or
- * layout. */
+ * |upper| U^T U. Only that triangle counts, and holds the factor afterwards; what is above the diagonal (with |upper|
+ * below it) is unspecified then. One of the last two strides of |a| is 1. |info| is a contiguous i32 (batch): 0, or the
+ * order of the first leading minor that is not positive definite (a NaN is not), as LAPACK counts; the triangle of such
+ * a matrix is then unspecified. n or batch 0 is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing
+ * data, overlap. RDNA_UNSUPPORTED: another type or layout. */
 RDNA_CHECKED rdna_status rdna_op_cholesky(rdna_stream *stream, bool upper, const rdna_tensor *a,
                                           const rdna_tensor *info);
 
@@ -44,6 +43,32 @@ RDNA_CHECKED rdna_status rdna_op_lu(rdna_stream *stream, bool pivoted, const rdn
  * shapes or types that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout. */
 RDNA_CHECKED rdna_status rdna_op_swap_rows(rdna_stream *stream, bool backwards, const rdna_tensor *pivots,
                                            const rdna_tensor *x);
+
+/* QR of matrices a (batch, m, n), f32 or f64, in place: on and above the diagonal R, below it the vectors of min(m, n)
+ * reflections H(j) = 1 - tau[j] v v^T, v being 0 in rows before j and 1, which is not stored, in row j; Q is H(0) H(1)
+ * … as LAPACK's geqrf has it. |tau| is a contiguous (batch, min(m, n)) of a's type. One of the last two strides of |a|
+ * is 1; any size may be 0. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap.
+ * RDNA_UNSUPPORTED: another type or layout. */
+RDNA_CHECKED rdna_status rdna_op_qr(rdna_stream *stream, const rdna_tensor *a, const rdna_tensor *tau);
+
+/* x (batch, m, columns) becomes Q x, or with |transposed| Q^T x, Q being the product of the reflections in a
+ * (batch, m, n) and tau (batch, up to min(m, n)), as rdna_op_qr leaves them. |upper| promises that x is 0 below its
+ * diagonal, which saves work, and is for Q x only. Of both matrices one of the last two strides is 1: a product from
+ * the right is one of a view with swapped strides. Any size may be 0. RDNA_INVALID_ARGUMENT: shapes or types that
+ * disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout. */
+RDNA_CHECKED rdna_status rdna_op_reflect(rdna_stream *stream, bool transposed, bool upper, const rdna_tensor *a,
+                                         const rdna_tensor *tau, const rdna_tensor *x);
+
+/* The columns of a (batch, m, n), f32 or f64, are turned until they are orthogonal: a becomes a V with an orthogonal V
+ * (Jacobi's method from one side), so that their lengths are the singular values, in no order. |turned| is a contiguous
+ * i32 (batch, sweeps), at most that many sweeps over all pairs of columns: 1 where the sweep met a pair with an angle
+ * that is not small; if its last column is 0 they are orthogonal. Ten are enough for most, twenty for nearly all.
+ * Columns not longer than |negligible|, in f32 than 2^-50, in f64 than 2^-450, are left alone: what is nothing beside
+ * the largest should be, since its directions are those of errors. Squares are computed, so values should be of a size
+ * near 1. One of the last two strides of |a| is 1; any size may be 0. RDNA_INVALID_ARGUMENT: shapes or types that
+ * disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout. */
+RDNA_CHECKED rdna_status rdna_op_orthogonalize(rdna_stream *stream, double negligible, const rdna_tensor *a,
+                                               const rdna_tensor *turned);
 
 #ifdef __cplusplus
 }

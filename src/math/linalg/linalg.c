@@ -1,12 +1,11 @@
-/* Triangular matrices in blocks of LINALG_BLOCK columns. Before a block's turn one product subtracts from it what the
- * blocks before it contribute, so that nearly all work is in products, and nothing is computed twice. */
+/* Triangular matrices in blocks of LINALG_BLOCK columns, between which products do the rest. */
 #include "rdna/op/linalg.h"
 
 #include "math/common/plan/route.h"
 #include "math/linalg/linalg_kernels.h"
 #include "math/linalg/parts.h"
 
-enum { CHOLESKY, TRIANGULAR };
+enum { CHOLESKY, TRIANGULAR, THIN };
 static const rdna__route routes[] = {
     [CHOLESKY] = {.name = "cholesky",
                   .kernels = {"cholesky_{f32|f64}"},
@@ -14,6 +13,9 @@ static const rdna__route routes[] = {
     [TRIANGULAR] = {.name = "triangular",
                     .kernels = {"solve_triangular_{f32|f64}"},
                     .when = "what stands below or beside such a block: a thread for each column"},
+    [THIN] = {.name = "thin",
+              .kernels = {"solve_thin_{f32|f64}"},
+              .when = "systems of more than 32 rows and up to 32 columns: a group for each column"},
 };
 RDNA_FIXED_ROUTES(rdna__linalg_routes, "cholesky, solve_triangular", routes)
 
@@ -40,6 +42,53 @@ rdna_status rdna__part_solve(const rdna__parts *w, rdna__part l, bool upper, boo
                             rdna_dtype_name(w->dtype));
 }
 
+/* The block on the diagonal at |first|, which lies in |p|, and what is below it in its columns. */
+static rdna_status factor_block(const rdna__parts *w, rdna__part p, int64_t first, int64_t columns,
+                                const rdna_tensor *info) {
+  rdna__part block = rdna__part_cut(w, p, first, columns, first, columns);
+  int64_t next = first + columns;
+  struct cholesky_args args = {.a = block.data,
+                               .info = info->data,
+                               .stride = p.stride,
+                               .row = p.row,
+                               .column = p.column,
+                               .n = (uint32_t)columns,
+                               .first = (uint32_t)first};
+  RDNA_TRY(rdna__check_groups(w->name, w->batch, 1, &args.batch));
+  RDNA_TRY(RDNA__ROUTE_LAUNCH(w->stream, &routes[CHOLESKY], 0, ((rdna_grid){args.batch, 1, 1}), &args,
+                              rdna_dtype_name(w->dtype)));
+  return rdna__part_solve(w, block, false, false,
+                          rdna__part_turned(rdna__part_cut(w, p, next, p.rows - next, first, columns)));
+}
+
+/* A panel of WIDE columns, block by block: before a block's turn a product subtracts from it what the panel's blocks
+ * before it contribute. What the panel contributes to all that is right of it, one product subtracts: on both sides of
+ * the diagonal, which is less than several products would cost. */
+enum { WIDE = 4 * LINALG_BLOCK };
+
+static rdna_status factor(const rdna__parts *w, rdna__part p, const rdna_tensor *info) {
+  int64_t n = p.rows, first = 0;
+  do { /* once for n 0 too, which sets |info| */
+    int64_t end = n - first < WIDE ? n : first + WIDE;
+    int64_t at = first;
+    do {
+      int64_t columns = end - at < LINALG_BLOCK ? end - at : LINALG_BLOCK;
+      rdna__part row = rdna__part_cut(w, p, at, columns, first, at - first);
+      RDNA_TRY(rdna__part_subtract(w, rdna__part_cut(w, p, at, n - at, first, at - first), rdna__part_turned(row),
+                                   rdna__part_cut(w, p, at, n - at, at, columns)));
+      RDNA_TRY(factor_block(w, p, at, columns, info));
+      at += columns;
+    } while (at < end);
+    rdna__part below = rdna__part_cut(w, p, end, n - end, first, end - first);
+    if (end < n) {
+      RDNA_TRY(
+          rdna__part_subtract(w, below, rdna__part_turned(below), rdna__part_cut(w, p, end, n - end, end, n - end)));
+    }
+    first = end;
+  } while (first < n);
+  return RDNA_OK;
+}
+
 rdna_status rdna_op_cholesky(rdna_stream *stream, bool upper, const rdna_tensor *a, const rdna_tensor *info) {
   rdna__parts w = {.stream = stream, .name = "cholesky"};
   rdna__part p;
@@ -50,30 +99,44 @@ rdna_status rdna_op_cholesky(rdna_stream *stream, bool upper, const rdna_tensor 
   RDNA_TRY(rdna__part_check_numbers(&w, "info", info, -1));
   RDNA_TRY(rdna__check_apart(w.name, "info", info, "a", a));
   if (w.batch == 0) return RDNA_OK;
-  int64_t n = p.rows, first = 0;
   if (upper) p = rdna__part_turned(p);
-  do { /* once for n 0 too, which sets |info| */
-    int64_t columns = n - first < LINALG_BLOCK ? n - first : LINALG_BLOCK, next = first + columns;
-    rdna__part before = rdna__part_cut(&w, p, first, n - first, 0, first),
-               row = rdna__part_cut(&w, p, first, columns, 0, first);
-    RDNA_TRY(rdna__part_subtract(&w, before, rdna__part_turned(row),
-                                 rdna__part_cut(&w, p, first, n - first, first, columns)));
-    rdna__part block = rdna__part_cut(&w, p, first, columns, first, columns);
-    struct cholesky_args args = {.a = block.data,
-                                 .info = info->data,
-                                 .stride = p.stride,
-                                 .row = p.row,
-                                 .column = p.column,
-                                 .n = (uint32_t)columns,
-                                 .first = (uint32_t)first};
-    RDNA_TRY(rdna__check_groups(w.name, w.batch, 1, &args.batch));
-    RDNA_TRY(RDNA__ROUTE_LAUNCH(stream, &routes[CHOLESKY], 0, ((rdna_grid){args.batch, 1, 1}), &args,
-                                rdna_dtype_name(w.dtype)));
-    RDNA_TRY(rdna__part_solve(&w, block, false, false,
-                              rdna__part_turned(rdna__part_cut(&w, p, next, n - next, first, columns))));
-    first = next;
-  } while (first < n);
-  return RDNA_OK;
+  return factor(&w, p, info);
+}
+
+/* Halves: what one solves is subtracted from the other's right sides by one product, so that nearly all work is in
+ * products of which no side is short. */
+static rdna_status solve(const rdna__parts *w, rdna__part l, bool upper, bool unit, rdna__part x) {
+  if (l.rows <= LINALG_BLOCK) return rdna__part_solve(w, l, upper, unit, x);
+  int64_t n = l.rows, half = rdna__divide_up(rdna__divide_up(n, LINALG_BLOCK), 2) * LINALG_BLOCK;
+  rdna__part top = rdna__part_cut(w, l, 0, half, 0, half),
+             bottom = rdna__part_cut(w, l, half, n - half, half, n - half);
+  rdna__part above = rdna__part_cut(w, x, 0, half, 0, x.columns),
+             below = rdna__part_cut(w, x, half, n - half, 0, x.columns);
+  RDNA_TRY(solve(w, upper ? bottom : top, upper, unit, upper ? below : above));
+  if (upper) RDNA_TRY(rdna__part_subtract(w, rdna__part_cut(w, l, 0, half, half, n - half), below, above));
+  if (!upper) RDNA_TRY(rdna__part_subtract(w, rdna__part_cut(w, l, half, n - half, 0, half), above, below));
+  return solve(w, upper ? top : bottom, upper, unit, upper ? above : below);
+}
+
+/* A group reads all of l for its column, which takes less time than the launches that blocks would need. */
+enum { THIN_COLUMNS = 32, MOST_GROUPS = 1 << 20 };
+
+static rdna_status solve_thin(const rdna__parts *w, rdna__part l, bool upper, bool unit, rdna__part x) {
+  struct thin_args args = {.l = l.data,
+                           .x = x.data,
+                           .l_stride = l.stride,
+                           .l_row = l.row,
+                           .l_column = l.column,
+                           .x_stride = x.stride,
+                           .x_row = x.row,
+                           .x_column = x.column,
+                           .n = (uint32_t)l.rows,
+                           .flipped = upper,
+                           .unit = unit,
+                           .columns = (uint32_t)x.columns};
+  RDNA_TRY(rdna__check_groups(w->name, x.columns * w->batch, 1, &args.units));
+  uint32_t groups = args.units < MOST_GROUPS ? args.units : MOST_GROUPS;
+  return RDNA__ROUTE_LAUNCH(w->stream, &routes[THIN], 0, ((rdna_grid){groups, 1, 1}), &args, rdna_dtype_name(w->dtype));
 }
 
 rdna_status rdna_op_solve_triangular(rdna_stream *stream, bool upper, bool unit, const rdna_tensor *a,
@@ -89,16 +152,7 @@ rdna_status rdna_op_solve_triangular(rdna_stream *stream, bool upper, bool unit,
   RDNA_TRY(rdna__check_size(w.name, "x", x, 1, l.rows, "the rows of a"));
   RDNA_TRY(rdna__part_check_written(&w, "x", x, p));
   RDNA_TRY(rdna__check_apart(w.name, "x", x, "a", a));
-  int64_t n = l.rows;
-  for (int64_t done = 0; done < n && w.batch > 0 && p.columns > 0;) {
-    int64_t rows = n - done < LINALG_BLOCK ? n - done : LINALG_BLOCK, next = done + rows;
-    int64_t at = upper ? n - next : done, solved = upper ? n - done : 0;
-    RDNA_TRY(rdna__part_subtract(&w, rdna__part_cut(&w, l, at, rows, solved, done),
-                                 rdna__part_cut(&w, p, solved, done, 0, p.columns),
-                                 rdna__part_cut(&w, p, at, rows, 0, p.columns)));
-    RDNA_TRY(rdna__part_solve(&w, rdna__part_cut(&w, l, at, rows, at, rows), upper, unit,
-                              rdna__part_cut(&w, p, at, rows, 0, p.columns)));
-    done = next;
-  }
-  return RDNA_OK;
+  if (w.batch == 0 || l.rows == 0 || p.columns == 0) return RDNA_OK;
+  bool thin = l.rows > LINALG_BLOCK && l.rows <= INT32_MAX && p.columns <= THIN_COLUMNS;
+  return thin ? solve_thin(&w, l, upper, unit, p) : solve(&w, l, upper, unit, p);
 }

@@ -3,6 +3,7 @@
 #include "kernel/prelude.h"
 #include "math/common/device/doubles.h"
 #include "math/linalg/linalg_kernels.h"
+#include "math/linalg/team.h"
 
 template <typename T>
 using block = T[LINALG_BLOCK][LINALG_BLOCK + 1]; /* rows begin in different banks */
@@ -54,11 +55,15 @@ using solution = T[LINALG_BLOCK][TRIANGULAR_THREADS];
 
 template <typename T>
 RDNA_DEVICE void solve_column(const struct triangular_args &a, T *x, const block<T> &s, solution<T> &solved) {
+  int64_t row = a.flipped ? -a.x_row : a.x_row;
+  if (a.flipped) x += (int64_t)(a.n - 1) * a.x_row;
+#pragma unroll 8
+  for (uint32_t i = 0; i < a.n; i++) solved[i][thread_id()] = x[i * row]; /* all in flight at once */
   for (uint32_t i = 0; i < a.n; i++) {
-    T *at = x + (int64_t)(a.flipped ? a.n - 1 - i : i) * a.x_row, v = *at;
+    T v = solved[i][thread_id()];
     for (uint32_t k = 0; k < i; k++) v = fused(-s[i][k], solved[k][thread_id()], v);
     if (!a.unit) v /= s[i][i];
-    *at = solved[i][thread_id()] = v;
+    x[i * row] = solved[i][thread_id()] = v;
   }
 }
 
@@ -80,6 +85,89 @@ RDNA_DEVICE void solve_triangular(const struct triangular_args &a, block<T> &s, 
   }
 }
 
+template <typename T>
+struct thin_shared {
+  block<T> l;
+  T x[LINALG_BLOCK];
+};
+
+/* By the first wave; each lane has a row. */
+template <typename T>
+RDNA_DEVICE void solve_thin_block(uint32_t rows, bool unit, thin_shared<T> &s) {
+  uint32_t i = thread_id();
+  if (i >= WAVE_SIZE) return;
+  T v = i < rows ? s.x[i] : 0;
+  for (uint32_t k = 0; k < rows; k++) {
+    if (i == k) s.x[k] = v = unit ? v : v / s.l[k][k];
+    wave_barrier();
+    if (i > k && i < rows) v = fused(-s.l[i][k], s.x[k], v);
+  }
+}
+
+/* Loads a block on the diagonal, and its part of x from which, by columns of l, all before has been subtracted. */
+template <typename T>
+RDNA_DEVICE void load_thin(const struct thin_args &a, uint32_t first, uint32_t rows, const T *l, const T *x,
+                           thin_shared<T> &s) {
+  uint32_t i = thread_id() / LINALG_BLOCK, k = thread_id() % LINALG_BLOCK;
+  if (a.l_row == 1 || a.l_row == -1) i = thread_id() % LINALG_BLOCK, k = thread_id() / LINALG_BLOCK;
+  if (i < rows && k < i + !a.unit) s.l[i][k] = l[(first + i) * a.l_row + (first + k) * a.l_column];
+  if (thread_id() < rows) s.x[thread_id()] = x[(first + thread_id()) * a.x_row];
+}
+
+/* A team of 32 for each of the block's rows. */
+template <typename T>
+RDNA_DEVICE void subtract_before(const struct thin_args &a, uint32_t first, uint32_t rows, const T *l, const T *x,
+                                 thin_shared<T> &s) {
+  uint32_t i = thread_id() / TEAM, lane = thread_id() % TEAM;
+  T sum = 0;
+  if (i < rows) {
+    const T *row = l + (first + i) * a.l_row;
+#pragma unroll 8
+    for (uint32_t k = lane; k < first; k += TEAM) sum = fused(row[k * a.l_column], x[k * a.x_row], sum);
+  }
+  sum = team_sum(sum);
+  if (i < rows && lane == 0) s.x[i] -= sum;
+}
+
+template <typename T>
+RDNA_DEVICE void subtract_after(const struct thin_args &a, uint32_t first, const T *l, T *x, const thin_shared<T> &s) {
+  for (uint32_t i = first + LINALG_BLOCK + thread_id(); i < a.n; i += THIN_THREADS) {
+    const T *at = l + i * a.l_row + first * a.l_column;
+    T v = x[i * a.x_row];
+#pragma unroll 8
+    for (uint32_t k = 0; k < LINALG_BLOCK; k++) v = fused(-at[k * a.l_column], s.x[k], v);
+    x[i * a.x_row] = v;
+  }
+}
+
+template <typename T>
+RDNA_DEVICE void solve_thin(const struct thin_args &args, thin_shared<T> &s) {
+  struct thin_args a = args;
+  bool by_columns = a.l_row == 1;
+  int64_t last = (int64_t)a.n - 1, l_begins = a.flipped ? last * (a.l_row + a.l_column) : 0;
+  int64_t x_begins = a.flipped ? last * a.x_row : 0;
+  if (a.flipped) a.l_row = -a.l_row, a.l_column = -a.l_column, a.x_row = -a.x_row;
+  for (uint32_t unit = group_id_x(); unit < a.units; unit += group_count_x()) {
+    int64_t b = unit / a.columns;
+    const T *l = (const T *)a.l + b * a.l_stride + l_begins;
+    T *x = (T *)a.x + b * a.x_stride + unit % a.columns * a.x_column + x_begins;
+    for (uint32_t first = 0; first < a.n; first += LINALG_BLOCK) {
+      uint32_t rows = min_u32(a.n - first, LINALG_BLOCK);
+      load_thin<T>(a, first, rows, l, x, s);
+      group_barrier();
+      if (!by_columns) {
+        subtract_before<T>(a, first, rows, l, x, s);
+        group_barrier();
+      }
+      solve_thin_block<T>(rows, a.unit, s);
+      group_barrier();
+      if (thread_id() < rows) x[(first + thread_id()) * a.x_row] = s.x[thread_id()];
+      if (by_columns) subtract_after<T>(a, first, l, x, s);
+      group_barrier_global();
+    }
+  }
+}
+
 #define KERNELS(suffix, T)                                                              \
   RDNA_KERNEL(CHOLESKY_THREADS) cholesky_##suffix(struct cholesky_args a) {             \
     RDNA_SHARED block<T> s;                                                             \
@@ -89,6 +177,10 @@ RDNA_DEVICE void solve_triangular(const struct triangular_args &a, block<T> &s, 
     RDNA_SHARED solution<T> solved;                                                     \
     RDNA_SHARED block<T> s;                                                             \
     solve_triangular<T>(a, s, solved);                                                  \
+  }                                                                                     \
+  RDNA_KERNEL(THIN_THREADS) solve_thin_##suffix(struct thin_args a) {                   \
+    RDNA_SHARED thin_shared<T> s;                                                       \
+    solve_thin<T>(a, s);                                                                \
   }
 KERNELS(f32, float)
 KERNELS(f64, double)

@@ -21,5 +21,16 @@ OPERATOR(swap_rows, plain, .types = F32 | F64, .empty = "MNB") {
   return rdna_op_swap_rows(stream, false, in("pivots", ONLY(RDNA_I32), FREE << 1, SHAPE(B, M)),
                            out("x", MAIN_OR(F32 | F64), (FREE << 1) | (FREE << 2), SHAPE(B, 2 * M, N)));
 }
+OPERATOR(qr, plain, .types = F32 | F64, .empty = "MNB") {
+  return rdna_op_qr(stream, out("a", MAIN, FREE << 2, SHAPE(B, M, N)), out("tau", MAIN, 0, SHAPE(B, M < N ? M : N)));
+}
+OPERATOR(reflect, plain, .types = F32 | F64, .empty = "MNB") {
+  return rdna_op_reflect(stream, false, false, in("a", MAIN, FREE << 2, SHAPE(B, 2 * M, 2 * M)),
+                         in("tau", MAIN, FREE << 1, SHAPE(B, M)), out("x", MAIN, FREE << 2, SHAPE(B, 2 * M, N)));
+}
+OPERATOR(orthogonalize, plain, .types = F32 | F64, .empty = "MNB") {
+  return rdna_op_orthogonalize(stream, 0, out("a", MAIN_OR(F32 | F64), (FREE << 1) | (FREE << 2), SHAPE(B, M, N)),
+                               out("turned", ONLY(RDNA_I32), FREE << 1, SHAPE(B, 4)));
+}
 
 #endif

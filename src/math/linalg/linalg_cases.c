@@ -69,3 +69,32 @@ RDNA_CASE_MAKER(rdna__triangular_case) {
   }
   return RDNA_OK;
 }
+
+/* Well conditioned, so that values stay near 1. */
+RDNA_CASE_MAKER(rdna__thin_case) {
+  static const uint32_t edges[] = {1, 33, 64, 65, 32, 2};
+  rdna_dtype dtype = case_name_dtype(kernel->name);
+  struct thin_args a = {.n = n < 6 ? edges[n] : (uint32_t)rdna__random_range(random, 1, n == 9 ? 1200 : 200),
+                        .columns = (uint32_t)rdna__random_range(random, 1, 4),
+                        .flipped = n % 4 > 1,
+                        .unit = n % 3 == 2};
+  int64_t batch = rdna__random_range(random, 1, 2), ld = a.n + rdna__random_range(random, 0, 3);
+  a.units = a.columns * (uint32_t)batch;
+  a.l_stride = ld * a.n, a.l_row = n % 2 ? 1 : ld, a.l_column = n % 2 ? ld : 1;
+  int64_t rows = a.n + rdna__random_range(random, 0, 3), columns = a.columns + rdna__random_range(random, 0, 3);
+  a.x_row = n % 3 ? 1 : columns, a.x_column = n % 3 ? rows : 1, a.x_stride = rows * columns;
+  memcpy(out_case->args, &a, sizeof a);
+  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "%lld of %u, %u columns, rows %lld, flipped %u unit %u",
+           (long long)batch, a.n, a.columns, (long long)a.l_row, a.flipped, a.unit);
+  void *l = rdna__case_add(out_case, RDNA__IN, dtype, batch * a.l_stride, offsetof(struct thin_args, l));
+  void *x = l ? rdna__case_add(out_case, RDNA__INOUT, dtype, batch * a.x_stride, offsetof(struct thin_args, x)) : l;
+  if (!x) return rdna__case_no_memory(out_case);
+  for (int64_t i = 0; i < batch * a.l_stride; i++) set(dtype, l, i, rdna__random_normal(random) / a.n);
+  for (int64_t i = 0; i < batch * a.x_stride; i++) set(dtype, x, i, rdna__random_normal(random));
+  for (int64_t i = 0; i < batch * a.n; i++) {
+    double v = n % 7 == 6 && i == 0 ? 0 : 1 + rdna__random_unit(random);
+    set(dtype, l, i / a.n * a.l_stride + i % a.n * (ld + 1), v);
+  }
+  return RDNA_OK;
+}

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { LINALG_BLOCK = 32, CHOLESKY_THREADS = 256, TRIANGULAR_THREADS = 64 };
+enum { LINALG_BLOCK = 32, CHOLESKY_THREADS = 256, TRIANGULAR_THREADS = 64, THIN_THREADS = 1024 };
 
 /* Element (i, j) of matrix b lies at b * stride + i * row + j * column. */
 
@@ -31,10 +31,25 @@ struct triangular_args {
   uint32_t parts, units; /* groups of columns; times the batch */
 };
 
+/* Solves l x' = x as well, for l of any size and few columns, a group for each. Where the values of a column of l are
+ * neighbours (l_row is 1), a block of LINALG_BLOCK rows is solved and subtracted from all rows below; else what the
+ * rows before contribute is subtracted from a block, in sums of every 32nd value, and then it is solved. */
+struct thin_args {
+  const void *l;
+  void *x;
+  int64_t l_stride, l_row, l_column;
+  int64_t x_stride, x_row, x_column;
+  uint32_t n;
+  uint32_t flipped, unit;
+  uint32_t columns, units; /* columns, times the batch */
+};
+
 #define RDNA_LINALG_KERNELS(X)                                                               \
   X(cholesky_f32, struct cholesky_args, CHOLESKY_THREADS, rdna__cholesky_case)               \
   X(cholesky_f64, struct cholesky_args, CHOLESKY_THREADS, rdna__cholesky_case)               \
   X(solve_triangular_f32, struct triangular_args, TRIANGULAR_THREADS, rdna__triangular_case) \
-  X(solve_triangular_f64, struct triangular_args, TRIANGULAR_THREADS, rdna__triangular_case)
+  X(solve_triangular_f64, struct triangular_args, TRIANGULAR_THREADS, rdna__triangular_case) \
+  X(solve_thin_f32, struct thin_args, THIN_THREADS, rdna__thin_case)                         \
+  X(solve_thin_f64, struct thin_args, THIN_THREADS, rdna__thin_case)
 
 #endif

@@ -61,9 +61,9 @@ static void factorize(rdna_dtype dtype, int64_t batch, int64_t n, bool upper, bo
 }
 
 static void factors(void **state) {
-  static const int64_t sizes[] = {1, 2, 31, 32, 33, 64, 97};
-  for (int s = 0; s < 7; s++) {
-    for (int k = 0; k < 8; k++) {
+  static const int64_t sizes[] = {1, 2, 31, 32, 33, 64, 97, 150};
+  for (int s = 0; s < 8; s++) {
+    for (int k = s < 7 ? 0 : 4; k < 8; k++) {
       int64_t n = sizes[s], bad = k < 4 ? -1 : n - 1 - (k % 2 ? n / 3 : 0);
       factorize(k & 1 ? RDNA_F64 : RDNA_F32, 1 + s % 3, n, k & 2, (k + s) & 1, bad);
     }

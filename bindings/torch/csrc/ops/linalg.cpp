@@ -7,18 +7,9 @@
 
 #include "matrices.h"
 #include "rdna/op/linalg.h"
-#include "rdna/op/movement.h"
 
 namespace rdna_torch {
 namespace {
-
-// out = that triangle of a, and zeros.
-void copy_triangle(const at::Tensor &a, bool upper, const at::Tensor &out) {
-  if (out.numel() == 0) return;
-  const at::Tensor from = flat(a), to = flat_written(out);
-  const rdna_tensor x = describe(from), y = describe(to);
-  check(rdna_op_triangle(stream_of(out), &x, upper, 0, &y));
-}
 
 bool cholesky_ex(Call &call) {  // self, upper, check_errors, L, info
   const at::Tensor a = call.tensor(0);
@@ -26,10 +17,11 @@ bool cholesky_ex(Call &call) {  // self, upper, check_errors, L, info
   if (!factorable(a)) return false;
   Results<at::meta::structured_linalg_cholesky_ex, 2> out(call);
   out.meta(a, upper, call.flag(2));
-  copy_triangle(apart(a, out[0]), upper, out[0]);
+  if (!out[0].is_same(a)) out[0].copy_(a);
   const at::Tensor factor = flat_written(out[0]), failed = out[1].view({-1});
   const rdna_tensor l = describe(factor), info = describe(failed);
   check(rdna_op_cholesky(stream_of(a), upper, &l, &info));
+  upper ? out[0].triu_() : out[0].tril_();
   if (call.flag(2)) at::_linalg_check_errors(out[1], "linalg.cholesky_ex", a.dim() == 2);
   return out.give();
 }

@@ -1,0 +1,165 @@
+// Eigenvalues of symmetric matrices and singular values, by rotations that make columns orthogonal; the exponential.
+#include <ATen/Functions.h>
+#include <ATen/native/BatchLinearAlgebra.h>
+#include <ATen/native/DispatchStub.h>
+#include <ATen/native/LinearAlgebraUtils.h>
+#include <ATen/ops/_linalg_eigh_native.h>
+#include <ATen/ops/_linalg_svd_native.h>
+
+#include <cmath>
+#include <limits>
+
+#include "matrices.h"
+#include "rdna/op/linalg.h"
+
+namespace rdna_torch {
+namespace {
+
+double epsilon_of(const at::Tensor &t) {
+  return t.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                        : static_cast<double>(std::numeric_limits<float>::epsilon());
+}
+
+// (…, 1, 1): the largest magnitude of each matrix, 1 where that is 0, NaN where any is NaN.
+at::Tensor size_of(const at::Tensor &a) {
+  const at::Tensor most = a.abs().amax({-2, -1}, true);
+  return at::where(most.eq(0), at::ones({}, most.options()), most);
+}
+
+// The columns of w become orthogonal, and are returned with their lengths. Columns that are lost in the errors of w,
+// whose largest value is near 1, are left alone. info becomes |failure| where that does not end.
+at::Tensor orthogonalize(const at::Tensor &w, int64_t failure, const at::Tensor &info) {
+  const at::Tensor columns = flat_written(w);
+  const at::Tensor turned = at::empty({columns.size(0), 20}, w.options().dtype(at::kInt));
+  const rdna_tensor a = describe(columns), sweeps = describe(turned);
+  check(rdna_op_orthogonalize(stream_of(w), epsilon_of(w), &a, &sweeps));
+  info.copy_(turned.select(-1, -1).mul(failure).view_as(info));
+  return at::linalg_vector_norm(w, 2, at::IntArrayRef{-2});
+}
+
+at::Tensor gather_columns(const at::Tensor &a, const at::Tensor &order) {
+  return at::native::cloneBatchedColumnMajor(a.gather(-1, order.unsqueeze(-2).expand(a.sizes())));
+}
+
+// Vectors x that are nearly those of a, s = x^T a x being nearly diagonal: by first order those are x + x e, e_ij =
+// s_ij / (s_jj - s_ii), where that is small enough. s is made symmetric, and so e antisymmetric: x stays orthogonal.
+at::Tensor refine(const at::Tensor &x, const at::Tensor &s, const at::Tensor &values) {
+  const at::Tensor gap = values.unsqueeze(-2).sub(values.unsqueeze(-1));
+  const at::Tensor twice = s.add(s.mT());
+  const at::Tensor small = twice.abs().lt(gap.abs().mul(0.1 * std::sqrt(epsilon_of(x))));
+  return at::matmul(x, at::where(small, twice.div(gap.mul(2)), at::zeros({}, s.options()))).add_(x);
+}
+
+// An eigenvector of a + c is one of a. With c above all that a's eigenvalues can be, a + c = l l^T, and rotations turn
+// l into u d, of which u are the vectors (Veselić and Hari, 1989); no length d is short, so that u needs no more than
+// division. The values are quotients u^T a u, and vectors are refined, as the errors of both would grow with c.
+void eigh(const at::Tensor &values, const at::Tensor &vectors, const at::Tensor &info, bool upper, bool wanted) {
+  const at::Tensor lower = upper ? vectors.mT() : vectors;
+  at::Tensor a = lower.tril().add_(lower.tril(-1).mT());
+  const int64_t n = a.size(-1);
+  const at::Tensor size = size_of(a);
+  a.div_(size);
+  const at::Tensor bound = at::matmul(a, a).abs().sum(-1).amax(-1).sqrt();
+  const at::Tensor w = make_columns(a.sizes(), a.scalar_type(), a);
+  w.copy_(a.tril());
+  w.diagonal(0, -2, -1).add_(bound.mul(1.25).add(0.25).unsqueeze(-1));
+  const at::Tensor columns = flat_written(w), ignored = at::empty({columns.size(0)}, w.options().dtype(at::kInt));
+  const rdna_tensor l = describe(columns), minors = describe(ignored);
+  check(rdna_op_cholesky(stream_of(w), false, &l, &minors));
+  w.tril_();
+  const at::Tensor lengths = orthogonalize(w, n, info);
+  info.masked_fill_(size.isnan().view_as(info), std::max<int64_t>(wanted ? n - 1 : 1, 1));
+  w.div_(lengths.unsqueeze(-2));
+  const at::Tensor image = at::matmul(a, w);
+  if (!wanted) {
+    values.copy_(std::get<0>(image.mul_(w).sum(-2).sort(-1)).mul_(size.squeeze(-1)));
+    return;
+  }
+  const at::Tensor s = at::matmul(w.mT(), image), diagonal = s.diagonal(0, -2, -1);
+  const auto [sorted, order] = diagonal.sort(-1);
+  values.copy_(sorted.mul(size.squeeze(-1)));
+  vectors.copy_(gather_columns(refine(w, s, diagonal), order));
+}
+
+// a = q r, and rotations turn r^T into v s; a v = u s. Of both QR makes what is orthogonal also where s is 0. With
+// fewer rows than columns it is the transpose's.
+void svd(const at::Tensor &a, bool full, bool wanted, const std::optional<std::string_view> &, const at::Tensor &u,
+         const at::Tensor &s, const at::Tensor &vh, const at::Tensor &info) {
+  const bool turned = a.size(-2) < a.size(-1);
+  const at::Tensor tall = turned ? a.mT() : a;
+  const int64_t k = tall.size(-1);
+  const at::Tensor size = size_of(tall), x = tall.div(size);
+  const at::Tensor r = std::get<1>(at::linalg_qr(x, "r"));
+  const at::Tensor w = at::native::cloneBatchedColumnMajor(r.mT());
+  const at::Tensor lengths = orthogonalize(w, k, info);
+  info.masked_fill_(size.isnan().view_as(info), -4);  // LAPACK's number for what is not finite
+  const auto [sorted, order] = lengths.sort(-1, true);
+  s.copy_(sorted.mul(size.squeeze(-1)));
+  if (!wanted) return;
+  const at::Tensor v = std::get<0>(at::linalg_qr(gather_columns(w, order)));
+  const auto [q, diagonal] = at::linalg_qr(at::matmul(x, v), full ? "complete" : "reduced");
+  const at::Tensor negative = diagonal.diagonal(0, -2, -1).lt(0).unsqueeze(-2), first = q.narrow(-1, 0, k);
+  first.copy_(at::where(negative, first.neg(), first));
+  u.copy_(turned ? v : q);
+  vh.copy_(turned ? q.mT() : v.mT());
+}
+
+bool eigh_values(Call &call) {  // A, UPLO, compute_v, eigenvalues, eigenvectors
+  const at::Tensor a = call.tensor(0);
+  if (!factorable(a)) return false;
+  Results<at::native::structured__linalg_eigh_out, 2> out(call);
+  out.meta(a, call[1].toStringView(), call.flag(2));
+  out.impl(a, call[1].toStringView(), call.flag(2), out[0], out[1]);
+  return out.give();
+}
+
+bool svd_out(Call &call) {  // A, full_matrices, compute_uv, driver, U, S, Vh
+  const at::Tensor a = call.tensor(0);
+  if (!factorable(a)) return false;
+  const auto driver = call.none(3) ? std::nullopt : std::make_optional(call[3].toStringView());
+  Results<at::native::structured__linalg_svd_out, 3> out(call);
+  out.meta(a, call.flag(1), call.flag(2), driver);
+  out.impl(a, call.flag(1), call.flag(2), driver, out[0], out[1], out[2]);
+  return out.give();
+}
+
+// Taylor's polynomial of degree 16 in six products (Paterson and Stockmeyer, 1973), of the matrix halved until what
+// follows is below eps, squared as often again. Of a batch each is as often as it needs.
+bool matrix_exp(Call &call) {  // self
+  const at::Tensor a = call.tensor(0);
+  if (!factorable(a)) return false;
+  at::native::squareCheckInputs(a, "linalg.matrix_exp");
+  if (a.numel() == 0) return call.give(at::empty_like(a));
+  if (a.size(-1) == 1) return call.give(a.exp());
+  const double reach = a.scalar_type() == at::kDouble ? 0.75 : 2.5;  // reach^17 / 17! < eps / 2
+  const at::Tensor norm = a.abs().sum(-2, true).amax(-1, true), halvings = norm.div(reach).log2().ceil().clamp(0, 1200);
+  const at::Tensor finite = norm.isfinite(), often = at::where(finite, halvings, at::zeros({}, norm.options()));
+  // In two steps, as the power may be out of the type's range where the matrix is not.
+  const at::Tensor some = often.div(2).floor_(), one = a.mul(at::exp2(some.neg())).mul_(at::exp2(some.sub(often))),
+                   two = at::matmul(one, one), three = at::matmul(two, one), four = at::matmul(two, two);
+  at::Tensor sum = four.div(std::tgamma(17.0));
+  for (int k = 12; k >= 0; k -= 4) {
+    sum.add_(one, 1 / std::tgamma(k + 2.0)).add_(two, 1 / std::tgamma(k + 3.0)).add_(three, 1 / std::tgamma(k + 4.0));
+    sum.diagonal(0, -2, -1).add_(1 / std::tgamma(k + 1.0));
+    if (k > 0) sum = at::matmul(sum, four);
+  }
+  const int64_t most = often.max().item().toLong();
+  for (int64_t i = 0; i < most; i++) sum = at::where(often.gt(static_cast<double>(i)), at::matmul(sum, sum), sum);
+  return call.give(sum.masked_fill_(finite.logical_not(), std::numeric_limits<double>::quiet_NaN()));
+}
+
+const Single singles[] = {
+    {"_linalg_eigh.eigenvalues", eigh_values},
+    {"_linalg_svd.U", svd_out},
+    {"linalg_matrix_exp", matrix_exp},
+};
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+
+}  // namespace
+}  // namespace rdna_torch
+
+namespace at::native {
+REGISTER_PRIVATEUSE1_DISPATCH(linalg_eigh_stub, &rdna_torch::eigh)
+REGISTER_PRIVATEUSE1_DISPATCH(svd_stub, &rdna_torch::svd)
+}  // namespace at::native
