@@ -26,7 +26,7 @@ RDNA_CHECKED rdna_status rdna_op_add_rms_norm(rdna_stream *stream, const rdna_te
                                               const rdna_tensor *weight, double epsilon, const rdna_tensor *out);
 /* (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, with the variance over cols (Ba et al., 2016).
  * |mean| and |inverse|, (rows) of f32, receive mean(x) and 1 / sqrt(variance(x) + epsilon), which the gradient takes;
- * each may be NULL. They overlap nothing else. */
+ * each may be NULL. They overlap nothing else; of rows without values they are not written. */
 RDNA_CHECKED rdna_status rdna_op_layer_norm(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
                                             const rdna_tensor *bias, double epsilon, const rdna_tensor *out,
                                             const rdna_tensor *mean, const rdna_tensor *inverse);
