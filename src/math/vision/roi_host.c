@@ -48,15 +48,17 @@ INLINE void report(const struct roi_args *a, bool outside) {
       struct volume_place p = volume_place_at(&a->order, (uint32_t)item);                                              \
       struct roi_box_##suffix box = box_##suffix(a, dtype, p.n);                                                       \
       int32_t less = a->kind == ROI_PS_MEAN;                                                                           \
-      struct roi_range ry = roi_pixels_##suffix(&box.span[0], p.y, a->size[0] - less);                                 \
-      struct roi_range rx = roi_pixels_##suffix(&box.span[1], p.x, a->size[1] - less);                                 \
+      const bool sampled = a->kind == ROI_ALIGN || a->kind == ROI_PS_ALIGN; /* at places of any size */                \
+      struct roi_range ry = {0, 0}, rx = {0, 0};                                                                       \
+      if (!sampled) ry = roi_pixels_##suffix(&box.span[0], p.y, a->size[0] - less);                                    \
+      if (!sampled) rx = roi_pixels_##suffix(&box.span[1], p.x, a->size[1] - less);                                    \
       uint32_t c = (uint32_t)p.c * a->order.channels, last = c + a->order.channels;                                    \
       report(a, box.image < 0);                                                                                        \
       for (; c < last && c < a->channels; c++) {                                                                       \
         int64_t plane = volume_channel(&a->x, box.image, c) + (p.y * a->bins[1] + p.x) * a->bin_stride;                \
         double v = 0;                                                                                                  \
         int32_t place = -1;                                                                                            \
-        if (box.image >= 0 && (a->kind == ROI_ALIGN || a->kind == ROI_PS_ALIGN)) {                                     \
+        if (box.image >= 0 && sampled) {                                                                               \
           v = align_bin_##suffix(a, dtype, &box, p.y, p.x, plane);                                                     \
         } else if (box.image >= 0) {                                                                                   \
           v = pool_pixels(a, dtype, ry, rx, plane, &place);                                                            \
