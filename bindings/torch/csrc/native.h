@@ -56,9 +56,17 @@ class Call {
   at::Tensor output() const {
     const auto &arguments = op_.schema().arguments();
     if (arguments.back().is_out()) return tensor(count_ - 1);
-    const c10::AliasInfo *alias = arguments.front().alias_info();
-    return alias && alias->isWrite() ? tensor(0) : at::Tensor();
+    return in_place() ? tensor(0) : at::Tensor();
   }
+
+  // Whether the overload writes its first argument, a tensor or a list of them.
+  bool in_place() const {
+    const c10::AliasInfo *alias = op_.schema().arguments().front().alias_info();
+    return alias && alias->isWrite();
+  }
+
+  // Ends the call with the kernel that PyTorch has for |key|.
+  void redispatch(c10::DispatchKey key) { op_.callBoxedForDispatchKey(key, *stack_); }
 
   // Ends the call: its results take the place of its arguments.
   bool give(const at::Tensor &result) {

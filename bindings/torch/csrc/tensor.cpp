@@ -59,6 +59,11 @@ at::Tensor below_bits(const at::Tensor &t) {
   at::Tensor below = t.is_conj() ? at::_conj(t) : t;
   return below.is_neg() ? at::_neg_view(below) : below;
 }
+rdna_tensor line(const at::Tensor &t) {
+  const int64_t n = t.numel();
+  return rdna_tensor_contiguous(t.mutable_data_ptr(), *dtype_of(t.scalar_type()), 1, &n);
+}
+
 rdna_tensor describe_pairs(const at::Tensor &t) { return describe(at::view_as_real(below_bits(t))); }
 
 at::Tensor make(at::IntArrayRef shape, at::ScalarType type, const at::Tensor &like) {

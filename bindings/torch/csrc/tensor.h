@@ -27,6 +27,10 @@ inline bool is_integer(at::ScalarType t) { return at::isIntegralType(t, /*includ
 rdna_tensor describe(const at::Tensor &t);
 inline bool describable(const at::Tensor &t) { return has_dtype(t.scalar_type()) && t.dim() <= RDNA_MAX_RANK; }
 
+// The memory of a dense tensor in its order, whichever dimension is fastest: for what does not care, as optimizers, as
+// long as all of a parameter's tensors lie alike.
+rdna_tensor line(const at::Tensor &t);
+
 // A complex tensor as pairs of reals in one more dimension, as they lie below lazy conjugation and negation.
 rdna_tensor describe_pairs(const at::Tensor &t);
 at::Tensor below_bits(const at::Tensor &t);

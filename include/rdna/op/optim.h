@@ -59,6 +59,9 @@ RDNA_CHECKED rdna_status rdna_op_optim_step(rdna_stream *stream, const rdna_opti
  * multiplies them. Each is one f32; |factor| may be NULL. */
 RDNA_CHECKED rdna_status rdna_op_grad_norm(rdna_stream *stream, const rdna_tensor *const *grads, int count,
                                            float largest, const rdna_tensor *norm, const rdna_tensor *factor);
+/* norms[i] = sqrt(sum of the squares of gradient i), f32, (count). */
+RDNA_CHECKED rdna_status rdna_op_grad_norms(rdna_stream *stream, const rdna_tensor *const *grads, int count,
+                                            const rdna_tensor *norms);
 /* Multiplies gradients by |factor|, one f32 on the device. |found_inf|, one f32 or NULL, becomes 1 if a gradient was an
  * infinity or a NaN, and is otherwise left alone. */
 RDNA_CHECKED rdna_status rdna_op_grad_scale(rdna_stream *stream, const rdna_tensor *const *grads, int count,

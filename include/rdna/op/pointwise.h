@@ -58,6 +58,25 @@ RDNA_CHECKED rdna_status rdna_op_zip_scalar(rdna_stream *stream, rdna_zip op, co
 /* Each value of |a| with those of |b| and |c|. */
 RDNA_CHECKED rdna_status rdna_op_zip3(rdna_stream *stream, rdna_zip3 op, const rdna_tensor *a, const rdna_tensor *b,
                                       const rdna_tensor *c, rdna_scalar p, const rdna_tensor *out);
+
+/* One operation on each of many tensors, item after item, with the bits of the operators above: several tensors share a
+ * launch, if they are f32, f16 or bf16, have no gaps, and operands of one item lie alike (b may be one value).
+ * Otherwise an item is computed alone. Items may write what later ones read. Of an operation with fewer inputs b and c,
+ * or c, are not looked at. */
+typedef struct rdna_pointwise {
+  const rdna_tensor *a, *b, *c; /* inputs; a is x */
+  const rdna_tensor *out;
+} rdna_pointwise;
+RDNA_CHECKED rdna_status rdna_op_map_each(rdna_stream *stream, rdna_map op, const rdna_pointwise *items, int count,
+                                          rdna_scalar p, rdna_scalar q);
+RDNA_CHECKED rdna_status rdna_op_zip_each(rdna_stream *stream, rdna_zip op, const rdna_pointwise *items, int count,
+                                          rdna_scalar p, rdna_scalar q);
+RDNA_CHECKED rdna_status rdna_op_zip_scalar_each(rdna_stream *stream, rdna_zip op, const rdna_pointwise *items,
+                                                 int count, rdna_scalar scalar, bool scalar_first, rdna_scalar p,
+                                                 rdna_scalar q);
+RDNA_CHECKED rdna_status rdna_op_zip3_each(rdna_stream *stream, rdna_zip3 op, const rdna_pointwise *items, int count,
+                                           rdna_scalar p);
+
 /* |out| is bool. |b| may be NULL for a question about one tensor. */
 RDNA_CHECKED rdna_status rdna_op_compare(rdna_stream *stream, rdna_compare op, const rdna_tensor *a,
                                          const rdna_tensor *b, const rdna_tensor *out);

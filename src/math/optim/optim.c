@@ -18,6 +18,7 @@ struct list {
   struct optim_tensors of;
   struct optim_tensor *host;
   rdna__scratch scratch;
+  bool keeps_empty;             /* empty tensors are in the table too */
   const rdna_tensor *single[2]; /* the call's other arguments, which no tensor may overlap; or NULL */
   const char *single_name[2];
 };
@@ -53,7 +54,7 @@ static rdna_status list_add_grad(struct list *list, const char *argument, const 
   entry->count = rdna_tensor_count(grad);
   entry->first_chunk = list->of.chunks;
   list->of.grad_dtype = (uint32_t)grad->dtype;
-  if (entry->count > 0) {
+  if (entry->count > 0 || list->keeps_empty) {
     list->of.chunks += rdna__divide_up(entry->count, OPTIM_CHUNK);
     list->of.tensors++;
   }
@@ -150,8 +151,8 @@ enum { STEP, NORM };
 static const rdna__route routes[] = {
     [STEP] = {.name = "step", .kernels = {"optim_{sgd|adam|rmsprop}"}, .when = "all tensors of a step at once"},
     [NORM] = {.name = "norm",
-              .kernels = {"grad_squares", "grad_norm", "grad_scale"},
-              .when = "the norm of all gradients, and their scaling to a largest one"},
+              .kernels = {"grad_squares", "grad_norm", "grad_scale", "grad_norms"},
+              .when = "the norm of all gradients, and their scaling to a largest one; the norm of each"},
 };
 RDNA_FIXED_ROUTES(rdna__optim_routes, "optim_step, grad_norm, grad_scale", routes)
 
@@ -224,14 +225,19 @@ static rdna_status add_grads(struct list *list, const rdna_tensor *const *grads,
   return list_upload(list);
 }
 
+/* The sums of squares of each chunk. */
+static rdna_status squares_of(struct list *list, const rdna_tensor *const *grads, int count, void **out_partial) {
+  RDNA_TRY(add_grads(list, grads, count));
+  RDNA_TRY(rdna__scratch_take(&list->scratch, (size_t)list->of.chunks * sizeof(float), out_partial));
+  struct grad_squares_args squares = {.partial = *out_partial, .of = list->of};
+  return RDNA__ROUTE_LAUNCH(list->stream, &routes[NORM], 0, chunk_grid(list->of.chunks), &squares, NULL);
+}
+
 static rdna_status norm_of(struct list *list, const rdna_tensor *const *grads, int count, struct grad_norm_args *args) {
   void *partial;
-  RDNA_TRY(add_grads(list, grads, count));
-  RDNA_TRY(rdna__scratch_take(&list->scratch, (size_t)list->of.chunks * sizeof(float), &partial));
-  struct grad_squares_args squares = {.partial = partial, .of = list->of};
+  RDNA_TRY(squares_of(list, grads, count, &partial));
   args->partial = partial;
   args->chunks = list->of.chunks;
-  RDNA_TRY(RDNA__ROUTE_LAUNCH(list->stream, &routes[NORM], 0, chunk_grid(list->of.chunks), &squares, NULL));
   rdna_grid one = {1, 1, 1};
   return RDNA__ROUTE_LAUNCH(list->stream, &routes[NORM], 1, one, args, NULL);
 }
@@ -250,6 +256,30 @@ rdna_status rdna_op_grad_norm(rdna_stream *stream, const rdna_tensor *const *gra
   list.single[0] = norm, list.single[1] = factor;
   list.single_name[0] = "norm", list.single_name[1] = "factor";
   if (status == RDNA_OK) status = norm_of(&list, grads, count, &args);
+  return list_close(&list, status);
+}
+
+static rdna_status norms_of(struct list *list, const rdna_tensor *const *grads, int count, const rdna_tensor *norms) {
+  void *partial;
+  RDNA_TRY(squares_of(list, grads, count, &partial));
+  struct grad_norms_args args = {.partial = partial, .norms = norms->data, .of = list->of};
+  rdna_grid grid = {(uint32_t)count, 1, 1};
+  return RDNA__ROUTE_LAUNCH(list->stream, &routes[NORM], 3, grid, &args, NULL);
+}
+
+rdna_status rdna_op_grad_norms(rdna_stream *stream, const rdna_tensor *const *grads, int count,
+                               const rdna_tensor *norms) {
+  static const char op_name[] = "grad_norms";
+  struct list list;
+  RDNA_TRY(rdna__check_tensor(op_name, "norms", norms));
+  RDNA_TRY(rdna__check_dtype(op_name, "norms", norms, RDNA_F32));
+  RDNA_TRY(rdna__check_rank(op_name, "norms", norms, 1));
+  RDNA_TRY(rdna__check_contiguous(op_name, "norms", norms));
+  rdna_status status = list_open(&list, op_name, stream, count);
+  list.keeps_empty = true;
+  list.single[0] = norms, list.single_name[0] = "norms";
+  if (status == RDNA_OK) status = rdna__check_size(op_name, "norms", norms, 0, count, "count");
+  if (status == RDNA_OK && count > 0) status = norms_of(&list, grads, count, norms);
   return list_close(&list, status);
 }
 

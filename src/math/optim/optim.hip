@@ -186,6 +186,16 @@ RDNA_KERNEL(GRAD_NORM_THREADS) grad_norm(struct grad_norm_args a) {
   if (a.factor) *a.factor = min_f32(a.largest / (norm + 1e-6f), 1.0f);
 }
 
+RDNA_KERNEL(OPTIM_THREADS) grad_norms(struct grad_norms_args a) {
+  RDNA_SHARED static float scratch[GROUP_SCRATCH(OPTIM_THREADS)];
+  const optim_tensor t = a.of.table ? a.of.table[group_id_x()] : a.of.only;
+  const int64_t end = t.first_chunk + (t.count + OPTIM_CHUNK - 1) / OPTIM_CHUNK;
+  float sum = 0;
+  for (int64_t i = t.first_chunk + thread_id(); i < end; i += threads) sum += a.partial[i];
+  sum = group_sum_f32<OPTIM_THREADS>(sum, scratch);
+  if (thread_id() == 0) a.norms[group_id_x()] = sqrt_f32(sum);
+}
+
 RDNA_KERNEL(OPTIM_THREADS) grad_scale(struct grad_scale_args a) {
   float factor = *a.factor;
   bool bad = false;

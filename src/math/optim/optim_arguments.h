@@ -43,6 +43,11 @@ OPERATOR(grad_norm, plain, .types = FLOATS, .empty = "MN") {
                            (float)number("largest", 1, "0 inf", "-1 nan"), out("norm", ONLY(RDNA_F32), 0, ONE),
                            out("factor", ONLY(RDNA_F32), OPTIONAL, ONE));
 }
+OPERATOR(grad_norms, plain, .types = FLOATS, .empty = "MN") {
+  const rdna_tensor *grads[] = {in("grad", MAIN_OR(FLOATS), FREE_ALL | MORE_DIMS | FEWER_DIMS, SHAPE(M, N))};
+  return rdna_op_grad_norms(stream, given("grads", grads), (int)number("count", 1, "", "-1 0 2"),
+                            out("norms", ONLY(RDNA_F32), 0, SHAPE(1)));
+}
 OPERATOR(grad_scale, plain, .types = FLOATS, .empty = "MN") {
   const rdna_tensor *grads[] = {out("grad", MAIN_OR(FLOATS), FREE_ALL | MORE_DIMS | FEWER_DIMS, SHAPE(M, N))};
   return rdna_op_grad_scale(stream, given("grads", grads), (int)number("count", 1, "0", "-1"),

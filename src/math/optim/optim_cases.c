@@ -151,6 +151,24 @@ RDNA_CASE_MAKER(rdna__grad_norm_case) {
   return RDNA_OK;
 }
 
+RDNA_CASE_MAKER(rdna__grad_norms_case) {
+  struct plan p;
+  make_plan(random, n, &p);
+  struct grad_norms_args args = {.of = p.of};
+  memcpy(out_case->args, &args, sizeof args);
+  describe(out_case, random, &p, "norms");
+  out_case->grid.x = (uint32_t)p.of.tensors;
+  if (!add_table(out_case, &p, offsetof(struct grad_norms_args, of))) return rdna__case_no_memory(out_case);
+  float *partial = rdna__case_add(out_case, RDNA__IN, RDNA_F32, p.of.chunks, offsetof(struct grad_norms_args, partial));
+  if (!partial) return rdna__case_no_memory(out_case);
+  for (int64_t i = 0; i < p.of.chunks; i++) partial[i] = (float)rdna__random_unit(random);
+  if (n % 5 == 4 && p.of.chunks > 0) partial[0] = NAN;
+  if (!rdna__case_add(out_case, RDNA__OUT, RDNA_F32, p.of.tensors, offsetof(struct grad_norms_args, norms)))
+    return rdna__case_no_memory(out_case);
+  rdna__case_tolerance(out_case, 0, 32 * 0x1p-24);
+  return RDNA_OK;
+}
+
 RDNA_CASE_MAKER(rdna__grad_scale_case) {
   struct plan p;
   make_plan(random, n, &p);

@@ -92,6 +92,17 @@ void RDNA_HOST_KERNEL(grad_norm)(const void *args, rdna_grid grid) {
   if (a->factor) *a->factor = min_f32(a->largest / (norm + 1e-6f), 1.0f);
 }
 
+void RDNA_HOST_KERNEL(grad_norms)(const void *args, rdna_grid grid) {
+  const struct grad_norms_args *a = args;
+  for (int64_t t = 0; t < a->of.tensors; t++) {
+    const struct optim_tensor *tensor = a->of.table ? &a->of.table[t] : &a->of.only;
+    int64_t chunks = (tensor->count + OPTIM_CHUNK - 1) / OPTIM_CHUNK;
+    double sum = 0;
+    for (int64_t i = 0; i < chunks; i++) sum += (double)a->partial[tensor->first_chunk + i];
+    a->norms[t] = sqrtf((float)sum);
+  }
+}
+
 static void scale_chunks(void *context, int64_t begin, int64_t end) {
   const struct grad_scale_args *a = context;
   float g[OPTIM_CHUNK];

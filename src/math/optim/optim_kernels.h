@@ -66,6 +66,12 @@ struct grad_norm_args {
   int64_t chunks;
   float largest;
 };
+/* norms[i] = sqrt(sum of partial over the chunks of tensor i); a group for each */
+struct grad_norms_args {
+  const float *partial; /* (chunks) */
+  float *norms;         /* (tensors) */
+  struct optim_tensors of;
+};
 /* grad *= factor; *found_inf becomes 1 if a gradient was not finite */
 struct grad_scale_args {
   void *grads;
@@ -80,6 +86,7 @@ struct grad_scale_args {
   X(optim_rmsprop, struct optim_step_args, OPTIM_THREADS, rdna__optim_step_case)    \
   X(grad_squares, struct grad_squares_args, OPTIM_THREADS, rdna__grad_squares_case) \
   X(grad_norm, struct grad_norm_args, GRAD_NORM_THREADS, rdna__grad_norm_case)      \
+  X(grad_norms, struct grad_norms_args, OPTIM_THREADS, rdna__grad_norms_case)       \
   X(grad_scale, struct grad_scale_args, OPTIM_THREADS, rdna__grad_scale_case)
 
 #endif

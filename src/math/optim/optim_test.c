@@ -158,11 +158,20 @@ static void norms_clip_and_unscaling(void **state) {
       make_tensors(&t, count, float_types[d], count % 2);
       const rdna_tensor *grads[TENSORS];
       operand norm = one_value(-1), factor = one_value(-1), inf = one_value(0);
-      double sum = 0;
+      operand norms = operand_make(RDNA_F32, 1, (const int64_t[]){count}, NULL, 0);
+      double sum = 0, sums[TENSORS] = {0};
       for (int i = 0; i < count; i++) {
         grads[i] = &t.grad[i].tensor;
-        for (int64_t j = 0; j < operand_span(&t.grad[i]); j++) sum += pow(operand_get(&t.grad[i], j), 2);
+        for (int64_t j = 0; j < operand_span(&t.grad[i]); j++) sums[i] += pow(operand_get(&t.grad[i], j), 2);
+        sum += sums[i];
       }
+      operand_upload(&norms);
+      assert_ok(rdna_op_grad_norms(stream, grads, count, &norms.tensor));
+      operand_download(&norms);
+      for (int i = 0; i < count; i++) {
+        assert_close(RDNA_F32, operand_get(&norms, i), sqrt(sums[i]), sqrt(sums[i]) * 64 * 0x1p-24, "norms", i);
+      }
+      operand_free(&norms);
       assert_ok(rdna_op_grad_norm(stream, grads, count, 1.5f, &norm.tensor, &factor.tensor));
       assert_ok(rdna_op_grad_scale(stream, grads, count, &factor.tensor, &inf.tensor));
       operand_download(&norm), operand_download(&factor), operand_download(&inf);

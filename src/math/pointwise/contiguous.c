@@ -48,9 +48,7 @@ static rdna_status launch_tiles(rdna_stream *stream, const char *op_name, const 
   return rdna__launch_named(stream, kernel, grid, args);
 }
 
-/* Whether shapes and strides agree, and the values fill one piece of memory without gaps, in any order of dimensions: a
- * transposed view of a contiguous tensor does. */
-static bool is_line(const rdna_tensor *const *tensors, int count) {
+bool rdna__is_line(const rdna_tensor *const *tensors, int count) {
   const rdna_tensor *out = tensors[0];
   strided_plan plan;
   for (int k = 1; k < count; k++) {
@@ -67,7 +65,7 @@ static bool is_line(const rdna_tensor *const *tensors, int count) {
 rdna_status rdna__contiguous_map(rdna_stream *stream, rdna_map op, const rdna_tensor *x, rdna_scalar p, rdna_scalar q,
                                  const rdna_tensor *out, bool *out_launched) {
   const char *kernel = of_type(op == RDNA_MAP_AFFINE ? &affine_kernels : &map_kernels[op], x->dtype);
-  *out_launched = kernel && is_line((const rdna_tensor *const[]){out, x}, 2);
+  *out_launched = kernel && rdna__is_line((const rdna_tensor *const[]){out, x}, 2);
   if (!*out_launched) return RDNA_OK;
   int64_t count = rdna_tensor_count(out);
   struct unary_args unary = {.x = x->data, .out = out->data, .count = count};
@@ -95,7 +93,7 @@ rdna_status rdna__contiguous_zip(rdna_stream *stream, rdna_zip op, const rdna_te
                                  const rdna_tensor *out, bool *out_launched) {
   const char *kernel = of_type(&zip_kernels[op], a->dtype);
   bool row = kernel && is_row(a, b, out);
-  *out_launched = row || (kernel && is_line((const rdna_tensor *const[]){out, a, b}, 3));
+  *out_launched = row || (kernel && rdna__is_line((const rdna_tensor *const[]){out, a, b}, 3));
   if (!*out_launched) return RDNA_OK;
   if (!row) return run_binary(stream, rdna_zip_name(op), kernel, a, b, out);
   int64_t cols = b->shape[0];

@@ -5,6 +5,10 @@
 #include "math/common/plan/strided.h"
 #include "rdna/op/pointwise.h"
 
+/* Whether shapes and strides of |count| tensors agree, and their values fill one piece of memory each without gaps, in
+ * any order of dimensions: a transposed view of a contiguous tensor does. None is empty. */
+bool rdna__is_line(const rdna_tensor *const *tensors, int count);
+
 /* The caller has checked the arguments, and nothing is empty. If |*out_launched| is false, nothing was queued, and the
  * caller is to use the strided kernels. */
 rdna_status rdna__contiguous_map(rdna_stream *stream, rdna_map op, const rdna_tensor *x, rdna_scalar p, rdna_scalar q,

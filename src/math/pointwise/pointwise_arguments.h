@@ -48,6 +48,28 @@ OPERATOR(zip3, plain, .types = NUMBERS, .empty = "MN", .same = "out=a out=b out=
   return rdna_op_zip3(stream, (rdna_zip3)number("op operation", RDNA_ZIP3_FMA, "1 2", "-1 1000"), in("a", VALUES_IN),
                       in("b", VALUES_IN), in("c", VALUES_IN), two, out("out", VALUES_OUT));
 }
+#define ITEMS(form, ...)                                                   \
+  static rdna_pointwise items[2];                                          \
+  items[0] = (rdna_pointwise){__VA_ARGS__, .out = out("out", VALUES_OUT)}; \
+  items[1] = items[0];                                                     \
+  return form(stream, op, given("items", items), (int)number("count", 2, "1 0", "-1")
+OPERATOR(map_each, plain, .types = NUMBERS, .empty = "MN", .same = "out=x") {
+  rdna_map op = (rdna_map)number("op operation", RDNA_MAP_ABS, "1 5", "-1 1000");
+  ITEMS(rdna_op_map_each, .a = in("x", VALUES_IN)), two, two);
+}
+OPERATOR(zip_each, plain, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
+  rdna_zip op = (rdna_zip)number("op operation", RDNA_ZIP_ADD, "1 11", "-1 1000");
+  ITEMS(rdna_op_zip_each, .a = in("a", VALUES_IN), .b = in("b", VALUES_IN)), two, two);
+}
+OPERATOR(zip_scalar_each, plain, .types = NUMBERS, .empty = "MN", .same = "out=x") {
+  rdna_zip op = (rdna_zip)number("op operation", RDNA_ZIP_ADD, "1 11", "-1 1000");
+  ITEMS(rdna_op_zip_scalar_each, .a = in("x", VALUES_IN)), two, number("scalar_first", 0, "1", "") != 0, two, two);
+}
+OPERATOR(zip3_each, plain, .types = NUMBERS, .empty = "MN", .same = "out=a out=b out=c") {
+  rdna_zip3 op = (rdna_zip3)number("op operation", RDNA_ZIP3_FMA, "1 2", "-1 1000");
+  ITEMS(rdna_op_zip3_each, .a = in("a", VALUES_IN), .b = in("b", VALUES_IN), .c = in("c", VALUES_IN)), two);
+}
+#undef ITEMS
 OPERATOR(compare, two, .types = NUMBERS, .empty = "MN", .same = "out=a out=b") {
   return rdna_op_compare(stream, (rdna_compare)number("op operation", RDNA_COMPARE_LT, "0 8", "-1 1000"),
                          in("a", VALUES_IN), in("b", VALUES_IN),

@@ -74,5 +74,7 @@
 POINTWISE_DEFINE_(f32, float, POINTWISE_REAL, POINTWISE_REAL, pw32)
 POINTWISE_DEFINE_(f64, double, POINTWISE_REAL, POINTWISE_NO, pw64)
 POINTWISE_DEFINE_(i64, int64_t, POINTWISE_INTEGER, POINTWISE_INTEGER, pwi)
+/* As f32, without elementary functions: for kernels that those would take too many registers of. */
+POINTWISE_DEFINE_(simple, float, POINTWISE_REAL, POINTWISE_NO, pw32)
 
 #endif

@@ -15,13 +15,6 @@ bool usable(const std::vector<at::Tensor> &tensors, bool parameters, at::ScalarT
   return true;
 }
 
-// The memory of |t| in its order, whichever dimension is fastest: optimizers do not care, as long as all of a
-// parameter's tensors lie alike.
-rdna_tensor line(const at::Tensor &t) {
-  const int64_t n = t.numel();
-  return rdna_tensor_contiguous(t.mutable_data_ptr(), *dtype_of(t.scalar_type()), 1, &n);
-}
-
 bool alike(const at::Tensor &a, const at::Tensor &b) {
   return a.sizes().equals(b.sizes()) && a.strides().equals(b.strides());
 }
