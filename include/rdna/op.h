@@ -39,6 +39,7 @@
 #include "rdna/op/reduce.h"
 #include "rdna/op/rope.h"
 #include "rdna/op/scan.h"
+#include "rdna/op/sample.h"
 #include "rdna/op/softmax.h"
 #include "rdna/op/sort.h"
 #include "rdna/op/special.h"
