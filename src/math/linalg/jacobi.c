@@ -1,7 +1,6 @@
 /* Columns become orthogonal, block by block: see jacobi_kernels.h. */
 #include <math.h>
 
-#include "math/common/plan/route.h"
 #include "math/linalg/jacobi_kernels.h"
 #include "math/linalg/parts.h"
 #include "rdna/op/linalg.h"
@@ -13,11 +12,8 @@ static const rdna__route routes[] = {
 RDNA_FIXED_ROUTES(rdna__jacobi_routes, "orthogonalize", routes)
 
 static rdna_status sweep(const rdna__parts *w, struct jacobi_args *args) {
-  int64_t units = args->units;
-  uint32_t groups = units < 1 << 20 ? (uint32_t)units : 1 << 20;
   for (args->round = 0; args->round + 1 < args->blocks; args->round++) {
-    RDNA_TRY(
-        RDNA__ROUTE_LAUNCH(w->stream, &routes[0], 0, ((rdna_grid){groups, 1, 1}), args, rdna_dtype_name(w->dtype)));
+    RDNA_TRY(rdna__part_launch(w, &routes[0], args->units, args));
   }
   return RDNA_OK;
 }
@@ -29,11 +25,7 @@ rdna_status rdna_op_orthogonalize(rdna_stream *stream, double negligible, const 
   RDNA_TRY(rdna__check_stream(w.name, stream));
   RDNA_TRY(rdna__part_check(&w, "a", a, &p));
   RDNA_TRY(rdna__part_check_written(&w, "a", a, p));
-  RDNA_TRY(rdna__check_tensor(w.name, "turned", turned));
-  RDNA_TRY(rdna__check_dtype(w.name, "turned", turned, RDNA_I32));
-  RDNA_TRY(rdna__check_rank(w.name, "turned", turned, 2));
-  RDNA_TRY(rdna__check_size(w.name, "turned", turned, 0, w.batch, "the batch of a"));
-  RDNA_TRY(rdna__check_contiguous(w.name, "turned", turned));
+  RDNA_TRY(rdna__part_check_beside(&w, "turned", turned, RDNA_I32, 2));
   RDNA_TRY(rdna__check_apart(w.name, "turned", turned, "a", a));
   if (p.rows > INT32_MAX || p.columns > INT32_MAX - 2 * JACOBI_BLOCK) {
     return rdna__fail(RDNA_UNSUPPORTED, "orthogonalize: a has %lld rows and %lld columns; up to %d are counted",

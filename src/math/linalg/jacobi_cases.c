@@ -3,13 +3,8 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/common/case/fill.h"
+#include "math/common/case/doubles.h"
 #include "math/linalg/jacobi_kernels.h"
-
-static void set(rdna_dtype dtype, void *data, int64_t i, double v) {
-  if (dtype == RDNA_F64) ((double *)data)[i] = v;
-  if (dtype == RDNA_F32) ((float *)data)[i] = (float)v;
-}
 
 /* Whole matrices of one pair of blocks, and one round of larger ones, in the first sweep or a later one that a matrix
  * may have no need of; columns that are 0, equal, or much shorter than others. */
@@ -39,7 +34,7 @@ RDNA_CASE_MAKER(rdna__jacobi_case) {
       double size = n % 5 == 3 ? (j % 7 == 3 ? 0 : j % 7 == 5 ? 1e-12 : 1) : 1;
       for (int64_t i = 0; i < a.m; i++) {
         double v = n % 6 == 5 ? (double)rdna__random_range(random, -1, 1) : rdna__random_normal(random);
-        set(dtype, x, b * a.stride + i * a.row + j * a.column, size * v);
+        store_double(dtype, x, b * a.stride + i * a.row + j * a.column, size * v);
       }
     }
   }

@@ -1,7 +1,6 @@
 /* Triangular matrices in blocks of LINALG_BLOCK columns, between which products do the rest. */
 #include "rdna/op/linalg.h"
 
-#include "math/common/plan/route.h"
 #include "math/linalg/linalg_kernels.h"
 #include "math/linalg/parts.h"
 
@@ -19,8 +18,9 @@ static const rdna__route routes[] = {
 };
 RDNA_FIXED_ROUTES(rdna__linalg_routes, "cholesky, solve_triangular", routes)
 
-rdna_status rdna__part_solve(const rdna__parts *w, rdna__part l, bool upper, bool unit, rdna__part x) {
-  if (x.columns == 0) return RDNA_OK;
+/* Solves by kernel |which|, of which a group has |columns| of x. */
+static rdna_status launch(const rdna__parts *w, int which, int64_t columns, rdna__part l, bool upper, bool unit,
+                          rdna__part x) {
   struct triangular_args args = {.l = l.data,
                                  .x = x.data,
                                  .l_stride = l.stride,
@@ -33,13 +33,13 @@ rdna_status rdna__part_solve(const rdna__parts *w, rdna__part l, bool upper, boo
                                  .n = (uint32_t)l.rows,
                                  .flipped = upper,
                                  .unit = unit};
-  int64_t parts = rdna__divide_up(x.columns, TRIANGULAR_THREADS);
-  uint32_t ignored;
-  RDNA_TRY(rdna__check_groups(w->name, parts, 1, &ignored));
-  RDNA_TRY(rdna__check_groups(w->name, parts * w->batch, 1, &args.units));
-  args.parts = (uint32_t)parts;
-  return RDNA__ROUTE_LAUNCH(w->stream, &routes[TRIANGULAR], 0, ((rdna_grid){args.units, 1, 1}), &args,
-                            rdna_dtype_name(w->dtype));
+  RDNA_TRY(rdna__check_groups(w->name, x.columns, columns, &args.parts));
+  RDNA_TRY(rdna__check_groups(w->name, args.parts * w->batch, 1, &args.units));
+  return rdna__part_launch(w, &routes[which], args.units, &args);
+}
+
+rdna_status rdna__part_solve(const rdna__parts *w, rdna__part l, bool upper, bool unit, rdna__part x) {
+  return x.columns == 0 ? RDNA_OK : launch(w, TRIANGULAR, TRIANGULAR_THREADS, l, upper, unit, x);
 }
 
 /* The block on the diagonal at |first|, which lies in |p|, and what is below it in its columns. */
@@ -55,8 +55,7 @@ static rdna_status factor_block(const rdna__parts *w, rdna__part p, int64_t firs
                                .n = (uint32_t)columns,
                                .first = (uint32_t)first};
   RDNA_TRY(rdna__check_groups(w->name, w->batch, 1, &args.batch));
-  RDNA_TRY(RDNA__ROUTE_LAUNCH(w->stream, &routes[CHOLESKY], 0, ((rdna_grid){args.batch, 1, 1}), &args,
-                              rdna_dtype_name(w->dtype)));
+  RDNA_TRY(rdna__part_launch(w, &routes[CHOLESKY], args.batch, &args));
   return rdna__part_solve(w, block, false, false,
                           rdna__part_turned(rdna__part_cut(w, p, next, p.rows - next, first, columns)));
 }
@@ -119,25 +118,7 @@ static rdna_status solve(const rdna__parts *w, rdna__part l, bool upper, bool un
 }
 
 /* A group reads all of l for its column, which takes less time than the launches that blocks would need. */
-enum { THIN_COLUMNS = 32, MOST_GROUPS = 1 << 20 };
-
-static rdna_status solve_thin(const rdna__parts *w, rdna__part l, bool upper, bool unit, rdna__part x) {
-  struct thin_args args = {.l = l.data,
-                           .x = x.data,
-                           .l_stride = l.stride,
-                           .l_row = l.row,
-                           .l_column = l.column,
-                           .x_stride = x.stride,
-                           .x_row = x.row,
-                           .x_column = x.column,
-                           .n = (uint32_t)l.rows,
-                           .flipped = upper,
-                           .unit = unit,
-                           .columns = (uint32_t)x.columns};
-  RDNA_TRY(rdna__check_groups(w->name, x.columns * w->batch, 1, &args.units));
-  uint32_t groups = args.units < MOST_GROUPS ? args.units : MOST_GROUPS;
-  return RDNA__ROUTE_LAUNCH(w->stream, &routes[THIN], 0, ((rdna_grid){groups, 1, 1}), &args, rdna_dtype_name(w->dtype));
-}
+enum { THIN_COLUMNS = 32 };
 
 rdna_status rdna_op_solve_triangular(rdna_stream *stream, bool upper, bool unit, const rdna_tensor *a,
                                      const rdna_tensor *x) {
@@ -154,5 +135,5 @@ rdna_status rdna_op_solve_triangular(rdna_stream *stream, bool upper, bool unit,
   RDNA_TRY(rdna__check_apart(w.name, "x", x, "a", a));
   if (w.batch == 0 || l.rows == 0 || p.columns == 0) return RDNA_OK;
   bool thin = l.rows > LINALG_BLOCK && l.rows <= INT32_MAX && p.columns <= THIN_COLUMNS;
-  return thin ? solve_thin(&w, l, upper, unit, p) : solve(&w, l, upper, unit, p);
+  return thin ? launch(&w, THIN, 1, l, upper, unit, p) : solve(&w, l, upper, unit, p);
 }

@@ -106,7 +106,7 @@ RDNA_DEVICE void solve_thin_block(uint32_t rows, bool unit, thin_shared<T> &s) {
 
 /* Loads a block on the diagonal, and its part of x from which, by columns of l, all before has been subtracted. */
 template <typename T>
-RDNA_DEVICE void load_thin(const struct thin_args &a, uint32_t first, uint32_t rows, const T *l, const T *x,
+RDNA_DEVICE void load_thin(const struct triangular_args &a, uint32_t first, uint32_t rows, const T *l, const T *x,
                            thin_shared<T> &s) {
   uint32_t i = thread_id() / LINALG_BLOCK, k = thread_id() % LINALG_BLOCK;
   if (a.l_row == 1 || a.l_row == -1) i = thread_id() % LINALG_BLOCK, k = thread_id() / LINALG_BLOCK;
@@ -116,7 +116,7 @@ RDNA_DEVICE void load_thin(const struct thin_args &a, uint32_t first, uint32_t r
 
 /* A team of 32 for each of the block's rows. */
 template <typename T>
-RDNA_DEVICE void subtract_before(const struct thin_args &a, uint32_t first, uint32_t rows, const T *l, const T *x,
+RDNA_DEVICE void subtract_before(const struct triangular_args &a, uint32_t first, uint32_t rows, const T *l, const T *x,
                                  thin_shared<T> &s) {
   uint32_t i = thread_id() / TEAM, lane = thread_id() % TEAM;
   T sum = 0;
@@ -130,7 +130,8 @@ RDNA_DEVICE void subtract_before(const struct thin_args &a, uint32_t first, uint
 }
 
 template <typename T>
-RDNA_DEVICE void subtract_after(const struct thin_args &a, uint32_t first, const T *l, T *x, const thin_shared<T> &s) {
+RDNA_DEVICE void subtract_after(const struct triangular_args &a, uint32_t first, const T *l, T *x,
+                                const thin_shared<T> &s) {
   for (uint32_t i = first + LINALG_BLOCK + thread_id(); i < a.n; i += THIN_THREADS) {
     const T *at = l + i * a.l_row + first * a.l_column;
     T v = x[i * a.x_row];
@@ -141,16 +142,16 @@ RDNA_DEVICE void subtract_after(const struct thin_args &a, uint32_t first, const
 }
 
 template <typename T>
-RDNA_DEVICE void solve_thin(const struct thin_args &args, thin_shared<T> &s) {
-  struct thin_args a = args;
+RDNA_DEVICE void solve_thin(const struct triangular_args &args, thin_shared<T> &s) {
+  struct triangular_args a = args;
   bool by_columns = a.l_row == 1;
   int64_t last = (int64_t)a.n - 1, l_begins = a.flipped ? last * (a.l_row + a.l_column) : 0;
   int64_t x_begins = a.flipped ? last * a.x_row : 0;
   if (a.flipped) a.l_row = -a.l_row, a.l_column = -a.l_column, a.x_row = -a.x_row;
   for (uint32_t unit = group_id_x(); unit < a.units; unit += group_count_x()) {
-    int64_t b = unit / a.columns;
+    int64_t b = unit / a.parts;
     const T *l = (const T *)a.l + b * a.l_stride + l_begins;
-    T *x = (T *)a.x + b * a.x_stride + unit % a.columns * a.x_column + x_begins;
+    T *x = (T *)a.x + b * a.x_stride + unit % a.parts * a.x_column + x_begins;
     for (uint32_t first = 0; first < a.n; first += LINALG_BLOCK) {
       uint32_t rows = min_u32(a.n - first, LINALG_BLOCK);
       load_thin<T>(a, first, rows, l, x, s);
@@ -178,7 +179,7 @@ RDNA_DEVICE void solve_thin(const struct thin_args &args, thin_shared<T> &s) {
     RDNA_SHARED block<T> s;                                                             \
     solve_triangular<T>(a, s, solved);                                                  \
   }                                                                                     \
-  RDNA_KERNEL(THIN_THREADS) solve_thin_##suffix(struct thin_args a) {                   \
+  RDNA_KERNEL(THIN_THREADS) solve_thin_##suffix(struct triangular_args a) {             \
     RDNA_SHARED thin_shared<T> s;                                                       \
     solve_thin<T>(a, s);                                                                \
   }

@@ -4,13 +4,8 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/common/case/fill.h"
+#include "math/common/case/doubles.h"
 #include "math/linalg/linalg_kernels.h"
-
-static void set(rdna_dtype dtype, void *data, int64_t i, double v) {
-  if (dtype == RDNA_F64) ((double *)data)[i] = v;
-  if (dtype == RDNA_F32) ((float *)data)[i] = (float)v;
-}
 
 /* Diagonally dominant, but for a matrix here and there that fails, at a pivot that is negative, 0 or NaN. */
 RDNA_CASE_MAKER(rdna__cholesky_case) {
@@ -30,71 +25,60 @@ RDNA_CASE_MAKER(rdna__cholesky_case) {
   int32_t *info =
       x ? rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, a.batch, offsetof(struct cholesky_args, info)) : x;
   if (!info) return rdna__case_no_memory(out_case);
-  for (int64_t i = 0; i < a.batch * a.stride; i++) set(dtype, x, i, rdna__random_normal(random));
+  for (int64_t i = 0; i < a.batch * a.stride; i++) store_double(dtype, x, i, rdna__random_normal(random));
   for (int64_t b = 0; b < a.batch; b++) {
     info[b] = n % 4 == 1 && b % 2 ? 7 : 0;
-    for (int64_t i = 0; i < a.n; i++) set(dtype, x, b * a.stride + i * (ld + 1), 3.0 * a.n);
+    for (int64_t i = 0; i < a.n; i++) store_double(dtype, x, b * a.stride + i * (ld + 1), 3.0 * a.n);
     static const double bad[] = {-1, 0, NAN};
     if (n % 3 == 2 && b % 2 == 0)
-      set(dtype, x, b * a.stride + rdna__random_range(random, 0, a.n - 1) * (ld + 1), bad[n / 3 % 3]);
+      store_double(dtype, x, b * a.stride + rdna__random_range(random, 0, a.n - 1) * (ld + 1), bad[n / 3 % 3]);
   }
   return RDNA_OK;
 }
 
-RDNA_CASE_MAKER(rdna__triangular_case) {
-  static const uint32_t edges[] = {1, 2, 31, 32, 16, 17};
+/* Which systems a maker takes: sizes of the first six, the most rows and columns of the others, how many columns a
+ * group has, and by what values beside the diagonal are divided. */
+typedef struct systems {
+  uint32_t edges[6], rows;
+  int64_t columns, of_a_group;
+  double by;
+} systems;
+
+static rdna_status system_case(const rdna__kernel_info *kernel, rdna__random *random, int n, const systems *s,
+                               rdna__kernel_case *out_case) {
   rdna_dtype dtype = case_name_dtype(kernel->name);
-  struct triangular_args a = {.n = n < 6 ? edges[n] : (uint32_t)rdna__random_range(random, 1, LINALG_BLOCK),
-                              .columns = rdna__random_range(random, 1, n % 2 ? 9 : 150),
+  struct triangular_args a = {.n = n < 6 ? s->edges[n] : (uint32_t)rdna__random_range(random, 1, s->rows),
+                              .columns = rdna__random_range(random, 1, s->columns),
                               .flipped = n % 4 > 1,
                               .unit = n % 3 == 2};
   int64_t batch = rdna__random_range(random, 1, 3), ld = a.n + rdna__random_range(random, 0, 3);
-  a.parts = (uint32_t)((a.columns + TRIANGULAR_THREADS - 1) / TRIANGULAR_THREADS), a.units = a.parts * (uint32_t)batch;
+  a.parts = (uint32_t)((a.columns + s->of_a_group - 1) / s->of_a_group), a.units = a.parts * (uint32_t)batch;
   a.l_stride = ld * a.n, a.l_row = n % 5 > 2 ? 1 : ld, a.l_column = n % 5 > 2 ? ld : 1;
   int64_t rows = a.n + rdna__random_range(random, 0, 3), columns = a.columns + rdna__random_range(random, 0, 3);
   a.x_row = n % 2 ? 1 : columns, a.x_column = n % 2 ? rows : 1, a.x_stride = rows * columns;
   memcpy(out_case->args, &a, sizeof a);
   out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
-  snprintf(out_case->label, sizeof out_case->label, "%lld of %u, %lld columns, rows %lld, flipped %u unit %u",
-           (long long)batch, a.n, (long long)a.columns, (long long)a.x_row, a.flipped, a.unit);
+  snprintf(out_case->label, sizeof out_case->label, "%lld of %u, %lld columns, rows %lld and %lld, flipped %u unit %u",
+           (long long)batch, a.n, (long long)a.columns, (long long)a.l_row, (long long)a.x_row, a.flipped, a.unit);
   void *l = rdna__case_add(out_case, RDNA__IN, dtype, batch * a.l_stride, offsetof(struct triangular_args, l));
   void *x =
       l ? rdna__case_add(out_case, RDNA__INOUT, dtype, batch * a.x_stride, offsetof(struct triangular_args, x)) : l;
   if (!x) return rdna__case_no_memory(out_case);
-  for (int64_t i = 0; i < batch * a.l_stride; i++) set(dtype, l, i, rdna__random_normal(random) / 8);
-  for (int64_t i = 0; i < batch * a.x_stride; i++) set(dtype, x, i, rdna__random_normal(random));
+  for (int64_t i = 0; i < batch * a.l_stride; i++) store_double(dtype, l, i, rdna__random_normal(random) / s->by);
+  for (int64_t i = 0; i < batch * a.x_stride; i++) store_double(dtype, x, i, rdna__random_normal(random));
   for (int64_t i = 0; i < batch * a.n; i++) {
     double v = n % 7 == 6 && i == 0 ? 0 : 1 + rdna__random_unit(random);
-    set(dtype, l, i / a.n * a.l_stride + i % a.n * (ld + 1), v);
+    store_double(dtype, l, i / a.n * a.l_stride + i % a.n * (ld + 1), v);
   }
   return RDNA_OK;
 }
 
-/* Well conditioned, so that values stay near 1. */
+RDNA_CASE_MAKER(rdna__triangular_case) {
+  const systems s = {{1, 2, 31, 32, 16, 17}, LINALG_BLOCK, n % 2 ? 9 : 150, TRIANGULAR_THREADS, 8};
+  return system_case(kernel, random, n, &s, out_case);
+}
+
 RDNA_CASE_MAKER(rdna__thin_case) {
-  static const uint32_t edges[] = {1, 33, 64, 65, 32, 2};
-  rdna_dtype dtype = case_name_dtype(kernel->name);
-  struct thin_args a = {.n = n < 6 ? edges[n] : (uint32_t)rdna__random_range(random, 1, n == 9 ? 1200 : 200),
-                        .columns = (uint32_t)rdna__random_range(random, 1, 4),
-                        .flipped = n % 4 > 1,
-                        .unit = n % 3 == 2};
-  int64_t batch = rdna__random_range(random, 1, 2), ld = a.n + rdna__random_range(random, 0, 3);
-  a.units = a.columns * (uint32_t)batch;
-  a.l_stride = ld * a.n, a.l_row = n % 2 ? 1 : ld, a.l_column = n % 2 ? ld : 1;
-  int64_t rows = a.n + rdna__random_range(random, 0, 3), columns = a.columns + rdna__random_range(random, 0, 3);
-  a.x_row = n % 3 ? 1 : columns, a.x_column = n % 3 ? rows : 1, a.x_stride = rows * columns;
-  memcpy(out_case->args, &a, sizeof a);
-  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
-  snprintf(out_case->label, sizeof out_case->label, "%lld of %u, %u columns, rows %lld, flipped %u unit %u",
-           (long long)batch, a.n, a.columns, (long long)a.l_row, a.flipped, a.unit);
-  void *l = rdna__case_add(out_case, RDNA__IN, dtype, batch * a.l_stride, offsetof(struct thin_args, l));
-  void *x = l ? rdna__case_add(out_case, RDNA__INOUT, dtype, batch * a.x_stride, offsetof(struct thin_args, x)) : l;
-  if (!x) return rdna__case_no_memory(out_case);
-  for (int64_t i = 0; i < batch * a.l_stride; i++) set(dtype, l, i, rdna__random_normal(random) / a.n);
-  for (int64_t i = 0; i < batch * a.x_stride; i++) set(dtype, x, i, rdna__random_normal(random));
-  for (int64_t i = 0; i < batch * a.n; i++) {
-    double v = n % 7 == 6 && i == 0 ? 0 : 1 + rdna__random_unit(random);
-    set(dtype, l, i / a.n * a.l_stride + i % a.n * (ld + 1), v);
-  }
-  return RDNA_OK;
+  const systems s = {{1, 33, 64, 65, 32, 2}, n == 9 ? 1200 : 200, 4, 1, 200};
+  return system_case(kernel, random, n, &s, out_case);
 }

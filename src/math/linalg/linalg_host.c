@@ -64,14 +64,14 @@
     return lanes[0];                                                                                            \
   }                                                                                                             \
   static void thin_##suffix(void *context, int64_t begin, int64_t end) {                                        \
-    const struct thin_args *a = context;                                                                        \
+    const struct triangular_args *a = context;                                                                  \
     bool by_columns = a->l_row == 1;                                                                            \
     int64_t sign = a->flipped ? -1 : 1, from = a->flipped ? (int64_t)a->n - 1 : 0;                              \
     int64_t l_row = sign * a->l_row, l_column = sign * a->l_column, x_row = sign * a->x_row;                    \
     for (int64_t unit = begin; unit < end; unit++) {                                                            \
-      int64_t b = unit / a->columns;                                                                            \
+      int64_t b = unit / a->parts;                                                                              \
       const T *l = (const T *)a->l + b * a->l_stride + from * (a->l_row + a->l_column);                         \
-      T *x = (T *)a->x + b * a->x_stride + unit % a->columns * a->x_column + from * a->x_row;                   \
+      T *x = (T *)a->x + b * a->x_stride + unit % a->parts * a->x_column + from * a->x_row;                     \
       for (int64_t i = 0; i < a->n; i++) {                                                                      \
         int64_t first = by_columns ? 0 : i / LINALG_BLOCK * LINALG_BLOCK;                                       \
         const T *row = l + i * l_row;                                                                           \
@@ -83,7 +83,7 @@
     }                                                                                                           \
   }                                                                                                             \
   void RDNA_HOST_KERNEL(solve_thin_##suffix)(const void *args, rdna_grid grid) {                                \
-    struct thin_args a = *(const struct thin_args *)args;                                                       \
+    struct triangular_args a = *(const struct triangular_args *)args;                                           \
     rdna__parallel_for(a.units, 1, thin_##suffix, &a);                                                          \
   }
 TWINS(f32, float, sqrtf, __builtin_fmaf)

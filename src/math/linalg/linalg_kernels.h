@@ -19,29 +19,27 @@ struct cholesky_args {
 };
 
 /* Solves l x' = x in place. With |flipped| rows and columns of l, and rows of x, count from the last: an upper triangle
- * is a lower one then. A thread solves a column, a group TRIANGULAR_THREADS of them; groups take units in turn. */
+ * is a lower one then. Groups take units in turn.
+ *
+ * solve_triangular has up to LINALG_BLOCK rows: a thread solves a column, a group TRIANGULAR_THREADS of them.
+ *
+ * solve_thin has any number of rows and few columns, with a group for each, which solves LINALG_BLOCK rows at a time:
+ *
+ *     by columns: l_row is 1, so that        by rows: l_column is 1
+ *     a column's values are neighbours
+ *       \                                      \
+ *       #\    solves a block of x, then         \     subtracts from a block of x what the
+ *       # \   subtracts what it contributes   ###\    rows before contribute (#), in sums
+ *       #  \  to all rows below (#)               \   of every 32nd value, then solves it */
 struct triangular_args {
   const void *l;
   void *x;
   int64_t l_stride, l_row, l_column;
   int64_t x_stride, x_row, x_column;
   int64_t columns;
-  uint32_t n; /* up to LINALG_BLOCK */
-  uint32_t flipped, unit;
-  uint32_t parts, units; /* groups of columns; times the batch */
-};
-
-/* Solves l x' = x as well, for l of any size and few columns, a group for each. Where the values of a column of l are
- * neighbours (l_row is 1), a block of LINALG_BLOCK rows is solved and subtracted from all rows below; else what the
- * rows before contribute is subtracted from a block, in sums of every 32nd value, and then it is solved. */
-struct thin_args {
-  const void *l;
-  void *x;
-  int64_t l_stride, l_row, l_column;
-  int64_t x_stride, x_row, x_column;
   uint32_t n;
   uint32_t flipped, unit;
-  uint32_t columns, units; /* columns, times the batch */
+  uint32_t parts, units; /* groups that share the columns of a matrix; times the batch */
 };
 
 #define RDNA_LINALG_KERNELS(X)                                                               \
@@ -49,7 +47,7 @@ struct thin_args {
   X(cholesky_f64, struct cholesky_args, CHOLESKY_THREADS, rdna__cholesky_case)               \
   X(solve_triangular_f32, struct triangular_args, TRIANGULAR_THREADS, rdna__triangular_case) \
   X(solve_triangular_f64, struct triangular_args, TRIANGULAR_THREADS, rdna__triangular_case) \
-  X(solve_thin_f32, struct thin_args, THIN_THREADS, rdna__thin_case)                         \
-  X(solve_thin_f64, struct thin_args, THIN_THREADS, rdna__thin_case)
+  X(solve_thin_f32, struct triangular_args, THIN_THREADS, rdna__thin_case)                   \
+  X(solve_thin_f64, struct triangular_args, THIN_THREADS, rdna__thin_case)
 
 #endif

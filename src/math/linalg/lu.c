@@ -1,6 +1,5 @@
 /* LU in panels of LU_BLOCK columns: a panel is factored, its exchanges of rows are made in all other columns, and one
  * product subtracts what it contributes from what is right of it and below, so that nearly all work is in products. */
-#include "math/common/plan/route.h"
 #include "math/linalg/lu_kernels.h"
 #include "math/linalg/parts.h"
 #include "rdna/op/linalg.h"
@@ -30,17 +29,10 @@ static rdna_status swap(const rdna__parts *w, rdna__part x, const rdna_tensor *p
                            .count = (uint32_t)count,
                            .backwards = backwards};
   if (args.columns == 0 || count == 0 || w->batch == 0) return RDNA_OK;
-  int64_t parts = rdna__divide_up(args.columns, SWAP_THREADS);
-  uint32_t ignored;
-  RDNA_TRY(rdna__check_groups(w->name, parts, 1, &ignored));
-  RDNA_TRY(rdna__check_groups(w->name, parts * w->batch, 1, &args.units));
-  args.parts = (uint32_t)parts;
-  return RDNA__ROUTE_LAUNCH(w->stream, &routes[SWAP], 0, ((rdna_grid){args.units, 1, 1}), &args,
-                            rdna_dtype_name(w->dtype));
+  RDNA_TRY(rdna__check_groups(w->name, args.columns, SWAP_THREADS, &args.parts));
+  RDNA_TRY(rdna__check_groups(w->name, args.parts * w->batch, 1, &args.units));
+  return rdna__part_launch(w, &routes[SWAP], args.units, &args);
 }
-
-/* Groups take matrices in turn, and AMD counts the threads of a grid in 32 bits. */
-enum { MOST_GROUPS = 1 << 20 };
 
 static rdna_status factor(const rdna__parts *w, rdna__part panel, bool pivoted, int64_t first,
                           const rdna_tensor *pivots, const rdna_tensor *info) {
@@ -56,14 +48,7 @@ static rdna_status factor(const rdna__parts *w, rdna__part panel, bool pivoted, 
                          .first = (uint32_t)first,
                          .in_place = !pivoted};
   RDNA_TRY(rdna__check_groups(w->name, w->batch, 1, &args.batch));
-  const rdna__route *route = &routes[panel.rows <= LU_SMALL_ROWS ? SMALL : TALL];
-  uint32_t groups = args.batch < MOST_GROUPS ? args.batch : MOST_GROUPS;
-  return RDNA__ROUTE_LAUNCH(w->stream, route, 0, ((rdna_grid){groups, 1, 1}), &args, rdna_dtype_name(w->dtype));
-}
-
-static rdna_status too_many(const char *name, const char *argument, int64_t rows) {
-  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s has %lld rows; i32 counts up to 2147483647", name, argument,
-                    (long long)rows);
+  return rdna__part_launch(w, &routes[panel.rows <= LU_SMALL_ROWS ? SMALL : TALL], args.batch, &args);
 }
 
 rdna_status rdna_op_lu(rdna_stream *stream, bool pivoted, const rdna_tensor *a, const rdna_tensor *pivots,
@@ -74,7 +59,7 @@ rdna_status rdna_op_lu(rdna_stream *stream, bool pivoted, const rdna_tensor *a, 
   RDNA_TRY(rdna__part_check(&w, "a", a, &p));
   RDNA_TRY(rdna__part_check_written(&w, "a", a, p));
   int64_t m = p.rows, n = p.columns, least = m < n ? m : n, first = 0;
-  if (m > INT32_MAX) return too_many(w.name, "a", m);
+  RDNA_TRY(rdna__part_check_rows(&w, "a", m));
   RDNA_TRY(rdna__part_check_numbers(&w, "pivots", pivots, least));
   RDNA_TRY(rdna__part_check_numbers(&w, "info", info, -1));
   RDNA_TRY(
@@ -100,13 +85,9 @@ rdna_status rdna_op_swap_rows(rdna_stream *stream, bool backwards, const rdna_te
   RDNA_TRY(rdna__check_stream(w.name, stream));
   RDNA_TRY(rdna__part_check(&w, "x", x, &p));
   RDNA_TRY(rdna__part_check_written(&w, "x", x, p));
-  RDNA_TRY(rdna__check_tensor(w.name, "pivots", pivots));
-  RDNA_TRY(rdna__check_dtype(w.name, "pivots", pivots, RDNA_I32));
-  RDNA_TRY(rdna__check_rank(w.name, "pivots", pivots, 2));
-  RDNA_TRY(rdna__check_size(w.name, "pivots", pivots, 0, w.batch, "the batch"));
-  RDNA_TRY(rdna__check_contiguous(w.name, "pivots", pivots));
+  RDNA_TRY(rdna__part_check_beside(&w, "pivots", pivots, RDNA_I32, 2));
   RDNA_TRY(rdna__check_apart(w.name, "x", x, "pivots", pivots));
-  if (p.rows > INT32_MAX) return too_many(w.name, "x", p.rows);
+  RDNA_TRY(rdna__part_check_rows(&w, "x", p.rows));
   if (pivots->shape[1] > p.rows) {
     return rdna__fail(RDNA_INVALID_ARGUMENT, "swap_rows: pivots has %lld columns and x %lld rows; at most one a row",
                       (long long)pivots->shape[1], (long long)p.rows);

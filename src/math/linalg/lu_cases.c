@@ -3,13 +3,8 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/common/case/fill.h"
+#include "math/common/case/doubles.h"
 #include "math/linalg/lu_kernels.h"
-
-static void set(rdna_dtype dtype, void *data, int64_t i, double v) {
-  if (dtype == RDNA_F64) ((double *)data)[i] = v;
-  if (dtype == RDNA_F32) ((float *)data)[i] = (float)v;
-}
 
 /* Normal numbers, or small integers, of which many are equal and pivots may be 0. */
 RDNA_CASE_MAKER(rdna__lu_case) {
@@ -32,7 +27,7 @@ RDNA_CASE_MAKER(rdna__lu_case) {
   void *x = rdna__case_add(out_case, RDNA__INOUT, dtype, a.batch * a.stride, offsetof(struct lu_args, a));
   if (!x) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < a.batch * a.stride; i++)
-    set(dtype, x, i, n % 3 == 2 ? (double)rdna__random_range(random, -1, 1) : rdna__random_normal(random));
+    store_double(dtype, x, i, n % 3 == 2 ? (double)rdna__random_range(random, -1, 1) : rdna__random_normal(random));
   int32_t *pivots =
       rdna__case_add(out_case, RDNA__INOUT, RDNA_I32, a.batch * a.pivots_stride, offsetof(struct lu_args, pivots));
   int32_t *info =
@@ -62,7 +57,7 @@ RDNA_CASE_MAKER(rdna__swap_case) {
            (long long)a.resumed);
   void *x = rdna__case_add(out_case, RDNA__INOUT, dtype, batch * a.stride, offsetof(struct swap_args, x));
   if (!x) return rdna__case_no_memory(out_case);
-  for (int64_t i = 0; i < batch * a.stride; i++) set(dtype, x, i, (double)i);
+  for (int64_t i = 0; i < batch * a.stride; i++) store_double(dtype, x, i, (double)i);
   int32_t *pivots = rdna__case_add(out_case, RDNA__IN, RDNA_I32, batch * rows, offsetof(struct swap_args, pivots));
   if (!pivots) return rdna__case_no_memory(out_case);
   for (int64_t i = 0; i < batch * rows; i++) pivots[i] = (int32_t)rdna__random_range(random, 0, rows + 1);

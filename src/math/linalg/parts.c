@@ -46,11 +46,29 @@ rdna_status rdna__part_check_written(const rdna__parts *w, const char *argument,
   return rdna__matrix_check_written(w->name, argument, &view, &m);
 }
 
-rdna_status rdna__part_check_numbers(const rdna__parts *w, const char *argument, const rdna_tensor *t, int64_t count) {
+rdna_status rdna__part_check_beside(const rdna__parts *w, const char *argument, const rdna_tensor *t, rdna_dtype dtype,
+                                    int rank) {
   RDNA_TRY(rdna__check_tensor(w->name, argument, t));
-  RDNA_TRY(rdna__check_dtype(w->name, argument, t, RDNA_I32));
-  RDNA_TRY(rdna__check_rank(w->name, argument, t, count < 0 ? 1 : 2));
+  RDNA_TRY(rdna__check_dtype(w->name, argument, t, dtype));
+  RDNA_TRY(rdna__check_rank(w->name, argument, t, rank));
   RDNA_TRY(rdna__check_size(w->name, argument, t, 0, w->batch, "the batch"));
-  if (count >= 0) RDNA_TRY(rdna__check_size(w->name, argument, t, 1, count, "the fewer of rows and columns"));
   return rdna__check_contiguous(w->name, argument, t);
+}
+
+rdna_status rdna__part_check_rows(const rdna__parts *w, const char *argument, int64_t rows) {
+  if (rows <= INT32_MAX) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "%s: %s has %lld rows; i32 counts up to 2147483647", w->name, argument,
+                    (long long)rows);
+}
+
+rdna_status rdna__part_check_numbers(const rdna__parts *w, const char *argument, const rdna_tensor *t, int64_t count) {
+  RDNA_TRY(rdna__part_check_beside(w, argument, t, RDNA_I32, count < 0 ? 1 : 2));
+  return count < 0 ? RDNA_OK : rdna__check_size(w->name, argument, t, 1, count, "the fewer of rows and columns");
+}
+
+/* AMD counts the threads of a grid in 32 bits. */
+rdna_status rdna__part_launch(const rdna__parts *w, const rdna__route *route, uint32_t units, const void *args) {
+  enum { MOST_GROUPS = 1 << 20 };
+  const rdna_grid grid = {units < MOST_GROUPS ? units : MOST_GROUPS, 1, 1};
+  return RDNA__ROUTE_LAUNCH(w->stream, route, 0, grid, args, rdna_dtype_name(w->dtype));
 }

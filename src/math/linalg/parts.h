@@ -3,6 +3,7 @@
 #define RDNA_MATH_LINALG_PARTS_H
 
 #include "math/common/plan/check.h"
+#include "math/common/plan/route.h"
 #include "rdna/stream.h"
 
 /* A part of each matrix of a batch; element (i, j) lies at i * row + j * column, and one of these two is 1. */
@@ -29,8 +30,16 @@ static inline rdna__part rdna__part_turned(rdna__part p) {
 rdna_status rdna__part_check(rdna__parts *w, const char *argument, const rdna_tensor *t, rdna__part *out_part);
 /* Checks that no two of its values lie in one place. */
 rdna_status rdna__part_check_written(const rdna__parts *w, const char *argument, const rdna_tensor *t, rdna__part p);
+/* Checks a contiguous tensor of |dtype| and of |rank|, the first of whose sizes is the batch. */
+rdna_status rdna__part_check_beside(const rdna__parts *w, const char *argument, const rdna_tensor *t, rdna_dtype dtype,
+                                    int rank);
+/* Checks that kernels can count the rows in 32 bits. */
+rdna_status rdna__part_check_rows(const rdna__parts *w, const char *argument, int64_t rows);
 /* Checks a contiguous i32 (batch) or, with |count| not negative, (batch, count). */
 rdna_status rdna__part_check_numbers(const rdna__parts *w, const char *argument, const rdna_tensor *t, int64_t count);
+
+/* Launches the kernel of |route| for |units|, which its groups take in turn. */
+rdna_status rdna__part_launch(const rdna__parts *w, const rdna__route *route, uint32_t units, const void *args);
 
 /* c = alpha a b + beta c. Parts of one matrix lie between each other, which rdna_op_gemm takes for overlap. */
 rdna_status rdna__part_product(const rdna__parts *w, float alpha, rdna__part a, rdna__part b, float beta, rdna__part c);

@@ -1,6 +1,5 @@
 /* QR in panels of QR_BLOCK columns: a panel's reflections together are 1 - v^T t v, so that what is right of it needs
  * three products, and nearly all work is in them. */
-#include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/linalg/parts.h"
 #include "math/linalg/qr_kernels.h"
@@ -29,9 +28,6 @@ static rdna_status prepare(const rdna__parts *w, rdna__scratch *scratch, int64_t
   return rdna__scratch_take(scratch, rdna_dtype_bytes(w->dtype, w->batch * QR_BLOCK * columns), &out->turned);
 }
 
-/* Groups take matrices in turn, and AMD counts the threads of a grid in 32 bits. */
-enum { MOST_GROUPS = 1 << 20 };
-
 static rdna_status launch(const rdna__parts *w, rdna__part panel, const rdna_tensor *tau, int64_t first, bool given,
                           const reflections *r) {
   struct qr_args args = {.a = panel.data,
@@ -46,9 +42,7 @@ static rdna_status launch(const rdna__parts *w, rdna__part panel, const rdna_ten
                          .n = (uint32_t)panel.columns,
                          .given = given};
   RDNA_TRY(rdna__check_groups(w->name, w->batch, 1, &args.batch));
-  const rdna__route *route = &routes[panel.rows <= QR_SMALL_ROWS ? SMALL : TALL];
-  uint32_t groups = args.batch < MOST_GROUPS ? args.batch : MOST_GROUPS;
-  return RDNA__ROUTE_LAUNCH(w->stream, route, 0, ((rdna_grid){groups, 1, 1}), &args, rdna_dtype_name(w->dtype));
+  return rdna__part_launch(w, &routes[panel.rows <= QR_SMALL_ROWS ? SMALL : TALL], args.batch, &args);
 }
 
 /* x becomes x - v t (v^T x), with t transposed if |transposed|; v has |rows| rows and |count| columns. */
@@ -60,19 +54,6 @@ static rdna_status apply(const rdna__parts *w, const reflections *r, int64_t cou
   RDNA_TRY(rdna__part_product(w, 1, rdna__part_turned(v), x, 0, product));
   RDNA_TRY(rdna__part_product(w, 1, transposed ? rdna__part_turned(t) : t, product, 0, turned));
   return rdna__part_subtract(w, v, turned, x);
-}
-
-static rdna_status check_tau(const rdna__parts *w, const rdna_tensor *tau, rdna_dtype dtype) {
-  RDNA_TRY(rdna__check_tensor(w->name, "tau", tau));
-  RDNA_TRY(rdna__check_dtype(w->name, "tau", tau, dtype));
-  RDNA_TRY(rdna__check_rank(w->name, "tau", tau, 2));
-  RDNA_TRY(rdna__check_size(w->name, "tau", tau, 0, w->batch, "the batch of a"));
-  return rdna__check_contiguous(w->name, "tau", tau);
-}
-
-static rdna_status check_rows(const rdna__parts *w, int64_t rows) {
-  if (rows <= INT32_MAX) return RDNA_OK;
-  return rdna__fail(RDNA_UNSUPPORTED, "%s: a has %lld rows; up to 2147483647 are counted", w->name, (long long)rows);
 }
 
 static rdna_status factor(const rdna__parts *w, rdna__scratch *scratch, rdna__part a, const rdna_tensor *tau) {
@@ -95,11 +76,11 @@ rdna_status rdna_op_qr(rdna_stream *stream, const rdna_tensor *a, const rdna_ten
   RDNA_TRY(rdna__check_stream(w.name, stream));
   RDNA_TRY(rdna__part_check(&w, "a", a, &p));
   RDNA_TRY(rdna__part_check_written(&w, "a", a, p));
-  RDNA_TRY(check_tau(&w, tau, a->dtype));
+  RDNA_TRY(rdna__part_check_beside(&w, "tau", tau, a->dtype, 2));
   int64_t least = p.rows < p.columns ? p.rows : p.columns;
   RDNA_TRY(rdna__check_size(w.name, "tau", tau, 1, least, "the fewer of rows and columns"));
   RDNA_TRY(rdna__check_apart(w.name, "tau", tau, "a", a));
-  RDNA_TRY(check_rows(&w, p.rows));
+  RDNA_TRY(rdna__part_check_rows(&w, "a", p.rows));
   if (w.batch == 0 || least == 0) return RDNA_OK;
   rdna__scratch scratch = {.stream = stream, .holder = w.name};
   return rdna__scratch_release(&scratch, factor(&w, &scratch, p, tau));
@@ -127,7 +108,7 @@ rdna_status rdna_op_reflect(rdna_stream *stream, bool transposed, bool upper, co
   rdna__part p, to;
   RDNA_TRY(rdna__check_stream(w.name, stream));
   RDNA_TRY(rdna__part_check(&w, "a", a, &p));
-  RDNA_TRY(check_tau(&w, tau, a->dtype));
+  RDNA_TRY(rdna__part_check_beside(&w, "tau", tau, a->dtype, 2));
   RDNA_TRY(rdna__part_check(&w, "x", x, &to));
   RDNA_TRY(rdna__check_same_dtype(w.name, "x", x, "a", a));
   RDNA_TRY(rdna__check_size(w.name, "x", x, 0, a->shape[0], "the batch of a"));
@@ -135,7 +116,7 @@ rdna_status rdna_op_reflect(rdna_stream *stream, bool transposed, bool upper, co
   RDNA_TRY(rdna__part_check_written(&w, "x", x, to));
   RDNA_TRY(
       rdna__check_written_apart(w.name, (rdna__named[]){{"x", x}}, 1, (rdna__named[]){{"a", a}, {"tau", tau}}, 2, 0));
-  RDNA_TRY(check_rows(&w, p.rows));
+  RDNA_TRY(rdna__part_check_rows(&w, "a", p.rows));
   int64_t least = p.rows < p.columns ? p.rows : p.columns;
   if (tau->shape[1] > least) {
     return rdna__fail(RDNA_INVALID_ARGUMENT,

@@ -4,13 +4,8 @@
 #include <string.h>
 
 #include "kernel/manifest.h"
-#include "math/common/case/fill.h"
+#include "math/common/case/doubles.h"
 #include "math/linalg/qr_kernels.h"
-
-static void set(rdna_dtype dtype, void *data, int64_t i, double v) {
-  if (dtype == RDNA_F64) ((double *)data)[i] = v;
-  if (dtype == RDNA_F32) ((float *)data)[i] = (float)v;
-}
 
 /* Normal numbers, at times near the ends of the range, at times of which many are 0, so that there are columns without
  * a reflection. */
@@ -38,15 +33,17 @@ RDNA_CASE_MAKER(rdna__qr_case) {
                              : 1;
   if (a.given) size = 1;
   for (int64_t i = 0; i < a.batch * a.stride; i++)
-    set(dtype, x, i, n % 3 == 2 ? (double)rdna__random_range(random, 0, 9) / 9 : size * rdna__random_normal(random));
+    store_double(dtype, x, i,
+                 n % 3 == 2 ? (double)rdna__random_range(random, 0, 9) / 9 : size * rdna__random_normal(random));
   for (int64_t i = 0; i < a.batch * a.stride && n % 9 == 1; i++)
-    if (rdna__random_range(random, 0, 3)) set(dtype, x, i, 0);
+    if (rdna__random_range(random, 0, 3)) store_double(dtype, x, i, 0);
   for (int64_t i = 0; i < a.batch * a.stride && n % 9 == 2; i++) /* columns of a size of their own */
-    set(dtype, x, i,
+    store_double(
+        dtype, x, i,
         pow(dtype == RDNA_F64 ? 1e-40 : 1e-5, (double)(i % a.stride / a.column % 7)) * rdna__random_normal(random));
   void *tau = rdna__case_add(out_case, role, dtype, a.batch * a.tau_stride, offsetof(struct qr_args, tau));
   if (!tau) return rdna__case_no_memory(out_case);
-  for (int64_t i = 0; i < a.batch * a.tau_stride; i++) set(dtype, tau, i, rdna__random_normal(random) / a.m);
+  for (int64_t i = 0; i < a.batch * a.tau_stride; i++) store_double(dtype, tau, i, rdna__random_normal(random) / a.m);
   if (n % 6 == 1) return RDNA_OK;
   if (!rdna__case_add(out_case, RDNA__OUT, dtype, a.batch * (int64_t)a.m * a.n, offsetof(struct qr_args, v)) ||
       !rdna__case_add(out_case, RDNA__OUT, dtype, a.batch * (int64_t)a.n * a.n, offsetof(struct qr_args, t)))
