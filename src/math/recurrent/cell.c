@@ -61,195 +61,146 @@ static rdna_status check_bias(const state *s, const char *argument, const rdna_t
   return rdna__check_contiguous(s->op_name, argument, bias);
 }
 
-static rdna_grid grid_of(const rdna_tensor *c) {
-  return (rdna_grid){rdna__groups_in_turn(rdna__divide_up(rdna_tensor_count(c), CELL_THREADS)), 1, 1};
+typedef enum role { READ, MAYBE, BIAS, WRITTEN } role; /* MAYBE and BIAS may be NULL */
+
+/* A tensor of a call, whose rows are |parts| rows of the state. */
+typedef struct part {
+  const char *name;
+  const rdna_tensor *tensor;
+  int parts;
+  role role;
+} part;
+
+enum { MOST_PARTS = 8 };
+
+/* Checks a call's tensors and its state, which is read too. The first that is written may be one of the first |shared|
+ * that are read. */
+static rdna_status check_call(rdna_stream *stream, const state *s, const part *parts, int count, int shared) {
+  rdna__named read[MOST_PARTS + 1], written[MOST_PARTS];
+  int reads = 0, writes = 0;
+  for (const part *p = parts; p < parts + count; p++) {
+    if (p->role == BIAS)
+      RDNA_TRY(check_bias(s, p->name, p->tensor, p->parts));
+    else if (p->tensor || p->role != MAYBE)
+      RDNA_TRY(check_like(s, p->name, p->tensor, p->parts));
+    if (p->role == WRITTEN) RDNA_TRY(rdna__check_written(s->op_name, p->name, p->tensor));
+    *(p->role == WRITTEN ? &written[writes++] : &read[reads++]) = (rdna__named){p->name, p->tensor};
+  }
+  read[reads++] = (rdna__named){s->name, s->tensor};
+  RDNA_TRY(rdna__check_written_apart(s->op_name, written, writes, read, reads, shared));
+  return rdna__check_stream(s->op_name, stream);
 }
+
+static rdna_status launch(rdna_stream *stream, int which, const rdna_tensor *like, const void *args) {
+  const int64_t count = rdna_tensor_count(like);
+  if (!count) return RDNA_OK;
+  const rdna_grid grid = {rdna__groups_in_turn(rdna__divide_up(count, CELL_THREADS)), 1, 1};
+  return RDNA__ROUTE_LAUNCH(stream, &routes[which], 0, grid, args, rdna_dtype_name(like->dtype));
+}
+
+static void *data_of(const rdna_tensor *tensor) { return tensor ? tensor->data : NULL; }
+static int64_t row_of(const rdna_tensor *tensor) { return tensor ? tensor->stride[0] : 0; }
+/* The two members of an argument struct that tell of |tensor|. */
+#define ROWS_OF(tensor) .tensor = data_of(tensor), .tensor##_at = row_of(tensor)
 
 rdna_status rdna_op_lstm_cell(rdna_stream *stream, const rdna_tensor *input, const rdna_tensor *hidden,
                               const rdna_tensor *input_bias, const rdna_tensor *hidden_bias, const rdna_tensor *c,
                               const rdna_tensor *h_out, const rdna_tensor *c_out, const rdna_tensor *gates) {
-  static const char op_name[] = "lstm_cell";
-  const state like = {op_name, "c", c};
+  const state like = {"lstm_cell", "c", c};
   RDNA_TRY(check_state(&like));
-  RDNA_TRY(check_like(&like, "input", input, 4));
-  RDNA_TRY(check_like(&like, "hidden", hidden, 4));
-  RDNA_TRY(check_bias(&like, "input_bias", input_bias, 4));
-  RDNA_TRY(check_bias(&like, "hidden_bias", hidden_bias, 4));
-  RDNA_TRY(check_like(&like, "h_out", h_out, 1));
-  RDNA_TRY(check_like(&like, "c_out", c_out, 1));
-  RDNA_TRY(check_like(&like, "gates", gates, 4));
-  const rdna__named written[] = {{"gates", gates}, {"h_out", h_out}, {"c_out", c_out}};
-  const rdna__named read[] = {
-      {"input", input}, {"hidden", hidden}, {"input_bias", input_bias}, {"hidden_bias", hidden_bias}, {"c", c}};
-  for (int i = 0; i < 3; i++) RDNA_TRY(rdna__check_written(op_name, written[i].name, written[i].tensor));
-  RDNA_TRY(rdna__check_written_apart(op_name, written, 3, read, 5, 2));
-  RDNA_TRY(rdna__check_stream(op_name, stream));
-  if (!rdna_tensor_count(c)) return RDNA_OK;
-  struct lstm_cell_args args = {.input = input->data,
-                                .hidden = hidden->data,
-                                .input_bias = input_bias ? input_bias->data : NULL,
-                                .hidden_bias = hidden_bias ? hidden_bias->data : NULL,
-                                .c = c->data,
-                                .h_out = h_out->data,
-                                .c_out = c_out->data,
-                                .gates = gates->data,
-                                .input_at = input->stride[0],
-                                .hidden_at = hidden->stride[0],
-                                .c_at = c->stride[0],
-                                .h_out_at = h_out->stride[0],
-                                .c_out_at = c_out->stride[0],
-                                .gates_at = gates->stride[0],
+  const part parts[] = {{"input", input, 4, READ},           {"hidden", hidden, 4, READ},
+                        {"input_bias", input_bias, 4, BIAS}, {"hidden_bias", hidden_bias, 4, BIAS},
+                        {"gates", gates, 4, WRITTEN},        {"h_out", h_out, 1, WRITTEN},
+                        {"c_out", c_out, 1, WRITTEN}};
+  RDNA_TRY(check_call(stream, &like, parts, 7, 2));
+  struct lstm_cell_args args = {ROWS_OF(input),
+                                ROWS_OF(hidden),
+                                .input_bias = data_of(input_bias),
+                                .hidden_bias = data_of(hidden_bias),
+                                ROWS_OF(c),
+                                ROWS_OF(h_out),
+                                ROWS_OF(c_out),
+                                ROWS_OF(gates),
                                 .rows = c->shape[0],
                                 .n = c->shape[1]};
-  return RDNA__ROUTE_LAUNCH(stream, &routes[LSTM], 0, grid_of(c), &args, rdna_dtype_name(c->dtype));
+  return launch(stream, LSTM, c, &args);
 }
 
 rdna_status rdna_op_lstm_cell_backward(rdna_stream *stream, const rdna_tensor *dh, const rdna_tensor *dout,
                                        const rdna_tensor *dc, const rdna_tensor *gates, const rdna_tensor *c,
                                        const rdna_tensor *c_next, const rdna_tensor *dgates,
                                        const rdna_tensor *dc_out) {
-  static const char op_name[] = "lstm_cell_backward";
-  const state like = {op_name, "c", c};
+  const state like = {"lstm_cell_backward", "c", c};
   RDNA_TRY(check_state(&like));
-  if (dh) RDNA_TRY(check_like(&like, "dh", dh, 1));
-  if (dout) RDNA_TRY(check_like(&like, "dout", dout, 1));
-  if (dc) RDNA_TRY(check_like(&like, "dc", dc, 1));
-  RDNA_TRY(check_like(&like, "gates", gates, 4));
-  RDNA_TRY(check_like(&like, "c_next", c_next, 1));
-  RDNA_TRY(check_like(&like, "dgates", dgates, 4));
-  RDNA_TRY(check_like(&like, "dc_out", dc_out, 1));
-  const rdna__named written[] = {{"dc_out", dc_out}, {"dgates", dgates}};
-  const rdna__named read[] = {{"dc", dc}, {"dh", dh}, {"dout", dout}, {"gates", gates}, {"c", c}, {"c_next", c_next}};
-  for (int i = 0; i < 2; i++) RDNA_TRY(rdna__check_written(op_name, written[i].name, written[i].tensor));
-  RDNA_TRY(rdna__check_written_apart(op_name, written, 2, read, 6, 1));
-  RDNA_TRY(rdna__check_stream(op_name, stream));
-  if (!rdna_tensor_count(c)) return RDNA_OK;
-  struct lstm_cell_backward_args args = {.dh = dh ? dh->data : NULL,
-                                         .dout = dout ? dout->data : NULL,
-                                         .dc = dc ? dc->data : NULL,
-                                         .gates = gates->data,
-                                         .c = c->data,
-                                         .c_next = c_next->data,
-                                         .dgates = dgates->data,
-                                         .dc_out = dc_out->data,
-                                         .dh_at = dh ? dh->stride[0] : 0,
-                                         .dout_at = dout ? dout->stride[0] : 0,
-                                         .dc_at = dc ? dc->stride[0] : 0,
-                                         .gates_at = gates->stride[0],
-                                         .c_at = c->stride[0],
-                                         .c_next_at = c_next->stride[0],
-                                         .dgates_at = dgates->stride[0],
-                                         .dc_out_at = dc_out->stride[0],
-                                         .rows = c->shape[0],
-                                         .n = c->shape[1]};
-  return RDNA__ROUTE_LAUNCH(stream, &routes[LSTM_BACKWARD], 0, grid_of(c), &args, rdna_dtype_name(c->dtype));
+  const part parts[] = {{"dc", dc, 1, MAYBE},          {"dh", dh, 1, MAYBE},        {"dout", dout, 1, MAYBE},
+                        {"gates", gates, 4, READ},     {"c_next", c_next, 1, READ}, {"dc_out", dc_out, 1, WRITTEN},
+                        {"dgates", dgates, 4, WRITTEN}};
+  RDNA_TRY(check_call(stream, &like, parts, 7, 1));
+  struct lstm_cell_backward_args args = {ROWS_OF(dh),         ROWS_OF(dout),   ROWS_OF(dc),     ROWS_OF(gates),
+                                         ROWS_OF(c),          ROWS_OF(c_next), ROWS_OF(dgates), ROWS_OF(dc_out),
+                                         .rows = c->shape[0], .n = c->shape[1]};
+  return launch(stream, LSTM_BACKWARD, c, &args);
 }
 
 rdna_status rdna_op_gru_cell(rdna_stream *stream, const rdna_tensor *input, const rdna_tensor *hidden,
                              const rdna_tensor *input_bias, const rdna_tensor *hidden_bias, const rdna_tensor *h,
                              const rdna_tensor *h_out, const rdna_tensor *gates, const rdna_tensor *inner) {
-  static const char op_name[] = "gru_cell";
-  const state like = {op_name, "h", h};
+  const state like = {"gru_cell", "h", h};
   RDNA_TRY(check_state(&like));
-  RDNA_TRY(check_like(&like, "input", input, 3));
-  RDNA_TRY(check_like(&like, "hidden", hidden, 3));
-  RDNA_TRY(check_bias(&like, "input_bias", input_bias, 3));
-  RDNA_TRY(check_bias(&like, "hidden_bias", hidden_bias, 3));
-  RDNA_TRY(check_like(&like, "h_out", h_out, 1));
-  RDNA_TRY(check_like(&like, "gates", gates, 3));
-  RDNA_TRY(check_like(&like, "inner", inner, 1));
-  const rdna__named written[] = {{"gates", gates}, {"h_out", h_out}, {"inner", inner}};
-  const rdna__named read[] = {
-      {"input", input}, {"hidden", hidden}, {"input_bias", input_bias}, {"hidden_bias", hidden_bias}, {"h", h}};
-  for (int i = 0; i < 3; i++) RDNA_TRY(rdna__check_written(op_name, written[i].name, written[i].tensor));
-  RDNA_TRY(rdna__check_written_apart(op_name, written, 3, read, 5, 2));
-  RDNA_TRY(rdna__check_stream(op_name, stream));
-  if (!rdna_tensor_count(h)) return RDNA_OK;
-  struct gru_cell_args args = {.input = input->data,
-                               .hidden = hidden->data,
-                               .input_bias = input_bias ? input_bias->data : NULL,
-                               .hidden_bias = hidden_bias ? hidden_bias->data : NULL,
-                               .h = h->data,
-                               .h_out = h_out->data,
-                               .gates = gates->data,
-                               .inner = inner->data,
-                               .input_at = input->stride[0],
-                               .hidden_at = hidden->stride[0],
-                               .h_at = h->stride[0],
-                               .h_out_at = h_out->stride[0],
-                               .gates_at = gates->stride[0],
-                               .inner_at = inner->stride[0],
+  const part parts[] = {{"input", input, 3, READ},           {"hidden", hidden, 3, READ},
+                        {"input_bias", input_bias, 3, BIAS}, {"hidden_bias", hidden_bias, 3, BIAS},
+                        {"gates", gates, 3, WRITTEN},        {"h_out", h_out, 1, WRITTEN},
+                        {"inner", inner, 1, WRITTEN}};
+  RDNA_TRY(check_call(stream, &like, parts, 7, 2));
+  struct gru_cell_args args = {ROWS_OF(input),
+                               ROWS_OF(hidden),
+                               .input_bias = data_of(input_bias),
+                               .hidden_bias = data_of(hidden_bias),
+                               ROWS_OF(h),
+                               ROWS_OF(h_out),
+                               ROWS_OF(gates),
+                               ROWS_OF(inner),
                                .rows = h->shape[0],
                                .n = h->shape[1]};
-  return RDNA__ROUTE_LAUNCH(stream, &routes[GRU], 0, grid_of(h), &args, rdna_dtype_name(h->dtype));
+  return launch(stream, GRU, h, &args);
 }
 
 rdna_status rdna_op_gru_cell_backward(rdna_stream *stream, const rdna_tensor *dh, const rdna_tensor *dout,
                                       const rdna_tensor *gates, const rdna_tensor *inner, const rdna_tensor *h,
                                       const rdna_tensor *dinput, const rdna_tensor *dhidden,
                                       const rdna_tensor *dh_out) {
-  static const char op_name[] = "gru_cell_backward";
-  const state like = {op_name, "h", h};
+  const state like = {"gru_cell_backward", "h", h};
   RDNA_TRY(check_state(&like));
-  if (dh) RDNA_TRY(check_like(&like, "dh", dh, 1));
-  if (dout) RDNA_TRY(check_like(&like, "dout", dout, 1));
-  RDNA_TRY(check_like(&like, "gates", gates, 3));
-  RDNA_TRY(check_like(&like, "inner", inner, 1));
-  RDNA_TRY(check_like(&like, "dinput", dinput, 3));
-  RDNA_TRY(check_like(&like, "dhidden", dhidden, 3));
-  RDNA_TRY(check_like(&like, "dh_out", dh_out, 1));
-  const rdna__named written[] = {{"dh_out", dh_out}, {"dinput", dinput}, {"dhidden", dhidden}};
-  const rdna__named read[] = {{"dh", dh}, {"dout", dout}, {"gates", gates}, {"inner", inner}, {"h", h}};
-  for (int i = 0; i < 3; i++) RDNA_TRY(rdna__check_written(op_name, written[i].name, written[i].tensor));
-  RDNA_TRY(rdna__check_written_apart(op_name, written, 3, read, 5, 1));
-  RDNA_TRY(rdna__check_stream(op_name, stream));
-  if (!rdna_tensor_count(h)) return RDNA_OK;
-  struct gru_cell_backward_args args = {.dh = dh ? dh->data : NULL,
-                                        .dout = dout ? dout->data : NULL,
-                                        .gates = gates->data,
-                                        .inner = inner->data,
-                                        .h = h->data,
-                                        .dinput = dinput->data,
-                                        .dhidden = dhidden->data,
-                                        .dh_out = dh_out->data,
-                                        .dh_at = dh ? dh->stride[0] : 0,
-                                        .dout_at = dout ? dout->stride[0] : 0,
-                                        .gates_at = gates->stride[0],
-                                        .inner_at = inner->stride[0],
-                                        .h_at = h->stride[0],
-                                        .dinput_at = dinput->stride[0],
-                                        .dhidden_at = dhidden->stride[0],
-                                        .dh_out_at = dh_out->stride[0],
-                                        .rows = h->shape[0],
-                                        .n = h->shape[1]};
-  return RDNA__ROUTE_LAUNCH(stream, &routes[GRU_BACKWARD], 0, grid_of(h), &args, rdna_dtype_name(h->dtype));
+  const part parts[] = {{"dh", dh, 1, MAYBE},
+                        {"dout", dout, 1, MAYBE},
+                        {"gates", gates, 3, READ},
+                        {"inner", inner, 1, READ},
+                        {"dh_out", dh_out, 1, WRITTEN},
+                        {"dinput", dinput, 3, WRITTEN},
+                        {"dhidden", dhidden, 3, WRITTEN}};
+  RDNA_TRY(check_call(stream, &like, parts, 7, 1));
+  struct gru_cell_backward_args args = {ROWS_OF(dh),         ROWS_OF(dout),   ROWS_OF(gates),   ROWS_OF(inner),
+                                        ROWS_OF(h),          ROWS_OF(dinput), ROWS_OF(dhidden), ROWS_OF(dh_out),
+                                        .rows = h->shape[0], .n = h->shape[1]};
+  return launch(stream, GRU_BACKWARD, h, &args);
 }
 
 rdna_status rdna_op_rnn_cell_backward(rdna_stream *stream, rdna_activation activation, const rdna_tensor *dh,
                                       const rdna_tensor *dout, const rdna_tensor *h_out, const rdna_tensor *dsum) {
-  static const char op_name[] = "rnn_cell_backward";
-  const state like = {op_name, "h_out", h_out};
+  const state like = {"rnn_cell_backward", "h_out", h_out};
   RDNA_TRY(check_state(&like));
-  if (activation != RDNA_ACTIVATION_TANH && activation != RDNA_ACTIVATION_RELU)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the activation is tanh or relu, not number %d", op_name, activation);
-  if (dh) RDNA_TRY(check_like(&like, "dh", dh, 1));
-  if (dout) RDNA_TRY(check_like(&like, "dout", dout, 1));
-  RDNA_TRY(check_like(&like, "dsum", dsum, 1));
-  const rdna__named written[] = {{"dsum", dsum}}, read[] = {{"dh", dh}, {"dout", dout}, {"h_out", h_out}};
-  RDNA_TRY(rdna__check_written(op_name, "dsum", dsum));
-  RDNA_TRY(rdna__check_written_apart(op_name, written, 1, read, 3, 1));
-  RDNA_TRY(rdna__check_stream(op_name, stream));
-  if (!rdna_tensor_count(h_out)) return RDNA_OK;
-  struct rnn_cell_backward_args args = {.dh = dh ? dh->data : NULL,
-                                        .dout = dout ? dout->data : NULL,
-                                        .h_out = h_out->data,
-                                        .dsum = dsum->data,
-                                        .dh_at = dh ? dh->stride[0] : 0,
-                                        .dout_at = dout ? dout->stride[0] : 0,
-                                        .h_out_at = h_out->stride[0],
-                                        .dsum_at = dsum->stride[0],
+  if (activation != RDNA_ACTIVATION_TANH && activation != RDNA_ACTIVATION_RELU) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the activation is tanh or relu, not number %d", like.op_name,
+                      activation);
+  }
+  const part parts[] = {{"dh", dh, 1, MAYBE}, {"dout", dout, 1, MAYBE}, {"dsum", dsum, 1, WRITTEN}};
+  RDNA_TRY(check_call(stream, &like, parts, 3, 1));
+  struct rnn_cell_backward_args args = {ROWS_OF(dh),
+                                        ROWS_OF(dout),
+                                        ROWS_OF(h_out),
+                                        ROWS_OF(dsum),
                                         .rows = h_out->shape[0],
                                         .n = h_out->shape[1],
                                         .relu = activation == RDNA_ACTIVATION_RELU};
-  return RDNA__ROUTE_LAUNCH(stream, &routes[RNN_BACKWARD], 0, grid_of(h_out), &args, rdna_dtype_name(h_out->dtype));
+  return launch(stream, RNN_BACKWARD, h_out, &args);
 }

@@ -18,17 +18,20 @@ RDNA_FIXED_ROUTES(rdna__layer_routes, "recurrent_layer, recurrent_layer_backward
 
 enum { most = 1 << 30 }; /* rows, so that kernels may count in 32 bits */
 
+typedef enum role { READ, MAYBE, WRITTEN } role; /* MAYBE: may be NULL */
+
 /* What a tensor of a call must be. */
 typedef struct part {
   const char *name;
   const rdna_tensor *tensor;
   int64_t rows, columns; /* -1 rows: of one dimension */
-  bool there, optional;  /* whether the cell has it; whether it may be NULL then */
+  bool there;            /* whether the cell has it */
+  role role;
 } part;
 
 static rdna_status check_part(const char *op_name, const part *p, const rdna_tensor *h) {
   if (!p->there && p->tensor) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: this cell has no %s", op_name, p->name);
-  if (!p->there || (p->optional && !p->tensor)) return RDNA_OK;
+  if (!p->there || (p->role == MAYBE && !p->tensor)) return RDNA_OK;
   const int rank = p->rows < 0 ? 1 : 2;
   RDNA_TRY(rdna__check_tensor(op_name, p->name, p->tensor));
   RDNA_TRY(rdna__check_rank(op_name, p->name, p->tensor, rank));
@@ -36,6 +39,23 @@ static rdna_status check_part(const char *op_name, const part *p, const rdna_ten
   if (rank > 1) RDNA_TRY(rdna__check_size(op_name, p->name, p->tensor, 0, p->rows, "as out or h have it"));
   RDNA_TRY(rdna__check_size(op_name, p->name, p->tensor, rank - 1, p->columns, "made of the row of h"));
   return rdna__check_contiguous(op_name, p->name, p->tensor);
+}
+
+enum { MOST_PARTS = 16 };
+
+/* Checks the tensors of a call; those of the layer itself have been. */
+static rdna_status check_call(rdna_stream *stream, const char *op_name, const rdna_recurrent_layer *layer,
+                              const part *parts, int count) {
+  rdna__named written[MOST_PARTS],
+      read[MOST_PARTS + 5] = {
+          {"weight", layer->weight}, {"bias", layer->bias}, {"h", layer->h}, {"c", layer->c}, {"begin", layer->begin}};
+  int writes = 0, reads = 5;
+  for (const part *p = parts; p < parts + count; p++) {
+    RDNA_TRY(check_part(op_name, p, layer->h));
+    *(p->role == WRITTEN ? &written[writes++] : &read[reads++]) = (rdna__named){p->name, p->tensor};
+  }
+  RDNA_TRY(rdna__check_written_apart(op_name, written, writes, read, reads, 0));
+  return rdna__check_stream(op_name, stream);
 }
 
 /* What all tensors of a call agree in. */
@@ -83,23 +103,39 @@ static rdna_status check_layer(const char *op_name, const rdna_recurrent_layer *
                       "%s: h is (%lld, %lld) and out has %lld rows; offered are up to %d units, and %d rows", op_name,
                       (long long)s->rows, (long long)s->n, (long long)s->tokens, RDNA_RECURRENT_LAYER_UNITS, most);
   RDNA_TRY(check_begin(op_name, layer->begin, out, s));
-  const part parts[] = {{"weight", layer->weight, s->parts * s->n, s->n, true, false},
-                        {"bias", layer->bias, -1, 3 * s->n, s->gru, true},
-                        {"c", layer->c, s->rows, s->n, s->lstm, false},
-                        {"out", out, s->tokens, s->n, true, false}};
-  for (int i = 0; i < 4; i++) RDNA_TRY(check_part(op_name, &parts[i], h));
+  const part parts[] = {{"weight", layer->weight, s->parts * s->n, s->n, true, READ},
+                        {"bias", layer->bias, -1, 3 * s->n, s->gru, MAYBE},
+                        {"c", layer->c, s->rows, s->n, s->lstm, READ}};
+  for (int i = 0; i < 3; i++) RDNA_TRY(check_part(op_name, &parts[i], h));
   return RDNA_OK;
 }
 
 static void *data_of(const rdna_tensor *tensor) { return tensor ? tensor->data : NULL; }
 
-static rdna_status launch(rdna_stream *stream, int which, const sizes *s, const rdna_tensor *h, const void *args) {
+static struct layer_args args_of(const rdna_recurrent_layer *layer, const sizes *s, const rdna_tensor *gates,
+                                 const rdna_tensor *out, const rdna_tensor *cells, const rdna_tensor *inner) {
+  return (struct layer_args){.weight = layer->weight->data,
+                             .bias = data_of(layer->bias),
+                             .h = layer->h->data,
+                             .c = data_of(layer->c),
+                             .gates = data_of(gates),
+                             .out = out->data,
+                             .cells = data_of(cells),
+                             .inner = data_of(inner),
+                             .begin = data_of(layer->begin),
+                             .rows = (int32_t)s->rows,
+                             .steps = (int32_t)s->steps,
+                             .tokens = (int32_t)s->tokens,
+                             .n = (uint32_t)s->n,
+                             .reverse = layer->reverse,
+                             .relu = layer->cell == RDNA_CELL_RELU};
+}
+
+static rdna_status launch(rdna_stream *stream, int which, const sizes *s, const rdna_tensor *h,
+                          const struct layer_args *args) {
   const rdna_grid grid = {rdna__groups_in_turn(s->rows), 1, 1};
-  return RDNA__ROUTE_LAUNCH(stream, &routes[which], 0, grid, args,
-                            s->lstm  ? "lstm"
-                            : s->gru ? "gru"
-                                     : "rnn",
-                            rdna_dtype_name(h->dtype));
+  const char *cell = s->lstm ? "lstm" : s->gru ? "gru" : "rnn";
+  return RDNA__ROUTE_LAUNCH(stream, &routes[which], 0, grid, args, cell, rdna_dtype_name(h->dtype));
 }
 
 rdna_status rdna_op_recurrent_layer(rdna_stream *stream, const rdna_recurrent_layer *layer, const rdna_tensor *gates,
@@ -109,31 +145,13 @@ rdna_status rdna_op_recurrent_layer(rdna_stream *stream, const rdna_recurrent_la
   sizes s;
   RDNA_TRY(RDNA__OPTIONS(op_name, "layer", layer, &known));
   RDNA_TRY(check_layer(op_name, &known, out, &s));
-  const part parts[] = {{"gates", gates, s.tokens, s.parts * s.n, s.lstm || s.gru, false},
-                        {"cells", cells, s.tokens, s.n, s.lstm, false},
-                        {"inner", inner, s.tokens, s.n, s.gru, false}};
-  for (int i = 0; i < 3; i++) RDNA_TRY(check_part(op_name, &parts[i], known.h));
-  const rdna__named written[] = {{"out", out}, {"gates", gates}, {"cells", cells}, {"inner", inner}};
-  const rdna__named read[] = {
-      {"weight", known.weight}, {"bias", known.bias}, {"h", known.h}, {"c", known.c}, {"begin", known.begin}};
-  RDNA_TRY(rdna__check_written_apart(op_name, written, 4, read, 5, 0));
-  RDNA_TRY(rdna__check_stream(op_name, stream));
+  const part parts[] = {{"out", out, s.tokens, s.n, true, WRITTEN},
+                        {"gates", gates, s.tokens, s.parts * s.n, s.lstm || s.gru, WRITTEN},
+                        {"cells", cells, s.tokens, s.n, s.lstm, WRITTEN},
+                        {"inner", inner, s.tokens, s.n, s.gru, WRITTEN}};
+  RDNA_TRY(check_call(stream, op_name, &known, parts, 4));
   if (!rdna_tensor_count(out) || !s.rows) return RDNA_OK;
-  struct layer_args args = {.gates = data_of(gates),
-                            .weight = known.weight->data,
-                            .bias = data_of(known.bias),
-                            .h = known.h->data,
-                            .c = data_of(known.c),
-                            .out = out->data,
-                            .cells = data_of(cells),
-                            .inner = data_of(inner),
-                            .begin = data_of(known.begin),
-                            .rows = (int32_t)s.rows,
-                            .steps = (int32_t)s.steps,
-                            .tokens = (int32_t)s.tokens,
-                            .n = (uint32_t)s.n,
-                            .reverse = known.reverse,
-                            .relu = known.cell == RDNA_CELL_RELU};
+  const struct layer_args args = args_of(&known, &s, gates, out, cells, inner);
   return launch(stream, FORWARD, &s, known.h, &args);
 }
 
@@ -150,52 +168,22 @@ rdna_status rdna_op_recurrent_layer_backward(rdna_stream *stream, const rdna_rec
   known.bias = NULL;
   RDNA_TRY(check_layer(op_name, &known, out, &s));
   const bool gated = s.lstm || s.gru;
-  const part parts[] = {{"dout", dout, s.tokens, s.n, true, true},
-                        {"dh", dh, s.rows, s.n, true, true},
-                        {"dc", dc, s.rows, s.n, s.lstm, true},
-                        {"gates", gates, s.tokens, s.parts * s.n, gated, false},
-                        {"cells", cells, s.tokens, s.n, s.lstm, false},
-                        {"inner", inner, s.tokens, s.n, s.gru, false},
-                        {"dsums", dsums, s.tokens, s.parts * s.n, true, false},
-                        {"dhidden", dhidden, s.tokens, s.parts * s.n, s.gru, false},
-                        {"dfirst", dfirst, s.rows, s.n, true, false},
-                        {"dfirst_c", dfirst_c, s.rows, s.n, s.lstm, false}};
-  for (int i = 0; i < 10; i++) RDNA_TRY(check_part(op_name, &parts[i], known.h));
-  const rdna__named written[] = {{"dsums", dsums}, {"dhidden", dhidden}, {"dfirst", dfirst}, {"dfirst_c", dfirst_c}};
-  const rdna__named read[] = {{"dout", dout},
-                              {"dh", dh},
-                              {"dc", dc},
-                              {"gates", gates},
-                              {"out", out},
-                              {"cells", cells},
-                              {"inner", inner},
-                              {"weight", known.weight},
-                              {"h", known.h},
-                              {"c", known.c},
-                              {"begin", known.begin}};
-  RDNA_TRY(rdna__check_written_apart(op_name, written, 4, read, 11, 0));
-  RDNA_TRY(rdna__check_stream(op_name, stream));
+  const part parts[] = {{"dout", dout, s.tokens, s.n, true, MAYBE},
+                        {"dh", dh, s.rows, s.n, true, MAYBE},
+                        {"dc", dc, s.rows, s.n, s.lstm, MAYBE},
+                        {"gates", gates, s.tokens, s.parts * s.n, gated, READ},
+                        {"out", out, s.tokens, s.n, true, READ},
+                        {"cells", cells, s.tokens, s.n, s.lstm, READ},
+                        {"inner", inner, s.tokens, s.n, s.gru, READ},
+                        {"dsums", dsums, s.tokens, s.parts * s.n, true, WRITTEN},
+                        {"dhidden", dhidden, s.tokens, s.parts * s.n, s.gru, WRITTEN},
+                        {"dfirst", dfirst, s.rows, s.n, true, WRITTEN},
+                        {"dfirst_c", dfirst_c, s.rows, s.n, s.lstm, WRITTEN}};
+  RDNA_TRY(check_call(stream, op_name, &known, parts, 11));
   if (!rdna_tensor_count(known.h)) return RDNA_OK;
-  struct layer_backward_args args = {.gates = data_of(gates),
-                                     .weight = known.weight->data,
-                                     .h = known.h->data,
-                                     .c = data_of(known.c),
-                                     .out = out->data,
-                                     .cells = data_of(cells),
-                                     .inner = data_of(inner),
-                                     .dout = data_of(dout),
-                                     .dh = data_of(dh),
-                                     .dc = data_of(dc),
-                                     .dsums = dsums->data,
-                                     .dhidden = data_of(dhidden),
-                                     .dfirst = dfirst->data,
-                                     .dfirst_c = data_of(dfirst_c),
-                                     .begin = data_of(known.begin),
-                                     .rows = (int32_t)s.rows,
-                                     .steps = (int32_t)s.steps,
-                                     .tokens = (int32_t)s.tokens,
-                                     .n = (uint32_t)s.n,
-                                     .reverse = known.reverse,
-                                     .relu = known.cell == RDNA_CELL_RELU};
+  struct layer_args args = args_of(&known, &s, gates, out, cells, inner);
+  args.dout = data_of(dout), args.dh = data_of(dh), args.dc = data_of(dc);
+  args.dsums = dsums->data, args.dhidden = data_of(dhidden);
+  args.dfirst = dfirst->data, args.dfirst_c = data_of(dfirst_c);
   return launch(stream, BACKWARD, &s, known.h, &args);
 }

@@ -25,8 +25,7 @@ RDNA_DEVICE float chosen(uint32_t i, float a, float b, float c, float d) {
 }
 
 /* The token of |row| in step |t|, or -1 where its sequence has none. */
-template <typename args>
-RDNA_DEVICE int32_t token_of(const args &a, int32_t t, int32_t row) {
+RDNA_DEVICE int32_t token_of(const layer_args &a, int32_t t, int32_t row) {
   if (t < 0 || t >= a.steps) return -1;
   if (!a.begin) return t * a.rows + row;
   const int32_t begin = a.begin[t], end = a.begin[t + 1];
@@ -119,13 +118,13 @@ RDNA_DEVICE void layer(const layer_args &args) {
 
 /* What a step's gradient reads of memory. */
 struct step {
-  float gate[4], before, after,
-      dout; /* before, after: c of an LSTM; h before a GRU's step and its inner sum; h of an RNN */
+  float gate[4], dout;
+  float before, after; /* c of an LSTM; h before a GRU's step, and its inner sum; of an RNN only h after it */
 };
 
 template <typename type, cell kind>
-RDNA_DEVICE step load_step(const layer_backward_args &args, int32_t token, int32_t before, int32_t row, uint32_t unit) {
-  const layer_backward_args &a = arguments_again(args);
+RDNA_DEVICE step load_step(const layer_args &args, int32_t token, int32_t before, int32_t row, uint32_t unit) {
+  const layer_args &a = arguments_again(args);
   constexpr uint32_t parts = parts_of<kind>::count;
   step s = {};
   const uint64_t n = a.n, at = (uint64_t)token * n + unit, from = (uint64_t)before * n + unit;
@@ -149,10 +148,10 @@ RDNA_DEVICE step load_step(const layer_backward_args &args, int32_t token, int32
 }
 
 template <typename type, cell kind>
-RDNA_DEVICE void layer_backward(const layer_backward_args &args) {
+RDNA_DEVICE void layer_backward(const layer_args &args) {
   constexpr uint32_t parts = parts_of<kind>::count;
   RDNA_SHARED static float sums[2][parts][LAYER_UNITS] __attribute__((aligned(16)));
-  const layer_backward_args &a = args;
+  const layer_args &a = args;
   const uint32_t n = a.n, unit = thread_id() / LAYER_SLICES, slice = thread_id() % LAYER_SLICES;
   const bool there = unit < n, summed = there && slice < parts;
   float w[parts][own]; /* of the transposed weights */
@@ -175,7 +174,7 @@ RDNA_DEVICE void layer_backward(const layer_backward_args &args) {
     int32_t token = token_of(a, t, row), before = token_of(a, t + by, row);
     step now = load_step<type, kind>(a, token, before, row, unit);
     for (; t >= 0 && t < args.steps; t += by) {
-      const layer_backward_args &a = arguments_again(args);
+      const layer_args &a = arguments_again(args);
       const int32_t further = token_of(a, t + 2 * by, row);
       const step ahead = load_step<type, kind>(a, before, further, row, unit);
       if (token >= 0) {
@@ -226,13 +225,13 @@ RDNA_DEVICE void layer_backward(const layer_backward_args &args) {
   }
 }
 
-#define LAYER(type)                                                                                            \
-  RDNA_KERNEL(256) lstm_layer_##type(struct layer_args a) { layer<type, LSTM>(a); }                            \
-  RDNA_KERNEL(256) gru_layer_##type(struct layer_args a) { layer<type, GRU>(a); }                              \
-  RDNA_KERNEL(256) rnn_layer_##type(struct layer_args a) { layer<type, RNN>(a); }                              \
-  RDNA_KERNEL(256) lstm_layer_backward_##type(struct layer_backward_args a) { layer_backward<type, LSTM>(a); } \
-  RDNA_KERNEL(256) gru_layer_backward_##type(struct layer_backward_args a) { layer_backward<type, GRU>(a); }   \
-  RDNA_KERNEL(256) rnn_layer_backward_##type(struct layer_backward_args a) { layer_backward<type, RNN>(a); }
+#define LAYER(type)                                                                                   \
+  RDNA_KERNEL(256) lstm_layer_##type(struct layer_args a) { layer<type, LSTM>(a); }                   \
+  RDNA_KERNEL(256) gru_layer_##type(struct layer_args a) { layer<type, GRU>(a); }                     \
+  RDNA_KERNEL(256) rnn_layer_##type(struct layer_args a) { layer<type, RNN>(a); }                     \
+  RDNA_KERNEL(256) lstm_layer_backward_##type(struct layer_args a) { layer_backward<type, LSTM>(a); } \
+  RDNA_KERNEL(256) gru_layer_backward_##type(struct layer_args a) { layer_backward<type, GRU>(a); }   \
+  RDNA_KERNEL(256) rnn_layer_backward_##type(struct layer_args a) { layer_backward<type, RNN>(a); }
 LAYER(f32)
 LAYER(f16)
 LAYER(bf16)

@@ -43,20 +43,14 @@ static bool add(rdna__kernel_case *c, rdna__random *random, rdna__buffer_role ro
   }
   return data;
 }
-#define ADD(type, role, member, count, scale) \
-  add(out_case, random, role, dtype, count, offsetof(struct type, member), scale)
+#define ADD(role, member, count, scale) \
+  add(out_case, random, role, dtype, count, offsetof(struct layer_args, member), scale)
 
-static bool add_begin(rdna__kernel_case *c, const shape *s, size_t offset) {
+static bool add_begin(rdna__kernel_case *c, const shape *s) {
   if (!s->packed) return true;
-  int32_t *begin = rdna__case_add(c, RDNA__IN, RDNA_I32, s->steps + 1, (uint32_t)offset);
+  int32_t *begin = rdna__case_add(c, RDNA__IN, RDNA_I32, s->steps + 1, offsetof(struct layer_args, begin));
   for (int64_t t = 0; begin && t <= s->steps; t++) begin[t] = s->begin[t];
   return begin;
-}
-
-static void label(rdna__kernel_case *c, rdna__random *random, const shape *s, bool reverse, bool relu) {
-  c->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
-  snprintf(c->label, sizeof c->label, "%d steps of (%d, %d)%s%s%s, %u groups", (int)s->steps, (int)s->rows, (int)s->n,
-           s->packed ? " packed" : "", reverse ? " reverse" : "", relu ? " relu" : "", c->grid.x);
 }
 
 RDNA_CASE_MAKER(rdna__layer_case) {
@@ -68,49 +62,26 @@ RDNA_CASE_MAKER(rdna__layer_case) {
                          .n = (uint32_t)s.n,
                          .reverse = n / 2 % 2,
                          .relu = n % 3 == 1};
-  label(out_case, random, &s, a.reverse, a.relu);
   memcpy(out_case->args, &a, sizeof a);
+  out_case->grid = (rdna_grid){(uint32_t)rdna__random_range(random, 1, 4), 1, 1};
+  snprintf(out_case->label, sizeof out_case->label, "%d steps of (%d, %d)%s%s%s, %u groups", (int)s.steps, (int)s.rows,
+           (int)s.n, s.packed ? " packed" : "", a.reverse ? " reverse" : "", a.relu ? " relu" : "", out_case->grid.x);
   const double weight = s.n ? 0.7 / sqrt((double)s.n) : 0;
-  const bool gated = s.lstm || s.gru;
-  bool fits = ADD(layer_args, RDNA__IN, weight, s.parts * s.n * s.n, weight) &&
-              ADD(layer_args, RDNA__IN, h, s.rows * s.n, 0.5) &&
-              ADD(layer_args, gated ? RDNA__OUT : RDNA__INOUT, out, s.tokens * s.n, 0.5) &&
-              (!gated || ADD(layer_args, RDNA__INOUT, gates, s.tokens * s.parts * s.n, 1)) &&
-              (!s.lstm || ADD(layer_args, RDNA__IN, c, s.rows * s.n, 0.5)) &&
-              (!s.lstm || ADD(layer_args, RDNA__OUT, cells, s.tokens * s.n, 0)) &&
-              (!s.gru || ADD(layer_args, RDNA__OUT, inner, s.tokens * s.n, 0)) &&
-              (!s.gru || n % 3 == 0 || ADD(layer_args, RDNA__IN, bias, 3 * s.n, 0.5)) &&
-              add_begin(out_case, &s, offsetof(struct layer_args, begin));
-  return fits ? RDNA_OK : rdna__case_no_memory(out_case);
-}
-
-RDNA_CASE_MAKER(rdna__layer_backward_case) {
-  const rdna_dtype dtype = case_name_dtype(kernel->name);
-  const shape s = pick(random, kernel->name, n);
-  struct layer_backward_args a = {.rows = (int32_t)s.rows,
-                                  .steps = (int32_t)s.steps,
-                                  .tokens = (int32_t)s.tokens,
-                                  .n = (uint32_t)s.n,
-                                  .reverse = n / 2 % 2,
-                                  .relu = n % 3 == 1};
-  label(out_case, random, &s, a.reverse, a.relu);
-  memcpy(out_case->args, &a, sizeof a);
-  const double weight = s.n ? 0.7 / sqrt((double)s.n) : 0;
-  const bool gated = s.lstm || s.gru;
-  bool fits = ADD(layer_backward_args, RDNA__IN, weight, s.parts * s.n * s.n, weight) &&
-              ADD(layer_backward_args, RDNA__IN, h, s.rows * s.n, 0.5) &&
-              ADD(layer_backward_args, RDNA__IN, out, s.tokens * s.n, 0.3) &&
-              (!gated || ADD(layer_backward_args, RDNA__IN, gates, s.tokens * s.parts * s.n, 0.3)) &&
-              (!s.lstm || ADD(layer_backward_args, RDNA__IN, c, s.rows * s.n, 0.5)) &&
-              (!s.lstm || ADD(layer_backward_args, RDNA__IN, cells, s.tokens * s.n, 0.5)) &&
-              (!s.gru || ADD(layer_backward_args, RDNA__IN, inner, s.tokens * s.n, 0.5)) &&
-              (n % 3 == 1 || ADD(layer_backward_args, RDNA__IN, dout, s.tokens * s.n, 0.5)) &&
-              (n % 3 == 2 || ADD(layer_backward_args, RDNA__IN, dh, s.rows * s.n, 0.5)) &&
-              (!s.lstm || n % 4 == 2 || ADD(layer_backward_args, RDNA__IN, dc, s.rows * s.n, 0.5)) &&
-              ADD(layer_backward_args, RDNA__OUT, dsums, s.tokens * s.parts * s.n, 0) &&
-              (!s.gru || ADD(layer_backward_args, RDNA__OUT, dhidden, s.tokens * s.parts * s.n, 0)) &&
-              ADD(layer_backward_args, RDNA__OUT, dfirst, s.rows * s.n, 0) &&
-              (!s.lstm || ADD(layer_backward_args, RDNA__OUT, dfirst_c, s.rows * s.n, 0)) &&
-              add_begin(out_case, &s, offsetof(struct layer_backward_args, begin));
+  const bool gated = s.lstm || s.gru, backward = strstr(kernel->name, "backward");
+  const rdna__buffer_role made = backward ? RDNA__IN : RDNA__OUT, summed = backward ? RDNA__IN : RDNA__INOUT;
+  const int64_t of_tokens = s.tokens * s.n, of_rows = s.rows * s.n;
+  bool fits = ADD(RDNA__IN, weight, s.parts * s.n * s.n, weight) && ADD(RDNA__IN, h, of_rows, 0.5) &&
+              (!s.lstm || ADD(RDNA__IN, c, of_rows, 0.5)) && add_begin(out_case, &s) &&
+              ADD(gated ? made : summed, out, of_tokens, backward ? 0.3 : 0.5) &&
+              (!gated || ADD(summed, gates, s.parts * of_tokens, backward ? 0.3 : 1)) &&
+              (!s.lstm || ADD(made, cells, of_tokens, 0.5)) && (!s.gru || ADD(made, inner, of_tokens, 0.5)) &&
+              (!s.gru || backward || n % 3 == 0 || ADD(RDNA__IN, bias, 3 * s.n, 0.5));
+  if (backward) {
+    fits =
+        fits && (n % 3 == 1 || ADD(RDNA__IN, dout, of_tokens, 0.5)) &&
+        (n % 3 == 2 || ADD(RDNA__IN, dh, of_rows, 0.5)) && (!s.lstm || n % 4 == 2 || ADD(RDNA__IN, dc, of_rows, 0.5)) &&
+        ADD(RDNA__OUT, dsums, s.parts * of_tokens, 0) && (!s.gru || ADD(RDNA__OUT, dhidden, s.parts * of_tokens, 0)) &&
+        ADD(RDNA__OUT, dfirst, of_rows, 0) && (!s.lstm || ADD(RDNA__OUT, dfirst_c, of_rows, 0));
+  }
   return fits ? RDNA_OK : rdna__case_no_memory(out_case);
 }

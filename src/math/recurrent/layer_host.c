@@ -6,21 +6,17 @@
 enum { LSTM, GRU, RNN };
 static const int64_t parts_of[] = {4, 3, 1};
 
-typedef struct forward {
+typedef struct layer {
   const struct layer_args *a;
   int kind;
-} forward;
-typedef struct backward {
-  const struct layer_backward_args *a;
-  int kind;
-} backward;
+} layer;
 
 /* The token of |row| in step |t|, or -1 where its sequence has none. */
-static int64_t token_of(const int32_t *begin, int64_t steps, int64_t rows, int64_t tokens, int64_t t, int64_t row) {
-  if (t < 0 || t >= steps) return -1;
-  if (!begin) return t * rows + row;
-  const int64_t token = begin[t] + row, end = begin[t + 1];
-  return begin[t] >= 0 && token < end && end <= tokens ? token : -1;
+static int64_t token_of(const struct layer_args *a, int64_t t, int64_t row) {
+  if (t < 0 || t >= a->steps) return -1;
+  if (!a->begin) return t * a->rows + row;
+  const int64_t token = a->begin[t] + row, end = a->begin[t + 1];
+  return a->begin[t] >= 0 && token < end && end <= a->tokens ? token : -1;
 }
 
 #define LOAD_f32(p, i) (((const float *)(p))[i])
@@ -71,24 +67,24 @@ static int64_t token_of(const int32_t *begin, int64_t steps, int64_t rows, int64
     for (int64_t j = 0; j < n; j++) h[j] = next[j];                                                                   \
   }                                                                                                                   \
   static void rows_##type(void *context, int64_t begin, int64_t end) {                                                \
-    const forward *f = context;                                                                                       \
-    const struct layer_args *a = f->a;                                                                                \
+    const layer *l = context;                                                                                         \
+    const struct layer_args *a = l->a;                                                                                \
     for (int64_t row = begin; row < end; row++) {                                                                     \
       acc h[LAYER_UNITS], c[LAYER_UNITS];                                                                             \
       for (int64_t j = 0; j < a->n; j++) {                                                                            \
         h[j] = LOAD_##type(a->h, row * a->n + j);                                                                     \
-        c[j] = f->kind == LSTM ? LOAD_##type(a->c, row * a->n + j) : 0;                                               \
+        c[j] = l->kind == LSTM ? LOAD_##type(a->c, row * a->n + j) : 0;                                               \
       }                                                                                                               \
       for (int64_t i = 0; i < a->steps; i++) {                                                                        \
         const int64_t t = a->reverse ? a->steps - 1 - i : i;                                                          \
-        const int64_t token = token_of(a->begin, a->steps, a->rows, a->tokens, t, row);                               \
-        if (token >= 0) step_##type(a, f->kind, token, h, c);                                                         \
+        const int64_t token = token_of(a, t, row);                                                                    \
+        if (token >= 0) step_##type(a, l->kind, token, h, c);                                                         \
       }                                                                                                               \
     }                                                                                                                 \
   }                                                                                                                   \
   /* |before|: the token of the step before, -1 for the first state's. dh and dc become those of the states there. */ \
-  static void back_##type(const struct layer_backward_args *a, int kind, int64_t row, int64_t token, int64_t before,  \
-                          acc *dh, acc *dc) {                                                                         \
+  static void back_##type(const struct layer_args *a, int kind, int64_t row, int64_t token, int64_t before, acc *dh,  \
+                          acc *dc) {                                                                                  \
     const int64_t n = a->n, parts = parts_of[kind];                                                                   \
     acc direct[LAYER_UNITS], back[4 * LAYER_UNITS];                                                                   \
     for (int64_t j = 0; j < n; j++) {                                                                                 \
@@ -131,8 +127,8 @@ static int64_t token_of(const int32_t *begin, int64_t steps, int64_t rows, int64
     }                                                                                                                 \
   }                                                                                                                   \
   static void rows_back_##type(void *context, int64_t begin, int64_t end) {                                           \
-    const backward *b = context;                                                                                      \
-    const struct layer_backward_args *a = b->a;                                                                       \
+    const layer *l = context;                                                                                         \
+    const struct layer_args *a = l->a;                                                                                \
     for (int64_t row = begin; row < end; row++) {                                                                     \
       acc dh[LAYER_UNITS], dc[LAYER_UNITS];                                                                           \
       for (int64_t j = 0; j < a->n; j++) {                                                                            \
@@ -141,25 +137,25 @@ static int64_t token_of(const int32_t *begin, int64_t steps, int64_t rows, int64
       }                                                                                                               \
       for (int64_t i = 0; i < a->steps; i++) {                                                                        \
         const int64_t t = a->reverse ? i : a->steps - 1 - i, last = a->reverse ? t + 1 : t - 1;                       \
-        const int64_t token = token_of(a->begin, a->steps, a->rows, a->tokens, t, row);                               \
-        const int64_t before = token_of(a->begin, a->steps, a->rows, a->tokens, last, row);                           \
-        if (token >= 0) back_##type(a, b->kind, row, token, before, dh, dc);                                          \
+        const int64_t token = token_of(a, t, row);                                                                    \
+        const int64_t before = token_of(a, last, row);                                                                \
+        if (token >= 0) back_##type(a, l->kind, row, token, before, dh, dc);                                          \
       }                                                                                                               \
       for (int64_t j = 0; j < a->n; j++) {                                                                            \
         STORE_##type(a->dfirst, row * a->n + j, dh[j]);                                                               \
-        if (b->kind == LSTM) STORE_##type(a->dfirst_c, row * a->n + j, dc[j]);                                        \
+        if (l->kind == LSTM) STORE_##type(a->dfirst_c, row * a->n + j, dc[j]);                                        \
       }                                                                                                               \
     }                                                                                                                 \
   }                                                                                                                   \
   KERNELS(lstm, LSTM, type) KERNELS(gru, GRU, type) KERNELS(rnn, RNN, type)
 #define KERNELS(name, kind, type)                                                         \
   void RDNA_HOST_KERNEL(name##_layer_##type)(const void *args, rdna_grid grid) {          \
-    forward f = {args, kind};                                                             \
-    rdna__parallel_for(f.a->rows, 1, rows_##type, &f);                                    \
+    layer l = {args, kind};                                                               \
+    rdna__parallel_for(l.a->rows, 1, rows_##type, &l);                                    \
   }                                                                                       \
   void RDNA_HOST_KERNEL(name##_layer_backward_##type)(const void *args, rdna_grid grid) { \
-    backward b = {args, kind};                                                            \
-    rdna__parallel_for(b.a->rows, 1, rows_back_##type, &b);                               \
+    layer l = {args, kind};                                                               \
+    rdna__parallel_for(l.a->rows, 1, rows_back_##type, &l);                               \
   }
 LAYER(f32, float, scalar_sigmoid, scalar_tanh)
 LAYER(f16, float, scalar_sigmoid, scalar_tanh)
