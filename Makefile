@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 PRESET ?= release
-BUILD := build/$(PRESET)
+BUILD = build/$(PRESET)
 DEMO_MODEL := examples/demo-model/rdna-demo-q8_0.gguf
 
 help:
@@ -21,7 +21,9 @@ configure: setup
 build: configure
 	@cmake --build $(BUILD)
 
-# The command, and kernels for the GPUs that are here, or that RDNA_EMULATE names.
+# The command with the host kernels of this processor alone, and kernels for the GPUs that are here, or that RDNA_EMULATE
+# names.
+demo: PRESET := demo
 demo: configure
 	@cmake --build $(BUILD) --target rdna $(if $(RDNA_EMULATE),rdna_emulator)
 	@needed=$$($(BUILD)/bin/rdna kernels --needed) && \

@@ -1,8 +1,14 @@
 # rdna_kernel_places(target): tells |target|, by command/places.h, where the code of every kernel stands. One small file
 # for each source of src/math, made anew when that source changes; see tools/kernel_places.py. A build that takes its
-# kernels from another takes the finished table too, where there is one.
+# kernels from another takes the finished table too, where there is one. Without RDNA_PLACES the table is empty.
 function(rdna_kernel_places target)
   set(table ${CMAKE_BINARY_DIR}/places/places.c)
+  if(NOT RDNA_PLACES)
+    file(CONFIGURE OUTPUT ${table} CONTENT
+         "#include \"command/places.h\"\nconst kernel_place kernel_places[1] = {{0}};\nconst int kernel_place_count = 0;\n")
+    target_sources(${target} PRIVATE ${table})
+    return()
+  endif()
   if(RDNA_KERNELS_FROM)
     get_filename_component(from ${RDNA_KERNELS_FROM}/places/places.c ABSOLUTE)
     if(EXISTS ${from})

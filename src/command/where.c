@@ -74,6 +74,11 @@ int show_where(const char *name, bool json) {
   }
   if (found == 0) {
     json_decref(all);
+    if (kernel_place_count == 0) {
+      (void)!rdna__fail(RDNA_UNSUPPORTED,
+                        "this command was built without RDNA_PLACES, the table of where kernels stand");
+      return fail_with_status();
+    }
     (void)!rdna__fail(RDNA_NOT_FOUND, "no kernel of the %d has '%s' in its name; '--where all' lists them",
                       kernel_place_count, name);
     return fail_with_status();

@@ -319,6 +319,7 @@ static rdna_status device_run_and_free(rdna_device *device, const rdna__kernel_i
 static rdna_status run_both(rdna_device *device, rdna__host_kernel got_twin, rdna__host_kernel want_twin,
                             const rdna__kernel_info *kernel, const rdna__kernel_case *c, rdna__case_result *result) {
   *result = (rdna__case_result){0};
+  if (!want_twin) return rdna__fail(RDNA_UNSUPPORTED, "this library lacks the host twins that are compared with");
   for (int i = 0; i < c->buffer_count; i++)
     if (c->buffers[i].args_offset + sizeof(void *) > kernel->args_size)
       return rdna__fail(RDNA_INVALID_ARGUMENT, "kernel %s: buffer %d lies at byte %u of %u bytes of arguments",

@@ -108,6 +108,11 @@ static rdna_status prepare(device_kernels *kernels, rdna_device *device, int ind
       (rdna__driver_function){.name = info->name, .group_threads = info->group_threads, .args_size = info->args_size};
   if (driver->code_format == RDNA__CODE_HOST) {
     kernel->function.host_function = rdna__host_twin(index);
+    if (!kernel->function.host_function) {
+      return rdna__fail(RDNA_UNSUPPORTED,
+                        "this library's host kernels are of one instruction set, which the processor lacks or "
+                        "RDNA_HOST_ISA rules out; build it without RDNA_HOST_TWINS=native");
+    }
   } else {
     const family_module *module = NULL;
     RDNA_TRY(load_family(kernels, device, info->family, &module));

@@ -65,11 +65,11 @@ extern const int rdna__manifest_count;
 int rdna__manifest_find(const char *name);
 
 /* Host twins by manifest index for the processor's best instruction set (RDNA_HOST_ISA=baseline|avx2|avx512
- * lowers it). Provided beside the manifest. */
+ * lowers it); NULL if a build of one set alone has none for it. Provided beside the manifest. */
 rdna__host_kernel rdna__host_twin(int manifest_index);
-const char *rdna__host_isa(void); /* "baseline", "avx2", "avx512" */
+const char *rdna__host_isa(void); /* "baseline", "avx2", "avx512"; "none" */
 
-/* Twin for one instruction set, or NULL when this processor lacks it. */
+/* Twin for one instruction set, or NULL when this processor or the build lacks it. */
 rdna__host_kernel rdna__host_twin_for(const char *isa, int manifest_index);
 
 /* Declares a case maker and begins its definition: RDNA_CASE_MAKER(rdna__fill_case) { ... } */

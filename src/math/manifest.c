@@ -26,46 +26,65 @@ const int rdna__manifest_count = sizeof rdna__manifest / sizeof rdna__manifest[0
 enum { BASELINE, AVX2, AVX512, ISA_COUNT };
 static const char *const isa_names[ISA_COUNT] = {"baseline", "avx2", "avx512"};
 
-#ifdef RDNA_HOST_VARIANTS
-#define TWINS(name, args_type, threads, make_case, ...) \
-  {rdna__host_baseline_##name, rdna__host_avx2_##name, rdna__host_avx512_##name},
+#ifdef RDNA_HAS_BASELINE_TWINS
+#define BASELINE_TWIN(name) rdna__host_baseline_##name
 #else
-#define TWINS(name, args_type, threads, make_case, ...) {rdna__host_baseline_##name},
+#define BASELINE_TWIN(name) NULL
 #endif
+#ifdef RDNA_HAS_AVX2_TWINS
+#define AVX2_TWIN(name) rdna__host_avx2_##name
+#else
+#define AVX2_TWIN(name) NULL
+#endif
+#ifdef RDNA_HAS_AVX512_TWINS
+#define AVX512_TWIN(name) rdna__host_avx512_##name
+#else
+#define AVX512_TWIN(name) NULL
+#endif
+#define TWINS(name, args_type, threads, make_case, ...) {BASELINE_TWIN(name), AVX2_TWIN(name), AVX512_TWIN(name)},
 #define TWINS_FAMILY(family, list) list(TWINS)
 static const rdna__host_kernel twins[][ISA_COUNT] = {FAMILIES(TWINS_FAMILY)};
 
-static int best_isa(void) {
-#ifdef RDNA_HOST_VARIANTS
+static bool is_supported(int isa) {
+#ifdef __x86_64__
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c") ||
-      !__builtin_cpu_supports("bmi2"))
-    return BASELINE;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
-    return AVX512;
-  return AVX2;
+  if (isa >= AVX2 && (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+                      !__builtin_cpu_supports("f16c") || !__builtin_cpu_supports("bmi2")))
+    return false;
+  if (isa == AVX512)
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vnni");
+  return true;
 #else
-  return BASELINE;
+  return isa == BASELINE;
 #endif
 }
 
 static int isa_index(const char *name) {
   for (int i = 0; i < ISA_COUNT; i++)
     if (!strcmp(isa_names[i], name)) return i;
-  return ISA_COUNT; /* "auto" */
+  return AVX512; /* "auto" */
 }
 
+/* The best that the library has, the processor supports and nobody has ruled out; -1 if there is none. */
 static int chosen_isa(void) {
-  int wanted = isa_index(rdna__config_text(RDNA__CONFIG_HOST_ISA)), best = best_isa();
-  return wanted < best ? wanted : best;
+  int isa = isa_index(rdna__config_text(RDNA__CONFIG_HOST_ISA));
+  while (isa >= 0 && !(twins[0][isa] && is_supported(isa))) isa--;
+  return isa;
 }
 
-rdna__host_kernel rdna__host_twin(int manifest_index) { return twins[manifest_index][chosen_isa()]; }
+rdna__host_kernel rdna__host_twin(int manifest_index) {
+  int isa = chosen_isa();
+  return isa < 0 ? NULL : twins[manifest_index][isa];
+}
 
-const char *rdna__host_isa(void) { return isa_names[chosen_isa()]; }
+const char *rdna__host_isa(void) {
+  int isa = chosen_isa();
+  return isa < 0 ? "none" : isa_names[isa];
+}
 
 rdna__host_kernel rdna__host_twin_for(const char *isa, int manifest_index) {
   int index = isa_index(isa);
-  return index <= best_isa() ? twins[manifest_index][index] : NULL;
+  return is_supported(index) ? twins[manifest_index][index] : NULL;
 }

@@ -59,6 +59,12 @@ rdna_status rdna__selftest_run(rdna_device *device, const rdna__selftest_options
                                rdna__selftest_report *out_report) {
   *out_report = (rdna__selftest_report){0};
   bool host = !strcmp(rdna_device_get_info(device)->driver, "host");
+  if (host && !rdna__host_twin_for("baseline", 0)) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "this library has host kernels of the %s instructions alone, and so nothing to "
+                      "compare them with; build it without RDNA_HOST_TWINS=native",
+                      rdna__host_isa());
+  }
   out_report->against = host ? "the baseline host twins" : "the host twins";
   out_report->kernels = calloc((size_t)rdna__manifest_count + 1, sizeof *out_report->kernels);
   if (!out_report->kernels) return rdna__fail(RDNA_OUT_OF_MEMORY, "no memory for the report of a self-test");
