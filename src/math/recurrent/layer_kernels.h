@@ -19,10 +19,10 @@ enum { LAYER_UNITS = RDNA_RECURRENT_LAYER_UNITS, LAYER_SLICES = 4, LAYER_THREADS
  * begin[t] to begin[t + 1], of which number r is sequence r's; without |begin| every step has |rows|. |parts| is 4 in
  * an LSTM, 3 in a GRU, else 1. */
 struct layer_args {
+  void *gates;          /* (tokens, parts n): sums of the inputs, which become what the gradient reads; not in an RNN */
   const void *weight;   /* (parts n, n) */
   const void *bias;     /* (3 n) or NULL, of a GRU; the gradient does not read it */
   const void *h, *c;    /* (rows, n), the first states; c of an LSTM */
-  void *gates;          /* (tokens, parts n): sums of the inputs, which become what the gradient reads; not in an RNN */
   void *out;            /* (tokens, n); in an RNN also the sums */
   void *cells;          /* (tokens, n), of an LSTM */
   void *inner;          /* (tokens, n), of a GRU */
