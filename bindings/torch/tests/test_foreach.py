@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from test_profiler import BOTH, on_device
+from test_profiler import BOTH, DRIVER, on_device
 from torch.profiler import profile
 
 pytestmark = pytest.mark.usefixtures("nothing_falls_back")
@@ -200,5 +200,6 @@ def test_optimizers_as_they_are_by_default(name, options):
                 optimizer.step()
         results.append([norm.detach().cpu().double()] + [p.detach().cpu().double() for p in parameters])
     torch.testing.assert_close(results[1], results[0], rtol=2e-4, atol=2e-5)
-    if name in ("AdamW", "Adam", "SGD") and "capturable" not in options:
+    seen_twice = DRIVER == "cuda" and torch.backends.cuda.is_built()  # by CUDA's tracer and by ours
+    if name in ("AdamW", "Adam", "SGD") and "capturable" not in options and not seen_twice:
         assert launched < 1.5 * len(start)  # a launch for each parameter and list is 8, 10 and 3 times as many
