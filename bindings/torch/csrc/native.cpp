@@ -3,11 +3,46 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 
+#include <algorithm>
+
 #include "one_device.h"
 
 namespace rdna_torch {
 
 c10::DeviceIndex Call::device() const { return one_device(op_, *stack_); }
+
+std::vector<std::string> made_of(const char *name) {
+  const std::string whole(name), base = whole.substr(0, whole.find('.'));
+  std::string overload = whole.size() > base.size() ? whole.substr(base.size() + 1) : "";
+  auto find = [](const std::string &op, const std::string &form) {
+    return c10::Dispatcher::singleton().findSchema({"aten::" + op, form});
+  };
+  const auto out = find(base, overload);
+  if (!out || !out->schema().arguments().back().is_out()) return {};
+  auto takes_the_same = [&](const c10::OperatorHandle &op) {
+    const auto &a = op.schema().arguments(), &b = out->schema().arguments();
+    return a.size() + 1 == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const auto &x, const auto &y) {
+             return x.name() == y.name() && *x.type() == *y.type();
+           });
+  };
+  for (const char *end : {"_out", "out", "grad_input"}) {
+    const size_t size = std::string(end).size();
+    if (overload.size() < size || overload.compare(overload.size() - size, size, end) != 0) continue;
+    overload.resize(overload.size() - size);
+    break;
+  }
+  std::vector<std::string> names;
+  for (const std::string &op : {base, base + "_"})
+    for (const std::string &form : {overload, std::string("Tensor"), std::string("Scalar")}) {
+      const auto found = find(op, form);
+      if (!found || !found->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) ||
+          !takes_the_same(*found))
+        continue;
+      names.push_back(form.empty() ? op : op + "." + form);
+      break;
+    }
+  return names;
+}
 
 Output::Output(const at::Tensor &given, at::IntArrayRef shape, at::ScalarType type, const at::Tensor &like,
                bool contiguous)

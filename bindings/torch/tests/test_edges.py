@@ -257,3 +257,41 @@ def test_numbers_that_a_type_does_not_hold(name):
 def test_adding_truths_more_than_once():
     same(*both(lambda x, i, y: x.index_add(0, i, y, alpha=2), torch.tensor([True, False, False]), torch.tensor([0, 0, 1]),
                torch.tensor([True, True, False])))
+
+
+IN_PLACE = {"add_": 1, "sub_": 1, "mul_": 1, "div_": 1, "lt_": 1, "ge_": 1, "atan2_": 1, "neg_": 0, "exp_": 0, "sqrt_": 0, "tanh_": 0, "sigmoid_": 0}
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_results_in_place_that_do_not_fit_are_refused(name):
+    """With PyTorch's own exceptions, and nothing written: another shape, a type that does not hold them, one place for several values."""
+    def refuse(make, *others):
+        words = []
+        for device in ("cpu", "rdna"):
+            t, rest = make(device), [o.to(device) for o in others]
+            before = t.clone()
+            with pytest.raises(RuntimeError) as refusal:
+                getattr(t, name)(*rest)
+            words.append(str(refusal.value).split("\n")[0].replace("rdna:0", "cpu"))
+            assert torch.equal(t.cpu(), before.cpu())
+        assert words[0] == words[1]
+
+    others = [torch.ones(1)] * IN_PLACE[name]
+    refuse(lambda device: torch.ones(1, device=device).expand(4), *others)
+    if others:
+        refuse(lambda device: torch.ones(3, device=device), torch.ones(2, 3))
+    if name in ("div_", "exp_", "sqrt_", "tanh_", "sigmoid_", "atan2_"):
+        refuse(lambda device: torch.ones(3, dtype=torch.int64, device=device), *[o.long() for o in others])
+    if name in ("add_", "mul_"):
+        refuse(lambda device: torch.ones(3, dtype=torch.int64, device=device), torch.ones(3))
+
+
+def test_forms_of_an_operator_give_the_same():
+    """New, in place and out=, of several types and layouts, with numbers first and last."""
+    for x in (torch.randn(3, 4), torch.randn(4, 3).t(), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.randn(3, 4).bfloat16()):
+        here = x.to("rdna")
+        for f in (lambda t: t * 2, lambda t: 2 - t, lambda t: t / t.flip(0), lambda t: t.clone().mul_(3), lambda t: t.clone().exp_(), lambda t: t > 0.5,
+                  lambda t: torch.add(t, t, alpha=0.5, out=t.new_empty(0)), lambda t: t.sigmoid(), lambda t: torch.maximum(t, t.flip(-1)), lambda t: t.lerp(t.flip(0), 0.25)):
+            ours, theirs = f(here), f(x)
+            assert ours.dtype == theirs.dtype and ours.stride() == theirs.stride()
+            same(ours.cpu(), theirs)

@@ -428,12 +428,12 @@ const TernaryRow ternaries[] = {
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  add(m, rows, run);
-  add(m, singles);
-  add(m, compares, compare);
-  add(m, questions, question);
-  add(m, infinities, is_infinity);
-  add(m, ternaries, ternary);
+  add_all_forms(m, rows, run);
+  add_all_forms(m, singles);
+  add_all_forms(m, compares, compare);
+  add_all_forms(m, questions, question);
+  add_all_forms(m, infinities, is_infinity);
+  add_all_forms(m, ternaries, ternary);
 }
 
 }  // namespace

@@ -81,6 +81,9 @@ bool run(const Row &row, Call &call) {
   if (is_complex(call.tensor(0).scalar_type())) return map(call, row.op, row.types, row.promote, {}, {}, row.complex);
   const at::ScalarType type = call.tensor(0).scalar_type();
   if (!has_dtype(type)) return false;
+  TORCH_CHECK(row.op != RDNA_MAP_NEG || type != at::kBool,
+              "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
+              "the `~` or `logical_not()` operator instead.");
   const bool clamps = row.op == RDNA_MAP_CLAMP;  // to values of the type; other parameters are those it computes in
   if (clamps && (type == at::kBool || type == at::kByte)) return false;  // the CPU says why not
   const at::ScalarType in = clamps ? type : at::toOpMathType(type);
@@ -205,9 +208,9 @@ const Single singles[] = {
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  add(m, rows, run);
-  add(m, rounding, run_rounding);
-  add(m, singles);
+  add_all_forms(m, rows, run);
+  add_all_forms(m, rounding, run_rounding);
+  add_all_forms(m, singles);
 }
 
 }  // namespace
