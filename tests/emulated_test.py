@@ -3,10 +3,12 @@ must do what the host does, and the checker must find nothing."""
 import json
 import os
 import pathlib
+import tempfile
 import unittest
 
 import rdna_program
 from rdna_program import DEMO_MODEL, output, run
+import made_model
 
 EMULATOR = pathlib.Path(rdna_program.PROGRAM).parent.parent / "emulator/librdna_emulator.so"
 TARGETS = os.environ.get("RDNA_EMULATED_TARGETS", "gfx1030,gfx1100").split(",")  # each must have its kernels
@@ -48,6 +50,20 @@ class Emulated(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr.decode())
             self.assertEqual(result.stderr, b"")  # where the checker's findings would be
             self.assertEqual(json.loads(result.stdout)["tokens"], want)
+
+    def test_launches_of_a_token(self):
+        """A layer whose q, k and v are of one type takes six: these, rotation into the caches, attention, its output,
+        gate and up, down. Norms, gates and additions are in the products. The last layer's v is of another type."""
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "tiny.gguf"
+            made_model.write(model, "tiny")
+            report = json.loads(output("bench", model, "--driver", "hip", "--prompt", 2, "--decode", 1, "--kernels", "--json",
+                                       environment=self.environment(TARGETS[-1], check=False)))
+        of_token = {row["kernel"]: row["launches"] for row in report["results"] if row.get("of") == "token"}
+        kernels = {name: count for name, count in of_token.items() if not name.startswith("copy")}
+        products = sum(count for name, count in kernels.items() if name.startswith("gemv"))
+        others = {name: count for name, count in kernels.items() if not name.startswith("gemv")}
+        self.assertEqual((products, sorted(others.values())), (2 * 4 + 6 + 1, [1, 3, 3]), of_token)
 
     def test_steps_are_replayed(self):
         """By a command without a plan, whose rehearsal records as the device would."""

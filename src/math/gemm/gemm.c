@@ -40,7 +40,7 @@ static const rdna__gemm_product products[] = {
 #undef VECTOR_NAMES
 #undef NAME
 
-static const rdna__gemm_product *find_product(const rdna_dtype types[3]) {
+const rdna__gemm_product *rdna__gemm_dense_product(const rdna_dtype types[3]) {
   for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
     const rdna__gemm_product *p = &products[i];
     if (p->types[0] == types[0] && p->types[1] == types[1] && p->types[2] == types[2]) return p;
@@ -86,7 +86,7 @@ static struct gemm_args swap_operands(struct gemm_args args, int64_t m) {
 
 rdna_status rdna__gemm_launch(rdna_stream *stream, const char *op_name, const rdna_dtype types[3],
                               struct gemm_args args, int64_t m, int64_t n, int64_t k, int64_t batch) {
-  return rdna__gemm_launch_product(stream, op_name, find_product(types), types, args, m, n, k, batch);
+  return rdna__gemm_launch_product(stream, op_name, rdna__gemm_dense_product(types), types, args, m, n, k, batch);
 }
 
 rdna_status rdna__gemm_launch_product(rdna_stream *stream, const char *op_name, const rdna__gemm_product *product,
@@ -299,8 +299,8 @@ rdna_status rdna_op_gemm_epilogue(rdna_stream *stream, const rdna_gemm_epilogue 
   RDNA_TRY(rdna__check_apart("gemm", "c", c, "a", a));
   RDNA_TRY(rdna__check_apart("gemm", "c", c, "b", b));
   rdna_dtype types[3] = {a->dtype, b->dtype, c->dtype};
-  RDNA_TRY(check_launch(stream, "gemm", find_product(types), types, c->shape[c->rank - 2], c->shape[c->rank - 1],
-                        a->shape[a->rank - 1]));
+  RDNA_TRY(check_launch(stream, "gemm", rdna__gemm_dense_product(types), types, c->shape[c->rank - 2],
+                        c->shape[c->rank - 1], a->shape[a->rank - 1]));
   if (rdna_tensor_count(c) == 0) return RDNA_OK;
 
   rdna_tensor ta, tb;

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "kernel/tuner.h"
 #include "math/common/plan/route.h"
-#include "math/gemm/gemm_kernels.h"
+#include "math/gemm/gemv_kernels.h"
 #include "rdna/kernel.h"
 #include "rdna/op/gemm.h"
 #include "rdna/tensor.h"
@@ -54,6 +54,7 @@ typedef struct rdna__gemm_problem {
   rdna_status (*own)(rdna_stream *stream, const struct gemm_args *args);
   const char *own_families;          /* of its kernels, for the tuner */
   const rdna__gemm_product *product; /* the kernels for the types; NULL with |own| */
+  struct gemv_steps steps;           /* all zero but where rdna__gemm_run_stepped runs it */
 } rdna__gemm_problem;
 
 /* One way to multiply. All of them that apply give the same sums in another order. */
@@ -81,6 +82,14 @@ rdna_status rdna__gemm_run(rdna_stream *stream, const char *op_name, const rdna_
 
 /* The implementation that applies with the least cost. Never NULL. */
 const rdna__gemm_route *rdna__gemm_choose(const rdna__gemm_problem *problem);
+
+/* Whether a product of one row can have the steps around it that |problem| says, by the kernel for vectors; and runs
+ * it. */
+bool rdna__gemm_is_stepped(const rdna__gemm_problem *problem);
+rdna_status rdna__gemm_run_stepped(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem);
+
+/* The kernels for dense types, or NULL. */
+const rdna__gemm_product *rdna__gemm_dense_product(const rdna_dtype types[3]);
 
 /* (m, k) times (k, n) into (m, n), all with a batch in front or none. */
 rdna_status rdna__gemm_check_shapes(const char *op_name, const rdna_tensor *a, const rdna_tensor *b,

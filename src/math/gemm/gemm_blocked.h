@@ -11,7 +11,7 @@
 
 #include "math/common/host/simd.h"
 #include "math/gemm/gemm_activation.h"
-#include "math/gemm/gemm_kernels.h"
+#include "math/gemm/gemv_kernels.h"
 #include "rdna/tensor.h"
 
 /* Rows and columns of a micro-tile fill the registers: 24 of 32, or 12 of 16, hold sums. */
@@ -36,6 +36,7 @@ struct gemm_job {
   /* Sums of up to GEMV_MAX_M rows of A against rows [first, last) of a transposed B; may be NULL. */
   void (*dot_rows)(const gemm_job *job, const char *a, const char *b, char *c, int64_t first, int64_t last);
   const void *prepared;  /* what the product's own code made of A for dot_rows, or NULL */
+  bool times;            /* C is multiplied by the result, which is f32 */
   int64_t batch_bytes_b; /* from one B of the batch to the next */
   int64_t tiles_m, tiles_n, tile_m, tile_n;
 };
@@ -323,12 +324,47 @@ static inline void gemm_finish_one(const gemm_job *job, char *c, int64_t batch, 
   if (args->beta != 0) v = scalar_fma(args->beta, gemm_load(job->type_c, c, row * args->ldc + column), v);
   if (args->bias && !(args->flags & GEMM_BIAS_OF_ROWS)) v += gemm_load(job->type_c, args->bias, column);
   if (args->flags & GEMM_MORE) v = gemm_more(job, batch, row, column, v);
+  if (job->times) v *= gemm_load(job->type_c, c, row * args->ldc + column);
   gemm_store(job->type_c, c, row * args->ldc + column, v);
 }
 static inline void gemm_finish_dot(const gemm_job *job, char *c, int64_t row, int64_t column, float sum) {
   int64_t batch_bytes = gemm_batch_bytes(job, job->args->stride_c, 1);
   int64_t batch = batch_bytes ? (c - (char *)job->args->c) / batch_bytes : 0;
   gemm_finish_one(job, c, batch, row, column, sum);
+}
+
+/* x times the weights of a norm, in |out|; the result is what the sums of them are multiplied by. */
+static inline float gemv_weigh(const struct gemv_args *args, float *out) {
+  const float *x = args->product.a, *norm = args->steps.norm;
+  float squares[16] = {0}, all = 0;
+  for (int64_t i = 0; i < args->product.k; i++) {
+    squares[i % 16] = scalar_fma(x[i], x[i], squares[i % 16]);
+    out[i] = x[i] * norm[i];
+  }
+  for (int i = 0; i < 16; i++) all += squares[i];
+  return 1.0f / __builtin_sqrtf(all / (float)args->product.k + args->steps.epsilon);
+}
+
+/* A product of one row with what stands around it: |run| multiplies, |row_bytes| are those of a row of B. The gate is
+ * one product and what it multiplies another. */
+static inline void gemv_run(gemm_job *job, const struct gemv_args *all, int64_t row_bytes, void (*run)(gemm_job *job)) {
+  if (!all->steps.norm && !all->steps.gated) {
+    run(job);
+    return;
+  }
+  float x[GEMV_NORM_MOST_K] __attribute__((aligned(64)));
+  struct gemm_args args = all->product;
+  gemm_job with = *job;
+  with.args = &args;
+  if (all->steps.norm) args.alpha *= gemv_weigh(all, x), args.a = x;
+  if (all->steps.gated) {
+    args.flags |= GEMM_MORE;
+    run(&with);
+    args.flags &= ~GEMM_MORE;
+    args.b = (const char *)args.b + args.n * row_bytes;
+    with.times = true;
+  }
+  run(&with);
 }
 
 #endif

@@ -3,7 +3,7 @@
 #define RDNA_MATH_GEMM_CASE_H
 
 #include "kernel/manifest.h"
-#include "math/gemm/gemm_kernels.h"
+#include "math/gemm/gemv_kernels.h"
 
 typedef struct rdna__product_case {
   rdna_dtype type_a, type_b, type_c;
@@ -11,6 +11,8 @@ typedef struct rdna__product_case {
   bool aligned;     /* rows of A and B lie at multiples of 16 bytes */
   int columns;      /* of a gemv: rows of A that it takes */
   int vector_rows;  /* of a gemv whose groups take turns: rows of B that each makes at a time; otherwise 0 */
+  bool stepped;     /* the kernel takes a gemv_args, whose steps are drawn too */
+  bool gated;       /* with a gate among them */
   /* For a B in blocks: fills |count| values, and returns a bound of their magnitude. */
   double (*fill_blocks)(rdna__random *random, rdna_dtype format, void *blocks, int64_t count);
 } rdna__product_case;

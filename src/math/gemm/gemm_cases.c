@@ -44,6 +44,7 @@ rdna_status rdna__product_case_parse(const char *kernel_name, rdna__product_case
                {"rows32", 32, 32},
                {"rows64", 64, 32}};
   out_product->tile = out_product->tile_n = out_product->vector_rows = 0;
+  out_product->stepped = out_product->gated = false;
   out_product->fill_blocks = NULL;
   out_product->columns = gemv ? atoi(at + 1) : 0;
   for (size_t i = 0; !gemv && i < sizeof tiles / sizeof *tiles; i++)
@@ -110,7 +111,7 @@ static rdna_grid product_grid(const rdna__product_case *product, const struct ge
   uint32_t tile_m = (uint32_t)product->tile, tile_n = (uint32_t)product->tile_n;
   if (tile_m == 0) {
     uint32_t rows = product->vector_rows ? (uint32_t)product->vector_rows : GEMV_ROWS_PER_GROUP(product->columns);
-    uint32_t groups = (n + rows - 1) / rows;
+    uint32_t groups = ((product->gated ? 2 * n : n) + rows - 1) / rows;
     if (product->vector_rows && groups > 3) groups = 3; /* each takes several turns */
     return (rdna_grid){m ? groups : 0, 1, 1};
   }
@@ -175,6 +176,32 @@ static void draw_more(rdna__random *random, struct gemm_args *args) {
   }
 }
 
+/* The norm's weights and the bound |*sum| of what is then summed: of sums of x^2 that overflow nothing is left. */
+static rdna_status add_norm(const struct gemm_args *args, const float *a, double *sum, rdna__random *random,
+                            rdna__kernel_case *out_case) {
+  float *norm = rdna__case_add(out_case, RDNA__IN, RDNA_F32, args->k, offsetof(struct gemv_args, steps.norm));
+  if (!norm) return rdna__case_no_memory(out_case);
+  case_fill(random, RDNA_F32, norm, args->k, 1);
+  const float epsilon = 1e-5f;
+  memcpy((char *)out_case->args + offsetof(struct gemv_args, steps.epsilon), &epsilon, sizeof epsilon);
+  double squares = 0;
+  for (int64_t p = 0; p < args->k; p++)
+    if (isfinite(a[p])) squares += (double)a[p] * (double)a[p];
+  *sum *= largest_value(RDNA_F32, norm, args->k) / sqrt(squares / args->k + (double)epsilon);
+  return RDNA_OK;
+}
+
+/* The steps around the product of one row. A gate's result is a product of two sums, one of them activated, whose
+ * slopes are below 1.2: its error is theirs times the other. */
+static rdna_status add_steps(const rdna__product_case *product, const struct gemm_args *args, const void *a,
+                             double *sum, rdna__random *random, rdna__kernel_case *out_case) {
+  const uint32_t gated = product->gated;
+  memcpy((char *)out_case->args + offsetof(struct gemv_args, steps.gated), &gated, sizeof gated);
+  if (args->k > 0 && rdna__random_below(random, 2)) RDNA_TRY(add_norm(args, a, sum, random, out_case));
+  if (gated) *sum *= 2.4 * *sum + 1;
+  return RDNA_OK;
+}
+
 rdna_status rdna__product_case_make(const rdna__product_case *product, struct gemm_args args, rdna__random *random,
                                     rdna__kernel_case *out_case) {
   bool quantized = rdna_dtype_block_values(product->type_b) > 1;
@@ -183,14 +210,17 @@ rdna_status rdna__product_case_make(const rdna__product_case *product, struct ge
   if (!quantized && product->aligned && product->type_b != RDNA_F32) multiple_b = 8;
   bool a_turned = args.flags & GEMM_A_TRANSPOSED, b_turned = args.flags & GEMM_B_TRANSPOSED;
   matrix a = place(random, a_turned ? args.k : args.m, a_turned ? args.m : args.k, multiple_a);
-  matrix b = place(random, b_turned ? args.n : args.k, b_turned ? args.k : args.n, multiple_b);
+  int64_t rows_of_b = product->gated ? 2 * (int64_t)args.n : args.n;
+  matrix b = place(random, b_turned ? rows_of_b : args.k, b_turned ? args.k : args.n, multiple_b);
   matrix c = place(random, args.m, args.n, 1);
   if (args.batch > 1 && rdna__random_below(random, 3) == 0) b.stride = 0; /* one B for the whole batch */
   args.lda = a.ld, args.ldb = b.ld, args.ldc = c.ld;
   args.stride_a = a.stride, args.stride_b = b.stride, args.stride_c = c.stride;
-  if (args.parts <= 1 && !quantized) draw_more(random, &args);
+  if (args.parts <= 1 && !quantized && !product->gated) draw_more(random, &args);
   static const float alphas[] = {1, 1, 0.5f, -2};
   args.alpha = alphas[rdna__random_below(random, 4)];
+  if (product->gated) args.alpha = 1, args.beta = 0;
+  if (product->gated) args.activation = (uint32_t)rdna__random_below(random, RDNA_ACTIVATION_GELU_ERF + 1);
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = product_grid(product, &args);
   snprintf(out_case->label, sizeof out_case->label,
@@ -215,7 +245,8 @@ rdna_status rdna__product_case_make(const rdna__product_case *product, struct ge
     float special = rdna__random_below(random, 2) ? NAN : INFINITY;
     case_set(product->type_a, a_data, rdna__random_range(random, 0, a_count - 1), special);
   }
-  if (args.parts <= 1) RDNA_TRY(add_more(product, &args, random, out_case));
+  if (product->stepped) RDNA_TRY(add_steps(product, &args, a_data, &sum, random, out_case));
+  if (args.parts <= 1 && !product->gated) RDNA_TRY(add_more(product, &args, random, out_case));
   return add_c(product, &args, &c, sum, random, out_case);
 }
 

@@ -1,5 +1,6 @@
 /* Host twins of the dense matrix products. */
 #include "math/gemm/gemm_blocked.h"
+#include "math/gemm/gemv_split_kernels.h"
 
 /* |rows| rows of B against |columns| rows of A from row |first| of B on. Constants once inlined: the sums then live
  * in registers. */
@@ -91,7 +92,18 @@ static void run(const void *args, rdna_dtype type_a, rdna_dtype type_b, rdna_dty
   gemm_run(&job);
 }
 
+static void run_split(const void *args, rdna_dtype type_b,
+                      void (*dot_rows)(const gemm_job *, const char *, const char *, char *, int64_t, int64_t)) {
+  const struct gemv_split_args *a = args;
+  gemm_job job = {.args = &a->of.product, .type_a = RDNA_F32, .type_b = type_b, .type_c = RDNA_F32};
+  job.fetch_b = gemm_fetch_dense_b;
+  job.dot_rows = dot_rows;
+  gemv_run(&job, &a->of, a->of.product.ldb * gemm_value_size(type_b), gemm_run);
+}
+
 /* The grid says how a device cuts the work; here the arguments alone do, which begin with those of a product. */
+#define SPLIT_TWIN(name, B) \
+  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { run_split(args, RDNA_##B, dot_F32_##B); }
 #define TWIN(name, A, B, C)                                       \
   void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { \
     run(args, RDNA_##A, RDNA_##B, RDNA_##C, dot_##A##_##B);       \
@@ -110,9 +122,9 @@ TWINS(f32, f32, f32, F32, F32, F32)
 TWIN(gemm_f32_f32_f32_broad, F32, F32, F32)
 TWINS(f32, f16, f32, F32, F16, F32)
 TWINS(f32, bf16, f32, F32, BF16, F32)
-TWIN(gemv_split_f32, F32, F32, F32)
-TWIN(gemv_split_f16, F32, F16, F32)
-TWIN(gemv_split_bf16, F32, BF16, F32)
+SPLIT_TWIN(gemv_split_f32, F32)
+SPLIT_TWIN(gemv_split_f16, F16)
+SPLIT_TWIN(gemv_split_bf16, BF16)
 MMA_TWINS(f16, f16, f16, F16, F16, F16)
 MMA_TWINS(f16, f16, f32, F16, F16, F32)
 MMA_TWINS(bf16, bf16, bf16, BF16, BF16, BF16)

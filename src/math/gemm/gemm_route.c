@@ -164,20 +164,25 @@ static rdna_status run_parts(const rdna__gemm_route *route, rdna_stream *stream,
   if (status == RDNA_OK) status = rdna__launch_named(stream, sums[p.types[2]], sum_grid, args);
   return rdna__scratch_release(&scratch, status);
 }
+
+static int64_t rows_of_b(const rdna__gemm_problem *problem) {
+  return problem->steps.gated ? 2 * (int64_t)problem->args.n : problem->args.n;
+}
+
 /* How many sets of 32 lanes share a row of dense weights, for a vector in f32: enough to fill the device. FULL sets a
  * compute unit have enough bytes in flight to keep its memory busy. */
 static int shares_of(const rdna__gemm_problem *problem) {
   enum { FULL = 16, MOST = GEMV_SPLIT_THREADS / 32 };
-  int64_t rows = rdna__divide_up(problem->args.n, GEMV_SPLIT_ROWS);
+  int64_t rows = rdna__divide_up(rows_of_b(problem), GEMV_SPLIT_ROWS);
   int shares = 1;
   while (shares < MOST && rows * shares < FULL * units_of(problem)) shares *= 2;
   return shares;
 }
 static rdna_status run_split(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem) {
   static const char *const kernels[] = {"gemv_split_f32", "gemv_split_f16", "gemv_split_bf16"};
-  struct gemv_split_args args = {problem->args, shares_of(problem)};
+  struct gemv_split_args args = {{problem->args, problem->steps}, shares_of(problem)};
   rdna_grid grid = {0, 1, 1};
-  RDNA_TRY(rdna__check_groups(op_name, args.product.n, GEMV_SPLIT_GROUP_ROWS(args.shares), &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, rows_of_b(problem), GEMV_SPLIT_GROUP_ROWS(args.shares), &grid.x));
   return rdna__launch_named(stream, kernels[problem->types[1]], grid, &args);
 }
 static rdna_status run_vector(const rdna__gemm_route *route, rdna_stream *stream, const char *op_name,
@@ -185,11 +190,14 @@ static rdna_status run_vector(const rdna__gemm_route *route, rdna_stream *stream
   rdna_grid grid = {0, 1, 1};
   const rdna__gemm_product *p = problem->product;
   bool is_f32 = problem->types[0] == RDNA_F32, divides = traits_of(problem)->divides_work;
-  if (route->variant == M1 && is_f32 && !p->vector_rows && !divides) return run_split(stream, op_name, problem);
+  bool is_plain = !problem->steps.norm && !problem->steps.gated;
+  if (route->variant == M1 && is_f32 && !p->vector_rows && !(divides && is_plain))
+    return run_split(stream, op_name, problem);
   int64_t rows = p->vector_rows ? p->vector_rows : GEMV_ROWS_PER_GROUP(route->rows);
-  RDNA_TRY(rdna__check_groups(op_name, problem->args.n, rows, &grid.x));
+  RDNA_TRY(rdna__check_groups(op_name, rows_of_b(problem), rows, &grid.x));
   if (p->vector_groups) grid.x = p->vector_groups(stream, grid.x);
-  return rdna__launch_named(stream, kernel_of(route, problem), grid, &problem->args);
+  struct gemv_args args = {problem->args, problem->steps}; /* begins with what the others take */
+  return rdna__launch_named(stream, kernel_of(route, problem), grid, &args);
 }
 
 /* What a tile is, whole or in parts of k. */
@@ -320,6 +328,20 @@ RDNA_ROUTES(rdna__gemm_routes, "gemm, linear", rdna__gemm_rows)
 
 const rdna__gemm_route *rdna__gemm_choose(const rdna__gemm_problem *problem) {
   return (const rdna__gemm_route *)rdna__route_choose(&rdna__gemm_routes, problem);
+}
+
+/* The first route is that of one row. */
+bool rdna__gemm_is_stepped(const rdna__gemm_problem *problem) {
+  const rdna__gemm_route *one = &rdna__gemm_rows[0];
+  const struct gemv_steps *steps = &problem->steps;
+  return problem->types[0] == RDNA_F32 && problem->types[2] == RDNA_F32 && problem->args.k > 0 &&
+         one->route.applies(&one->route, problem) &&
+         (!steps->norm || ((uintptr_t)steps->norm % 16 == 0 && problem->args.k <= GEMV_NORM_MOST_K)) &&
+         rows_of_b(problem) <= RDNA__GEMM_SIZE_MAX;
+}
+rdna_status rdna__gemm_run_stepped(rdna_stream *stream, const char *op_name, const rdna__gemm_problem *problem) {
+  rdna__choice_note(op_name, rdna__gemm_rows[0].route.name, "rule");
+  return rdna__gemm_rows[0].run(&rdna__gemm_rows[0], stream, op_name, problem);
 }
 
 static void add_family(const char *kernel, char text[RDNA__TUNER_TEXT]) {

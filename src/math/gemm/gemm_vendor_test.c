@@ -64,7 +64,7 @@ static bool check(problem p) {
                            .ld_residual = residual.tensor.stride[1],
                            .stride_residual = residual.tensor.stride[0]};
   rdna__gemm_problem call = {
-      {p.types[0], p.types[1], p.types[2]}, args, rdna_device_get_info(device), NULL, NULL, NULL};
+      {p.types[0], p.types[1], p.types[2]}, args, rdna_device_get_info(device), NULL, NULL, NULL, {0}};
   int64_t values = operand_span(&c);
   double *old = malloc((size_t)values * sizeof *old);
   for (int64_t i = 0; i < values; i++) old[i] = operand_get(&c, i);
@@ -225,7 +225,7 @@ static void integers(void **state) {
                            .flags = GEMM_B_TRANSPOSED,
                            .alpha = 2,
                            .beta = -3};
-  rdna__gemm_problem call = {{RDNA_I8, RDNA_I8, RDNA_I32}, args, rdna_device_get_info(device), NULL, NULL, NULL};
+  rdna__gemm_problem call = {{RDNA_I8, RDNA_I8, RDNA_I32}, args, rdna_device_get_info(device), NULL, NULL, NULL, {0}};
   assert_ok(rdna__gemm_vendor_run(stream, vendor, 0, &call));
   assert_ok(rdna_copy_to_host(stream, got, memory[2], sizeof got));
   assert_ok(rdna_stream_synchronize(stream));

@@ -3,12 +3,12 @@
 #ifndef RDNA_MATH_GEMM_GEMV_SPLIT_KERNELS_H
 #define RDNA_MATH_GEMM_GEMV_SPLIT_KERNELS_H
 
-#include "math/gemm/gemm_kernels.h"
+#include "math/gemm/gemv_kernels.h"
 
-/* As gemv_f32_<B>_f32_m1; |shares| sets of 32 lanes, 1, 2, 4 or 8, have a part of k each. Grid x: ceil(n /
- * GEMV_SPLIT_GROUP_ROWS(shares)). */
+/* As gemv_f32_<B>_f32_m1, with steps; |shares| sets of 32 lanes, 1, 2, 4 or 8, have a part of k each. Grid x: ceil(rows
+ * of B / GEMV_SPLIT_GROUP_ROWS(shares)). */
 struct gemv_split_args {
-  struct gemm_args product;
+  struct gemv_args of;
   int32_t shares;
 };
 #define GEMV_SPLIT_THREADS 256

@@ -1,6 +1,7 @@
 #include "rdna/op/linear.h"
 
 #include "math/common/test/operand.h"
+#include "math/linear/linear_steps.h"
 #include "math/quant/quant_case.h"
 #include "math/quant/testing_blocks.h"
 
@@ -130,6 +131,115 @@ static void long_and_short_rows(void **state) {
     check((layer){.weight = weights[w], .m = 0, .n = 3, .k = block});
     check((layer){.weight = weights[w], .m = 2, .n = 0, .k = block});
   }
+}
+
+/* ---- one row with steps around it ---- */
+
+static float *random_values(rdna_dtype dtype, operand *o, int64_t count) {
+  *o = operand_make(dtype, 1, &count, NULL, 0);
+  operand_fill(o, 1);
+  return (float *)(void *)o->host;
+}
+
+static double activated(rdna_activation activation, double v) {
+  return activation == RDNA_ACTIVATION_SILU ? v / (1 + exp(-v)) : v * erfc(-v / sqrt(2)) / 2;
+}
+
+static void check_steps(rdna_dtype dtype, int64_t n, int64_t k, rdna__linear_steps steps, bool with_bias) {
+  int64_t rows = steps.gated ? 2 * n : n, bytes = (int64_t)rdna_dtype_bytes(dtype, rows * k), shape[] = {rows, k};
+  layer l = {.weight = dtype, .m = 1, .n = n, .k = k};
+  operand x, norm, bias, out,
+      weight = is_quantized(dtype) ? operand_make(RDNA_U8, 1, &bytes, NULL, 0) : operand_make(dtype, 2, shape, NULL, 0);
+  const float *x_values = random_values(RDNA_F32, &x, k), *factors = random_values(RDNA_F32, &norm, k);
+  const float *b = random_values(RDNA_F32, &bias, n), *result = random_values(RDNA_F32, &out, n);
+  float *before = malloc((size_t)n * sizeof *before + 1);
+  assert_non_null(before);
+  memcpy(before, result, (size_t)n * sizeof *before);
+  if (is_quantized(dtype)) {
+    rdna__fill_blocks(&random_state, dtype, weight.host, rows * k);
+    operand_upload(&weight);
+  } else {
+    operand_fill(&weight, 1);
+  }
+  rdna_tensor w = rdna_tensor_contiguous(weight.tensor.data, dtype, 2, shape);
+  rdna_tensor row = rdna_tensor_contiguous(x.tensor.data, RDNA_F32, 2, (int64_t[]){1, k});
+  rdna_tensor to = rdna_tensor_contiguous(out.tensor.data, RDNA_F32, 2, (int64_t[]){1, n});
+  if (steps.norm) steps.norm = &norm.tensor;
+  const rdna_tensor *bias_tensor = with_bias ? &bias.tensor : NULL;
+  assert_true(rdna__linear_is_stepped(stream, &steps, &row, &w, bias_tensor, &to));
+  assert_ok(rdna__linear_stepped(stream, &steps, &row, &w, bias_tensor, &to));
+  operand_download(&out);
+  double squares = 0;
+  for (int64_t p = 0; p < k; p++) squares += (double)x_values[p] * (double)x_values[p];
+  double scale = steps.norm ? 1 / sqrt(squares / (double)k + steps.epsilon) : 1;
+  for (int64_t j = 0; j < n; j++) {
+    double sum[2] = {0}, magnitude[2] = {0}, error[2];
+    for (int side = 0; side < 1 + steps.gated; side++) {
+      for (int64_t p = 0; p < k; p++) {
+        double v = weight_value(&l, &weight, (j + side * n) * k + p) * (double)x_values[p] * scale;
+        if (steps.norm) v *= (double)factors[p];
+        sum[side] += v, magnitude[side] += fabs(v);
+      }
+      error[side] = 0x1p-24 * (double)(k + 8) * magnitude[side];
+      if (is_quantized(dtype)) error[side] += 0x1p-24 * 16 * (double)k * scale * (steps.norm ? 4 : 1);
+    }
+    double want = sum[0] + (steps.add ? (double)before[j] : 0) + (with_bias ? (double)b[j] : 0), most = error[0];
+    if (steps.gated) {
+      double gate = activated(steps.activation, sum[0]);
+      want = gate * sum[1];
+      most = 1.2 * error[0] * (fabs(sum[1]) + error[1]) + error[1] * fabs(gate) + 0x1p-21 * fabs(want);
+    }
+    assert_close(RDNA_F32, (double)result[j], want, most + 0x1p-22 * (fabs(want) + 4), rdna_dtype_name(dtype), j);
+  }
+  free(before);
+  operand *all[] = {&x, &norm, &bias, &out, &weight};
+  for (int i = 0; i < 5; i++) operand_free(all[i]);
+}
+
+/* Norms, gates and additions around a product of one row, each alone and together, of rows that one tile holds and of
+ * longer ones, in more turns than there are work-groups. */
+static void steps_around_one_row(void **state) {
+  const rdna_tensor there = {0};
+  for (size_t w = 0; w < sizeof weights / sizeof weights[0]; w++) {
+    rdna_dtype dtype = weights[w];
+    int64_t block = rdna_dtype_block_values(dtype), some = 256 * (1 + (int64_t)w % 3), other = block == 1 ? 56 : block;
+    rdna__linear_steps norm = {.norm = &there, .epsilon = 0.01}, gate = {.gated = true};
+    gate.activation = w % 2 ? RDNA_ACTIVATION_SILU : RDNA_ACTIVATION_GELU_ERF;
+    rdna__linear_steps both = gate, with_add = norm;
+    both.norm = &there, both.epsilon = 1e-6, with_add.add = true;
+    check_steps(dtype, 37, some, norm, w % 2);
+    check_steps(dtype, 19, some, gate, false);
+    check_steps(dtype, 21, other, both, false);
+    check_steps(dtype, 9, other, with_add, w % 2);
+    check_steps(dtype, 5, 256 * 18, w % 2 ? both : norm, false);
+    check_steps(dtype, 3, 256 * 25, w % 2 ? norm : both, false);
+  }
+  check_steps(RDNA_Q4_K, 700, 256, (rdna__linear_steps){.gated = true, .activation = RDNA_ACTIVATION_SILU}, false);
+}
+
+/* What no one launch does, and says so. */
+static void steps_of_other_products(void **state) {
+  int64_t k = 512, n = 64;
+  operand x = operand_make(RDNA_F32, 2, (int64_t[]){2, k}, NULL, 0), bias = operand_make(RDNA_F32, 1, &n, NULL, 0);
+  operand weight = operand_make(RDNA_F32, 2, (int64_t[]){n, k}, NULL, 0);
+  operand out = operand_make(RDNA_F32, 2, (int64_t[]){2, n}, NULL, 0);
+  rdna_tensor row = x.tensor, to = out.tensor, off = x.tensor, other = weight.tensor;
+  row.shape[0] = to.shape[0] = off.shape[0] = 1;
+  const rdna__linear_steps none = {0}, gate = {.gated = true};
+  assert_true(rdna__linear_is_stepped(stream, &none, &row, &weight.tensor, &bias.tensor, &to));
+  assert_false(rdna__linear_is_stepped(stream, &none, &x.tensor, &weight.tensor, NULL, &out.tensor));
+  assert_false(rdna__linear_is_stepped(stream, &gate, &row, &weight.tensor, NULL, &to)); /* of n rows */
+  to.shape[1] = n / 2;
+  assert_true(rdna__linear_is_stepped(stream, &gate, &row, &weight.tensor, NULL, &to));
+  assert_false(rdna__linear_is_stepped(stream, &gate, &row, &weight.tensor, &bias.tensor, &to));
+  to.shape[1] = n;
+  off.data = (float *)off.data + 1;
+  assert_false(rdna__linear_is_stepped(stream, &none, &off, &weight.tensor, NULL, &to));
+  other.dtype = RDNA_F64;
+  assert_false(rdna__linear_is_stepped(stream, &none, &row, &other, NULL, &to));
+  assert_int_equal(rdna__linear_stepped(stream, &none, &row, &other, NULL, &to), RDNA_UNSUPPORTED);
+  operand *all[] = {&x, &bias, &weight, &out};
+  for (int i = 0; i < 4; i++) operand_free(all[i]);
 }
 
 /* |l| with rows of x that are 2^|exponent| times normal numbers, and |odd| at a random place of the first row if it is
@@ -303,6 +413,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_weight_and_row_count),
       cmocka_unit_test(long_and_short_rows),
+      cmocka_unit_test(steps_around_one_row),
+      cmocka_unit_test(steps_of_other_products),
       cmocka_unit_test(few_rows_are_as_precise_as_f32),
       cmocka_unit_test(many_rows),
       cmocka_unit_test(activations_of_16_bits),

@@ -19,12 +19,13 @@ static const float *bias_of(const struct moe_product_args *a, int32_t expert) {
 /* Multiplies |m| rows of x, |lda| apart, by the weights of an expert. |expert_bytes|: those of all its weights. */
 static void multiply(const struct moe_product_args *a, twin product, int64_t expert_bytes, int32_t expert,
                      const float *x, int32_t m, int64_t lda, float *out, int64_t ldc) {
-  struct gemm_args p = a->product;
-  p.a = x, p.lda = lda, p.m = m, p.batch = 1;
-  p.b = (const char *)p.b + expert * expert_bytes;
-  p.c = out, p.ldc = ldc;
-  p.bias = bias_of(a, expert);
-  product(&p, (rdna_grid){1, 1, 1});
+  struct gemv_args args = {.product = a->product}; /* without steps; others read the product alone */
+  struct gemm_args *p = &args.product;
+  p->a = x, p->lda = lda, p->m = m, p->batch = 1;
+  p->b = (const char *)p->b + expert * expert_bytes;
+  p->c = out, p->ldc = ldc;
+  p->bias = bias_of(a, expert);
+  product(&args, (rdna_grid){1, 1, 1});
 }
 
 /* One slot into |out|, zeros without an expert. */

@@ -100,6 +100,7 @@ RDNA_CASE_MAKER(rdna__quant_gemv_case) {
   int block = rdna_dtype_block_values(product.type_b);
   struct gemm_args args = {.batch = 1, .flags = GEMM_B_TRANSPOSED, .beta = random_beta(random)};
   args.m = (int32_t)rdna__random_range(random, 1, product.columns);
+  product.stepped = product.columns == 1, product.gated = product.stepped && n % 4 >= 2;
   if (n < (int)(sizeof edges / sizeof edges[0])) {
     args.n = edges[n].n, args.k = edges[n].blocks * block;
   } else {

@@ -27,6 +27,7 @@
 #ifndef RDNA_MATH_QUANT_GEMV_H
 #define RDNA_MATH_QUANT_GEMV_H
 
+#include "math/gemm/gemv_steps.h"
 #include "math/quant/quant_blocks.h"
 #include "math/quant/quant_kernels.h"
 
@@ -206,6 +207,7 @@ struct block_weights {
   typedef gemv_chunk<format> chunk;
   typedef struct gemm_args args;
   typedef const char *row;
+  static constexpr bool has_steps = false; /* whether args is a gemv_args */
   static constexpr bool has_least = quant_has_least(format::dtype), is_signed = format::is_signed;
   static constexpr int zero = quant_zero(format::dtype), bits = is_signed ? 8 : quant_bits(format::dtype);
   RDNA_DEVICE int slots(const args &a) { return 1; }
@@ -222,6 +224,36 @@ struct block_weights {
   RDNA_DEVICE quant_scale scale_of(const chunk &c, int v) { return c.scale_of(v); }
   RDNA_DEVICE uint32_t look_up(uint32_t codes) { return format::look_up(codes); }
 };
+
+/* The same with a norm before and a gate behind. */
+template <typename format>
+struct stepped_weights : block_weights<format> {
+  typedef struct gemv_args args;
+  static constexpr bool has_steps = true;
+  RDNA_DEVICE int slots(const args &a) { return 1; }
+  RDNA_DEVICE const struct gemm_args &product(const args &a, int slot) { return a.product; }
+  RDNA_DEVICE const char *row_of(const args &a, int slot, int j) {
+    return block_weights<format>::row_of(a.product, slot, j);
+  }
+  RDNA_DEVICE void finish(const args &a, int slot, int i, int j, float sum) {
+    block_weights<format>::finish(a.product, slot, i, j, sum);
+  }
+};
+template <typename weights>
+RDNA_DEVICE const float *norm_of(const typename weights::args &all) {
+  if constexpr (weights::has_steps) return all.steps.norm;
+  return nullptr;
+}
+template <typename weights>
+RDNA_DEVICE bool is_gated(const typename weights::args &all) {
+  if constexpr (weights::has_steps) return all.steps.gated;
+  return false;
+}
+/* How many values of C a set of |rows| rows of B makes for each row of A. */
+template <typename weights, int rows>
+RDNA_DEVICE int gemv_made(const typename weights::args &all) {
+  return is_gated<weights>(all) ? rows / 2 : rows;
+}
 
 template <typename weights, int columns>
 struct gemv_plan {
@@ -243,10 +275,11 @@ struct gemv_plan {
   }
 };
 
+/* |norm|: of the steps, or NULL; squares of A are added to |squares|. */
 template <typename weights, int columns>
 RDNA_DEVICE void fill_tile(
-    const struct gemm_args &args, int k0,
-    float4 (&tile)[columns][gemv_plan<weights, columns>::pieces * gemv_plan<weights, columns>::row]) {
+    const struct gemm_args &args, const float *norm, int k0,
+    float4 (&tile)[columns][gemv_plan<weights, columns>::pieces * gemv_plan<weights, columns>::row], float &squares) {
   typedef gemv_plan<weights, columns> plan;
   constexpr int turns = plan::tile_k / 4 / QUANT_GEMV_THREADS;
 #pragma unroll
@@ -257,6 +290,13 @@ RDNA_DEVICE void fill_tile(
     for (int i = 0; i < turns; ++i) {
       int v = (i * QUANT_GEMV_THREADS + (int)thread_id()) * 4;
       quad[i] = v < args.k - k0 ? load_f32x4(x + v) : float4{0, 0, 0, 0};
+    }
+    if (weights::has_steps && norm) {
+#pragma unroll
+      for (int i = 0; i < turns; ++i) {
+        int v = (i * QUANT_GEMV_THREADS + (int)thread_id()) * 4;
+        if (v < args.k - k0) quad[i] = gemv_weigh(quad[i], norm + k0 + v, squares);
+      }
     }
 #pragma unroll
     for (int i = 0; i < turns; ++i) tile[c][plan::slot((i * QUANT_GEMV_THREADS + (int)thread_id()) * 4)] = quad[i];
@@ -333,8 +373,9 @@ RDNA_DEVICE void multiply_codes(const typename weights::chunk (&now)[gemv_plan<w
  *
  * 1 / f is NaN where one of the run's values is NaN or infinite. Top bytes are signed, the others unsigned. */
 template <typename weights>
-RDNA_DEVICE void fill_planes(const struct gemm_args &args, int k0,
-                             float4 (&tile)[gemv_plan<weights, 1>::pieces * gemv_plan<weights, 1>::row]) {
+RDNA_DEVICE void fill_planes(const struct gemm_args &args, const float *norm, int k0,
+                             float4 (&tile)[gemv_plan<weights, 1>::pieces * gemv_plan<weights, 1>::row],
+                             float &squares) {
   typedef gemv_plan<weights, 1> plan;
   constexpr int turns = plan::tile_k / 4 / QUANT_GEMV_THREADS;
   const float *x = (const float *)args.a + k0;
@@ -343,6 +384,7 @@ RDNA_DEVICE void fill_planes(const struct gemm_args &args, int k0,
   for (int i = 0; i < turns; ++i) {
     int v = (i * QUANT_GEMV_THREADS + (int)thread_id()) * 4;
     quad[i] = v < args.k - k0 ? load_f32x4(x + v) : float4{0, 0, 0, 0};
+    if (weights::has_steps && norm && v < args.k - k0) quad[i] = gemv_weigh(quad[i], norm + k0 + v, squares);
   }
 #pragma unroll
   for (int i = 0; i < turns; ++i) {
@@ -380,11 +422,11 @@ RDNA_DEVICE int32_t dot4_u8_i8(uint32_t a, uint32_t b, int32_t c) {
 }
 
 /* As multiply_codes, with A as fill_planes stores it. |from|: the run's values of A in global memory, which are used
- * where one is NaN or infinite. */
+ * where one is NaN or infinite; |norm|: those of the norm, or NULL. */
 template <typename weights>
 RDNA_DEVICE void multiply_planes(const typename weights::chunk (&now)[gemv_plan<weights, 1>::rows], int run,
                                  const quant_scale (&scale)[gemv_plan<weights, 1>::rows], const float4 *x,
-                                 const float *from, float (&sum)[gemv_plan<weights, 1>::rows][1]) {
+                                 const float *from, const float *norm, float (&sum)[gemv_plan<weights, 1>::rows][1]) {
   typedef gemv_plan<weights, 1> plan;
   int32_t high[plan::rows] = {}, middle[plan::rows] = {}, low[plan::rows] = {}, all = 0;
   float unit = 0;
@@ -405,6 +447,7 @@ RDNA_DEVICE void multiply_planes(const typename weights::chunk (&now)[gemv_plan<
 #pragma unroll
     for (int word = 0; word < 4; ++word) {
       float4 v = load_f32x4(from + word * 4);
+      if (weights::has_steps && norm) v *= load_f32x4(norm + word * 4);
 #pragma unroll
       for (int r = 0; r < plan::rows; ++r) {
         uint32_t q = fast_word<weights>(now[r].codes(run, word));
@@ -433,7 +476,7 @@ RDNA_DEVICE void multiply_planes(const typename weights::chunk (&now)[gemv_plan<
 #endif
 
 /* This lane's chunks in the order in which it takes them: those of |rows| rows, slot by slot, then those of the rows of
- * the work-group's next turn. */
+ * the work-group's next turn. With a gate a set of rows is one of the gate's and the one that it multiplies. */
 template <typename weights, int columns>
 struct gemv_cursor {
   typedef gemv_plan<weights, columns> plan;
@@ -446,12 +489,13 @@ struct gemv_cursor {
     at = (int)thread_id() % 32;
 #pragma unroll
     for (int r = 0; r < plan::rows; ++r) {
-      int j = set * plan::rows + r;
-      row[r] = weights::row_of(all, slot, j < n ? j : n - 1);
+      int j = is_gated<weights>(all) ? set : set * plan::rows + r;
+      j = j < n ? j : n - 1;
+      row[r] = weights::row_of(all, slot, is_gated<weights>(all) ? j + r * n : j);
     }
   }
   RDNA_MEMBER void fetch(const typename weights::args &all, typename weights::chunk (&to)[plan::rows]) {
-    if (set * plan::rows >= weights::product(all, 0).n || at >= chunks) return;
+    if (set * gemv_made<weights, plan::rows>(all) >= weights::product(all, 0).n || at >= chunks) return;
 #pragma unroll
     for (int r = 0; r < plan::rows; ++r) to[r] = weights::load(row[r], (uint32_t)at);
     at += plan::lanes;
@@ -461,6 +505,19 @@ struct gemv_cursor {
   }
 };
 
+/* The norm's root and the gate, of a wave's sums: lane 0 has the gate's, lane 1 those that it multiplies. |squares|: a
+ * sum of each wave. */
+RDNA_DEVICE float gemv_finish_steps(const struct gemv_args &args, const float *squares, float sum) {
+  if (args.steps.norm) {
+    float all = 0;
+#pragma unroll
+    for (int w = 0; w < QUANT_GEMV_THREADS / (int)WAVE_SIZE; ++w) all += squares[w];
+    sum *= gemv_norm_scale(args, all);
+  }
+  float other = wave_shuffle_xor_f32(sum, 1);
+  return args.steps.gated ? gemm_activate(args.product.activation, sum) * other : sum;
+}
+
 template <typename weights, int columns>
 RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
   typedef gemv_plan<weights, columns> plan;
@@ -469,7 +526,10 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
   RDNA_SHARED __attribute__((aligned(16))) float4 tile[columns][plan::pieces * plan::row];
   int lane = (int)thread_id() % 32, set_in_group = (int)(thread_id() / 32);
   int chunks = weights::product(every, 0).k / chunk::values;
-  int groups = (weights::product(every, 0).n + plan::sets * rows - 1) / (plan::sets * rows);
+  int of_group = plan::sets * gemv_made<weights, rows>(every);
+  int groups = (weights::product(every, 0).n + of_group - 1) / of_group;
+  RDNA_SHARED float squares[weights::has_steps ? QUANT_GEMV_THREADS / WAVE_SIZE : 1];
+  float square = 0;
   gemv_cursor<weights, columns> cursor;
   cursor.chunks = lane < plan::lanes ? chunks : 0;
   cursor.move_to(every, (int)group_id_x() * plan::sets + set_in_group, 0);
@@ -484,16 +544,21 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
     for (int k0 = 0; k0 < args.k; k0 += plan::tile_k) {
       /* an A that fits the tile is loaded on the first turn only, unless each slot has its own */
       if (args.k > plan::tile_k || group == (int)group_id_x() || weights::slots(all) > 1) {
+        const float *norm = norm_of<weights>(all);
         group_barrier();
 #ifdef RDNA_NVIDIA
         if constexpr (columns == 1) {
-          fill_planes<weights>(args, k0, tile[0]);
+          fill_planes<weights>(args, norm, k0, tile[0], square);
         } else {
-          fill_tile<weights, columns>(args, k0, tile);
+          fill_tile<weights, columns>(args, norm, k0, tile, square);
         }
 #else
-        fill_tile<weights, columns>(args, k0, tile);
+        fill_tile<weights, columns>(args, norm, k0, tile, square);
 #endif
+        if (weights::has_steps && norm && group == (int)group_id_x()) { /* of all of A after the last tile */
+          float all_lanes = wave_sum_f32(square);
+          if (lane_id() == 0) squares[wave_id()] = all_lanes;
+        }
         group_barrier();
       }
 #pragma unroll 1
@@ -522,7 +587,9 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
           if constexpr (columns == 1) {
 #ifdef RDNA_NVIDIA
             const float *from = (const float *)args.a + at / chunk::in_block * (chunk::in_block * chunk::values);
-            multiply_planes<weights>(now, run, scale, x, from + first + run * chunk::step, sum);
+            const float *norm = norm_of<weights>(all);
+            if (norm) norm += from - (const float *)args.a + first + run * chunk::step;
+            multiply_planes<weights>(now, run, scale, x, from + first + run * chunk::step, norm, sum);
 #else
             multiply_codes<weights>(now, run, scale, x, sum);
 #endif
@@ -543,8 +610,10 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
       for (uint32_t mask = 1; mask < 32; mask *= 2) v += wave_shuffle_xor_f32(v, mask);
       mine = lane == i ? v : mine;
     }
-    int c = lane % columns, j = (group * plan::sets + set_in_group) * rows + lane / columns;
-    if (lane < rows * columns && c < weights::product(now, slot).m && j < weights::product(now, slot).n)
+    int made = gemv_made<weights, rows>(now);
+    if constexpr (weights::has_steps) mine = gemv_finish_steps(now, squares, mine);
+    int c = lane % columns, j = (group * plan::sets + set_in_group) * made + lane / columns;
+    if (lane < made * columns && c < weights::product(now, slot).m && j < weights::product(now, slot).n)
       weights::finish(now, slot, c, j, mine);
     bool more = slot + 1 < weights::slots(now);
     slot = more ? slot + 1 : 0;

@@ -7,19 +7,19 @@
 /* Multiplies one row of activations. |shared|: the bytes of group memory that the tiled kernel takes on GPUs of compute
  * capability 9.0; 0: the format has no tiled kernel. */
 template <typename format, int shared>
-RDNA_DEVICE void quant_gemv_1(const struct gemm_args &args) {
+RDNA_DEVICE void quant_gemv_1(const struct gemv_args &args) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   if constexpr (shared > 0)
     quant_gemv_tiled<format>(args);
   else
-    quant_gemv<block_weights<format>, 1>(args);
+    quant_gemv<stepped_weights<format>, 1>(args);
 #else
-  quant_gemv<block_weights<format>, 1>(args);
+  quant_gemv<stepped_weights<format>, 1>(args);
 #endif
 }
 
 #define QUANT_GEMV(F, NAME)                                                                  \
-  RDNA_KERNEL_RESIDENT(QUANT_GEMV_THREADS, 2) gemv_f32_##F##_f32_m1(struct gemm_args args) { \
+  RDNA_KERNEL_RESIDENT(QUANT_GEMV_THREADS, 2) gemv_f32_##F##_f32_m1(struct gemv_args args) { \
     quant_gemv_1<F, QUANT_GEMV_SHARED_##F>(args);                                            \
   }                                                                                          \
   RDNA_KERNEL(QUANT_GEMV_THREADS) gemv_f32_##F##_f32_m4(struct gemm_args args) {             \

@@ -380,18 +380,29 @@ static bool run_planes(const gemm_job *product) { return false; }
   }
 RDNA_QUANT_FORMATS(DOT_DEFINE)
 
-static void run_gemm(const void *args, rdna_dtype format,
-                     void (*dot_rows)(const gemm_job *, const char *, const char *, char *, int64_t, int64_t)) {
-  const struct gemm_args *a = args;
-  gemm_job job = {.args = a, .type_a = RDNA_F32, .type_b = format, .type_c = RDNA_F32};
+static void run_job(gemm_job *job) {
+  if (!run_planes(job)) gemm_run(job);
+}
+static gemm_job job_of(const struct gemm_args *args, rdna_dtype format,
+                       void (*dot_rows)(const gemm_job *, const char *, const char *, char *, int64_t, int64_t)) {
+  gemm_job job = {.args = args, .type_a = RDNA_F32, .type_b = format, .type_c = RDNA_F32};
   job.fetch_b = fetch_quant_b;
   job.dot_rows = dot_rows;
-  job.batch_bytes_b = a->stride_b / quant_values(format) * quant_bytes(format);
-  if (!run_planes(&job)) gemm_run(&job);
+  job.batch_bytes_b = args->stride_b / quant_values(format) * quant_bytes(format);
+  return job;
 }
 
-#define TWIN(name, F) \
-  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { run_gemm(args, RDNA_##F, dot_##F); }
+#define TWIN(name, F)                                             \
+  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) { \
+    gemm_job job = job_of(args, RDNA_##F, dot_##F);               \
+    run_job(&job);                                                \
+  }
+#define STEPPED_TWIN(name, F)                                                                    \
+  void RDNA_HOST_KERNEL(name)(const void *args, rdna_grid grid) {                                \
+    const struct gemv_args *a = args;                                                            \
+    gemm_job job = job_of(&a->product, RDNA_##F, dot_##F);                                       \
+    gemv_run(&job, a, a->product.ldb / quant_values(RDNA_##F) * quant_bytes(RDNA_##F), run_job); \
+  }
 #define TWINS(f, F)                                                                \
   void RDNA_HOST_KERNEL(dequantize_##f##_f32)(const void *args, rdna_grid grid) {  \
     dequantize(args, RDNA_##F, RDNA_F32);                                          \
@@ -404,7 +415,7 @@ static void run_gemm(const void *args, rdna_dtype format,
   }                                                                                \
   TWIN(gemm_f32_##f##_f32_large, F)                                                \
   TWIN(gemm_f32_##f##_f32_small, F)                                                \
-  TWIN(gemv_f32_##f##_f32_m1, F)                                                   \
+  STEPPED_TWIN(gemv_f32_##f##_f32_m1, F)                                           \
   TWIN(gemv_f32_##f##_f32_m4, F)                                                   \
   TWIN(gemv_f32_##f##_f32_m8, F)
 RDNA_QUANT_FORMATS(TWINS)

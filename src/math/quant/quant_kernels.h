@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/block_formats.h"
-#include "math/gemm/gemm_kernels.h"
+#include "math/gemm/gemv_kernels.h"
 
 struct dequantize_args {
   const void *blocks; /* aligned as quant_alignment says */
@@ -46,7 +46,8 @@ enum quant_gemv_shared { RDNA_BLOCK_FORMATS(QUANT_GEMV_SHARED_OF_, ) };
  *
  *   gemm_f32_<format>_f32_<tile>   any m
  *   gemv_f32_<format>_f32_m<M>     m <= M, rows of A at multiples of 16 bytes, no batch; grid x: at most
- *                                  ceil(n / QUANT_GEMV_GROUP_ROWS) work-groups; fewer take several turns */
+ *                                  ceil(rows of B / QUANT_GEMV_GROUP_ROWS) work-groups; fewer take several turns.
+ *                                  m1 takes struct gemv_args */
 #define RDNA_QUANT_DEQUANTIZE_OF_(X, F, ...)                                            \
   X(dequantize_##F##_f32, struct dequantize_args, QUANT_THREADS, rdna__dequantize_case) \
   X(dequantize_##F##_f16, struct dequantize_args, QUANT_THREADS, rdna__dequantize_case) \
@@ -55,7 +56,7 @@ enum quant_gemv_shared { RDNA_BLOCK_FORMATS(QUANT_GEMV_SHARED_OF_, ) };
   X(gemm_f32_##F##_f32_large, struct gemm_args, GEMM_LARGE_THREADS, rdna__quant_gemm_case) \
   X(gemm_f32_##F##_f32_small, struct gemm_args, GEMM_SMALL_THREADS, rdna__quant_gemm_case)
 #define RDNA_QUANT_GEMV_OF_(X, F, ...)                                                                            \
-  X(gemv_f32_##F##_f32_m1, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case, 0, QUANT_GEMV_SHARED_##F) \
+  X(gemv_f32_##F##_f32_m1, struct gemv_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case, 0, QUANT_GEMV_SHARED_##F) \
   X(gemv_f32_##F##_f32_m4, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case)                           \
   X(gemv_f32_##F##_f32_m8, struct gemm_args, QUANT_GEMV_THREADS, rdna__quant_gemv_case)
 

@@ -36,13 +36,13 @@ static rdna_status project(const rdna__nn_pass *pass, const rdna__nn_attention *
   float *k_data = (float *)pass->qkv + count * rows, *v_data = k_data + count * keys;
   if (count == 1 && a->qkv.weight.data) {
     rdna_tensor all = rdna__nn_matrix(pass->qkv, 1, rows + 2 * keys);
-    RDNA_TRY(rdna__nn_linear(pass->stream, &a->qkv, h, &all));
+    RDNA_TRY(rdna__nn_linear_in(pass, &a->qkv, h, &all));
   } else {
     rdna_tensor of_q = rdna__nn_matrix(pass->qkv, count, rows), of_k = rdna__nn_matrix(k_data, count, keys);
     rdna_tensor of_v = rdna__nn_matrix(v_data, count, keys);
-    RDNA_TRY(rdna__nn_linear(pass->stream, &a->q, h, &of_q));
-    if (!a->shares_cache) RDNA_TRY(rdna__nn_linear(pass->stream, &a->k, h, &of_k));
-    if (a->v.weight.data) RDNA_TRY(rdna__nn_linear(pass->stream, &a->v, h, &of_v));
+    RDNA_TRY(rdna__nn_linear_in(pass, &a->q, h, &of_q));
+    if (!a->shares_cache) RDNA_TRY(rdna__nn_linear_in(pass, &a->k, h, &of_k));
+    if (a->v.weight.data) RDNA_TRY(rdna__nn_linear_in(pass, &a->v, h, &of_v));
     if (!a->v.weight.data && !a->shares_cache) RDNA_TRY(rdna_op_copy(pass->stream, &of_k, &of_v)); /* keys are values */
   }
   *k = rdna__nn_heads(k_data, count, a->kv_heads, dim);
@@ -358,5 +358,5 @@ rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   }
   if (a->gated) RDNA_TRY(apply_gate(pass, &gate, &all.q, &attended));
   rdna_tensor rows = rdna__nn_input(pass, pass->attended, (int64_t)a->heads * a->head_dim);
-  return rdna__nn_linear(pass->stream, &a->output, &rows, projected);
+  return rdna__nn_linear_out(pass, &a->output, &rows, projected);
 }

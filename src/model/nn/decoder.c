@@ -58,25 +58,43 @@ rdna_status rdna__nn_normalize(const rdna__nn_pass *pass, const rdna__nn_decoder
   return rdna_op_cast(pass->stream, place, out);
 }
 
+/* Who reads the residual stream next: through a norm, if there is one, which its products make themselves or not. */
+typedef struct reader {
+  const rdna__nn_norm *norm;
+  bool norms_itself;
+} reader;
+
+/* |*h| becomes what |next| reads of x. */
+static rdna_status give(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const reader *next,
+                        const rdna_tensor *x, const rdna_tensor *branch, const rdna_tensor *place, rdna_tensor *h) {
+  *h = *x;
+  if (next->norms_itself) return RDNA_OK;
+  if (!next->norm->weight.data) return as_input(pass, x, place, h);
+  *h = *place;
+  return rdna__nn_normalize(pass, decoder, x, next->norm, branch, place);
+}
+
 /* What a block gave is added to the residual stream |x|, after the block's own norm |post|; |*h| becomes what the next
- * block reads: the norm |next| of x, or x itself. |branch| is the block's result, |place| where a norm goes. */
+ * block reads: the norm of x, or x itself. |branch| is the block's result, or x where it was added there; |place| where
+ * a norm goes. */
 static rdna_status add(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *branch,
-                       const rdna_tensor *post, const rdna__nn_norm *next, const rdna_tensor *x,
-                       const rdna_tensor *place, rdna_tensor *h) {
+                       const rdna_tensor *post, const reader *next, const rdna_tensor *x, const rdna_tensor *place,
+                       rdna_tensor *h) {
   const rdna_scalar zero = rdna_scalar_real(0);
+  rdna_tensor free_row = rdna__nn_matrix(pass->projected, pass->count, decoder->width);
+  if (branch->data == x->data) return give(pass, decoder, next, x, &free_row, place, h);
   if (decoder->post_norm) {
     RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, branch, zero, zero, branch));
-    RDNA_TRY(rdna__nn_normalize(pass, decoder, branch, next, branch, x));
+    RDNA_TRY(rdna__nn_normalize(pass, decoder, branch, next->norm, branch, x));
     return as_input(pass, x, place, h);
   }
   if (post->data) RDNA_TRY(rdna_op_rms_norm(pass->stream, branch, post, decoder->norm_epsilon, branch));
   RDNA_TRY(rdna__nn_scale(pass->stream, branch, decoder->residual_scale));
   *h = *place;
-  if (next->weight.data && !decoder->layer_norm)
-    return rdna_op_add_rms_norm(pass->stream, branch, x, &next->weight, decoder->norm_epsilon, place);
+  if (next->norm->weight.data && !decoder->layer_norm && !next->norms_itself)
+    return rdna_op_add_rms_norm(pass->stream, branch, x, &next->norm->weight, decoder->norm_epsilon, place);
   RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, branch, zero, zero, x));
-  if (next->weight.data) return rdna__nn_normalize(pass, decoder, x, next, branch, place);
-  return as_input(pass, x, place, h);
+  return give(pass, decoder, next, x, branch, place, h);
 }
 
 /* Runs the block of layer |index| that mixes tokens: attention, latent attention, recurrence or a convolution. */
@@ -120,18 +138,18 @@ static rdna_status feed_beside(const rdna__nn_pass *pass, const rdna__nn_decoder
 /* Ends a layer: adds |branch| to the residual stream |x|, injects the token's vector for this layer, scales, and norms
  * for the next one. */
 static rdna_status finish_layer(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
-                                const rdna_tensor *branch, const rdna__nn_norm *next, const rdna_tensor *x,
+                                const rdna_tensor *branch, const reader *next, const rdna_tensor *x,
                                 const rdna_tensor *place, rdna_tensor *h) {
   const rdna__nn_layer *layer = &decoder->layers[index];
-  const rdna__nn_norm none = {0};
+  const rdna__nn_norm no_norm = {0};
+  const reader none = {.norm = &no_norm};
   bool more = layer->injection.norm.data || layer->output_scale != 1;
   RDNA_TRY(add(pass, decoder, branch, &layer->ffn_post_norm, more ? &none : next, x, place, h));
   if (!more) return RDNA_OK;
   if (layer->injection.norm.data) RDNA_TRY(rdna__nn_inject(pass, decoder, index, x));
   RDNA_TRY(rdna__nn_scale(pass->stream, x, layer->output_scale));
-  if (!next->weight.data) return as_input(pass, x, place, h);
-  *h = *place;
-  return rdna__nn_normalize(pass, decoder, x, next, branch, place);
+  rdna_tensor free_row = rdna__nn_matrix(pass->projected, pass->count, decoder->width);
+  return give(pass, decoder, next, x, &free_row, place, h);
 }
 
 int64_t rdna__nn_given_values(const rdna__nn_decoder *decoder, rdna_llm_gives gives) {
@@ -169,7 +187,7 @@ static rdna_status write_given(const rdna__nn_pass *pass, const rdna__nn_decoder
   if (pass->gives == RDNA_LLM_GIVES_STATES) return rdna_op_copy(pass->stream, &last, &given);
   if (pass->gives == RDNA_LLM_GIVES_LABELS) return write_labels(pass, decoder, &last, &given);
   rdna_tensor logits = rdna__nn_matrix(out, rows, decoder->vocabulary);
-  RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->output, &last, &logits));
+  RDNA_TRY(rdna__nn_linear_in(pass, &decoder->output, &last, &logits));
   float cap = decoder->logit_softcap;
   RDNA_TRY(rdna__nn_scale(pass->stream, &logits, cap > 0 ? decoder->logit_scale / cap : decoder->logit_scale));
   if (cap <= 0) return RDNA_OK;
@@ -196,37 +214,113 @@ static rdna_status embed(const rdna__nn_pass *pass, const rdna__nn_decoder *deco
 }
 
 /* What the first layer reads of x. */
-static rdna_status enter(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *x,
-                         const rdna_tensor *branch, const rdna_tensor *place, rdna_tensor *h) {
-  const rdna__nn_norm *first = decoder->layer_count ? &decoder->layers[0].attention_norm : &decoder->output_norm;
-  if (!first->weight.data) return as_input(pass, x, place, h);
-  *h = *place;
-  if (!decoder->post_norm) return rdna__nn_normalize(pass, decoder, x, first, branch, place);
+static rdna_status enter(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const reader *first,
+                         const rdna_tensor *x, const rdna_tensor *branch, const rdna_tensor *place, rdna_tensor *h) {
+  if (!decoder->post_norm || !first->norm->weight.data) return give(pass, decoder, first, x, branch, place, h);
   RDNA_TRY(rdna_op_copy(pass->stream, x, branch));
-  RDNA_TRY(rdna__nn_normalize(pass, decoder, branch, first, branch, x));
+  RDNA_TRY(rdna__nn_normalize(pass, decoder, branch, first->norm, branch, x));
   return as_input(pass, x, place, h);
 }
 
-rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *out) {
-  rdna_tensor x = rdna__nn_matrix(pass->x, pass->count, decoder->width);
-  rdna_tensor place = rdna__nn_input(pass, pass->h, decoder->width);
-  rdna_tensor branch = rdna__nn_matrix(pass->projected, pass->count, decoder->width), h = place;
-  if (decoder->embedding.data) RDNA_TRY(embed(pass, decoder, &branch, &x));
-  RDNA_TRY(enter(pass, decoder, &x, &branch, &place, &h));
-  for (int i = 0; i < decoder->layer_count; i++) {
-    const rdna__nn_layer *layer = &decoder->layers[i];
-    bool is_last = i + 1 == decoder->layer_count;
-    const rdna__nn_norm *next = !is_last ? &layer[1].attention_norm : &decoder->output_norm;
-    RDNA_TRY(mix_tokens(pass, decoder, i, &h, &branch));
-    if (layer->parallel) {
-      RDNA_TRY(feed_beside(pass, decoder, layer, &h, &branch));
-    } else {
-      RDNA_TRY(add(pass, decoder, &branch, &layer->attention_post_norm, &layer->ffn_norm, &x, &place, &h));
-      RDNA_TRY(feed(pass, decoder, layer, &h, &x, &branch));
-    }
-    /* what is no input of a product is not rounded */
-    if (is_last && pass->gives != RDNA_LLM_GIVES_LOGITS) place = rdna__nn_matrix(pass->h, pass->count, decoder->width);
-    RDNA_TRY(finish_layer(pass, decoder, i, &branch, next, &x, &place, &h));
+/* ---- which products do what stands around them ---- */
+
+static bool is_rms_norm(const rdna__nn_decoder *decoder, const rdna__nn_norm *norm) {
+  return norm->weight.data && !norm->bias.data && !decoder->layer_norm && !decoder->post_norm;
+}
+
+/* Who reads x in layer |index|'s first block, or behind the last layer. */
+static reader reader_of(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, int rows,
+                        const rdna_tensor *x) {
+  bool is_output = index == decoder->layer_count;
+  const rdna__nn_layer *layer = &decoder->layers[index];
+  reader of = {.norm = is_output ? &decoder->output_norm : &layer->attention_norm};
+  const rdna_tensor *norm = &of.norm->weight;
+  if (!is_rms_norm(decoder, of.norm)) return of;
+  if (is_output) {
+    of.norms_itself = rows == 1 && pass->gives == RDNA_LLM_GIVES_LOGITS && !pass->wanted.data &&
+                      rdna__nn_can_norm(pass, &decoder->output, x, norm);
+    return of;
   }
-  return rows == 0 ? RDNA_OK : write_given(pass, decoder, rows, &h, out);
+  const rdna__nn_attention *a = &layer->attention;
+  if (layer->parallel || layer->recurrent.width || layer->latent.rank) return of;
+  of.norms_itself = a->qkv.weight.data ? rdna__nn_can_norm(pass, &a->qkv, x, norm)
+                                       : rdna__nn_can_norm(pass, &a->q, x, norm) &&
+                                             (a->shares_cache || rdna__nn_can_norm(pass, &a->k, x, norm)) &&
+                                             (!a->v.weight.data || rdna__nn_can_norm(pass, &a->v, x, norm));
+  return of;
+}
+
+static reader feeding_reader(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna__nn_layer *layer,
+                             const rdna_tensor *x) {
+  const rdna__nn_ffn *ffn = &layer->ffn;
+  reader of = {.norm = &layer->ffn_norm};
+  if (!is_rms_norm(decoder, of.norm) || layer->moe.experts || !ffn->gate.weight.data) return of;
+  of.norms_itself = rdna__nn_can_norm(pass, &ffn->gate, x, &of.norm->weight) &&
+                    rdna__nn_can_norm(pass, &ffn->up, x, &of.norm->weight) &&
+                    (!ffn->gate_up.weight.data || rdna__nn_can_norm(pass, &ffn->gate_up, x, &of.norm->weight));
+  return of;
+}
+
+/* Whether a block whose result has the norm |post|, or none, adds it to x by its last product, |last|. */
+static bool adds_itself(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna__nn_layer *layer,
+                        const rdna_tensor *post, const rdna__matrix_weights *last) {
+  return !decoder->post_norm && !layer->parallel && !post->data && decoder->residual_scale == 1 &&
+         rdna__nn_can_add(pass, last);
+}
+static bool mixing_adds(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna__nn_layer *layer) {
+  const rdna__matrix_weights *last = layer->recurrent.width ? &layer->recurrent.output
+                                     : layer->latent.rank   ? &layer->latent.output
+                                                            : &layer->attention.output;
+  return adds_itself(pass, decoder, layer, &layer->attention_post_norm, last);
+}
+static bool feeding_adds(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna__nn_layer *layer) {
+  const rdna__nn_moe *moe = &layer->moe;
+  if (moe->experts && (moe->on_host || moe->norm.data)) return false;
+  return adds_itself(pass, decoder, layer, &layer->ffn_post_norm, moe->experts ? NULL : &layer->ffn.down);
+}
+static void set_steps(rdna__nn_pass *pass, const reader *of, bool adds) {
+  pass->input_norm = of->norms_itself ? &of->norm->weight : NULL;
+  pass->adds = adds;
+}
+
+/* Runs layer |index| over |*h|, which becomes what |next| reads. */
+static rdna_status run_layer(rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const reader *first,
+                             const reader *next, const rdna_tensor *x, const rdna_tensor *place,
+                             const rdna_tensor *last_place, rdna_tensor *h) {
+  const rdna__nn_layer *layer = &decoder->layers[index];
+  rdna_tensor result = rdna__nn_matrix(pass->projected, pass->count, decoder->width);
+  set_steps(pass, first, mixing_adds(pass, decoder, layer));
+  rdna_tensor branch = pass->adds ? *x : result;
+  RDNA_TRY(mix_tokens(pass, decoder, index, h, &branch));
+  if (layer->parallel) {
+    RDNA_TRY(feed_beside(pass, decoder, layer, h, &branch));
+  } else {
+    const reader of = feeding_reader(pass, decoder, layer, x);
+    RDNA_TRY(add(pass, decoder, &branch, &layer->attention_post_norm, &of, x, place, h));
+    set_steps(pass, &of, feeding_adds(pass, decoder, layer));
+    branch = pass->adds ? *x : result;
+    RDNA_TRY(feed(pass, decoder, layer, h, x, &branch));
+  }
+  return finish_layer(pass, decoder, index, &branch, next, x, last_place, h);
+}
+
+rdna_status rdna__nn_decode(const rdna__nn_pass *whole, const rdna__nn_decoder *decoder, int rows, void *out) {
+  rdna__nn_pass pass = *whole;
+  pass.norm_epsilon = decoder->norm_epsilon;
+  rdna_tensor x = rdna__nn_matrix(pass.x, pass.count, decoder->width);
+  rdna_tensor place = rdna__nn_input(&pass, pass.h, decoder->width), last_place = place;
+  rdna_tensor branch = rdna__nn_matrix(pass.projected, pass.count, decoder->width), h = place;
+  reader next = reader_of(&pass, decoder, 0, rows, &x);
+  if (decoder->embedding.data) RDNA_TRY(embed(&pass, decoder, &branch, &x));
+  RDNA_TRY(enter(&pass, decoder, &next, &x, &branch, &place, &h));
+  for (int i = 0; i < decoder->layer_count; i++) {
+    const reader first = next;
+    next = reader_of(&pass, decoder, i + 1, rows, &x);
+    /* what is no input of a product is not rounded */
+    if (i + 1 == decoder->layer_count && pass.gives != RDNA_LLM_GIVES_LOGITS)
+      last_place = rdna__nn_matrix(pass.h, pass.count, decoder->width);
+    RDNA_TRY(run_layer(&pass, decoder, i, &first, &next, &x, &place, &last_place, &h));
+  }
+  set_steps(&pass, &next, false);
+  return rows == 0 ? RDNA_OK : write_given(&pass, decoder, rows, &h, out);
 }

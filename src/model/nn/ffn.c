@@ -32,7 +32,7 @@ static rdna_status feed_without_gate(const rdna__nn_pass *pass, const rdna__nn_f
   RDNA_TRY(rdna_op_map(pass->stream, f, &up, zero, zero, &up));
   if (squared) RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_SQUARE, &up, zero, zero, &up));
   RDNA_TRY(rdna__nn_scale(pass->stream, &up, part));
-  if (pass->type == RDNA_F32) return rdna__nn_linear(pass->stream, &ffn->down, &up, projected);
+  if (pass->type == RDNA_F32) return rdna__nn_linear_out(pass, &ffn->down, &up, projected); /* and part is 1 */
   RDNA_TRY(rdna_op_cast(pass->stream, &up, &read));
   RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->down, &read, projected));
   return rdna__nn_scale(pass->stream, projected, 1 / part);
@@ -47,12 +47,16 @@ rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn 
   if (has_bias) gate.dtype = RDNA_F32;
   rdna_tensor up = gate;
   up.data = (char *)gate.data + rdna_dtype_bytes(gate.dtype, after_gate); /* at a multiple of 16 bytes */
+  if (rdna__nn_is_gated(pass, &ffn->gate_up, ffn->activation, h, &gate)) {
+    RDNA_TRY(rdna__nn_linear_gated(pass, &ffn->gate_up, ffn->activation, h, &gate));
+    return rdna__nn_linear_out(pass, &ffn->down, &gate, projected);
+  }
   if (count == 1 && after_gate == hidden && ffn->gate_up.weight.data) {
     rdna_tensor both = rdna__nn_matrix(pass->gate_up, 1, 2 * hidden);
-    RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->gate_up, h, &both));
+    RDNA_TRY(rdna__nn_linear_in(pass, &ffn->gate_up, h, &both));
   } else {
-    RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->gate, h, &gate));
-    RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->up, h, &up));
+    RDNA_TRY(rdna__nn_linear_in(pass, &ffn->gate, h, &gate));
+    RDNA_TRY(rdna__nn_linear_in(pass, &ffn->up, h, &up));
   }
   /* Values beyond f16's range fit once divided by 64. Those that become subnormal and lose bits by it are too small to
    * matter beside the rest of their sum. */
@@ -60,10 +64,10 @@ rdna_status rdna__nn_feed_forward(const rdna__nn_pass *pass, const rdna__nn_ffn 
   RDNA_TRY(rdna__nn_scale(pass->stream, &up, part));
   RDNA_TRY(rdna__nn_gate_with(pass->stream, ffn->activation, &gate, &up));
   if (gate.dtype == pass->type) {
-    RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->down, &gate, projected));
-    return rdna__nn_scale(pass->stream, projected, 1 / part);
+    RDNA_TRY(rdna__nn_linear_out(pass, &ffn->down, &gate, projected));
+    return rdna__nn_scale(pass->stream, projected, 1 / part); /* part is 1 where it adds, in f32 */
   }
   up.dtype = pass->type;
   RDNA_TRY(rdna_op_cast(pass->stream, &gate, &up));
-  return rdna__nn_linear(pass->stream, &ffn->down, &up, projected);
+  return rdna__nn_linear_out(pass, &ffn->down, &up, projected);
 }

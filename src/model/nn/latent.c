@@ -80,5 +80,5 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   rdna_moe_product product = {RDNA_MOE_PRODUCT_INIT};
   RDNA_TRY(rdna_op_moe_linear(pass->stream, &product, &attended, &l->v_b, &heads, &values));
   rdna_tensor flat = rdna__nn_matrix(values.data, count, l->heads * l->value_dim);
-  return rdna__nn_linear(pass->stream, &l->output, &flat, projected);
+  return rdna__nn_linear_out(pass, &l->output, &flat, projected);
 }

@@ -1,5 +1,6 @@
 /* A matrix of a model applied to activations. */
 #include "base/status.h"
+#include "math/linear/linear_steps.h"
 #include "model/nn/nn.h"
 #include "model/nn/watch.h"
 #include "rdna/op.h"
@@ -41,4 +42,64 @@ rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, 
   RDNA_TRY(rdna_op_map(stream, RDNA_MAP_AFFINE, out, rdna_scalar_real((double)m->scale), zero, out));
   if (bias && !m->scale_after_bias) RDNA_TRY(rdna_op_zip(stream, RDNA_ZIP_ADD, out, bias, zero, zero, out));
   return RDNA_OK;
+}
+
+/* ---- with what stands around it ---- */
+
+static rdna__linear_steps steps_of(const rdna__nn_pass *pass) {
+  return (rdna__linear_steps){.norm = pass->input_norm, .epsilon = pass->norm_epsilon};
+}
+static const rdna_tensor *bias_of(const rdna__matrix_weights *m) { return m->bias.data ? &m->bias : NULL; }
+
+/* Who collects what matrices are multiplied by must see it. */
+static bool is_one_token(const rdna__nn_pass *pass) {
+  return pass->count == 1 && pass->type == RDNA_F32 && !rdna__nn_watcher;
+}
+
+bool rdna__nn_can_norm(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
+                       const rdna_tensor *norm) {
+  if (!is_one_token(pass) || m->scale != 1) return false;
+  rdna__linear_steps steps = {.norm = norm, .epsilon = pass->norm_epsilon};
+  rdna_tensor out = rdna__nn_matrix(NULL, 1, m->weight.shape[0]);
+  return rdna__linear_is_stepped(pass->stream, &steps, x, &m->weight, bias_of(m), &out);
+}
+
+bool rdna__nn_can_add(const rdna__nn_pass *pass, const rdna__matrix_weights *m) {
+  return is_one_token(pass) && (!m || m->scale == 1);
+}
+
+rdna_status rdna__nn_linear_in(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
+                               const rdna_tensor *out) {
+  if (!pass->input_norm) return rdna__nn_linear(pass->stream, m, x, out);
+  rdna__linear_steps steps = steps_of(pass);
+  return rdna__linear_stepped(pass->stream, &steps, x, &m->weight, bias_of(m), out);
+}
+
+rdna_status rdna__nn_linear_out(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
+                                const rdna_tensor *out) {
+  if (!pass->adds) return rdna__nn_linear(pass->stream, m, x, out);
+  return rdna_op_linear_add(pass->stream, x, &m->weight, bias_of(m), out);
+}
+
+static bool set_gate(rdna__linear_steps *steps, rdna__nn_gate gate) {
+  steps->gated = true;
+  steps->activation = gate == RDNA__NN_GATE_SILU        ? RDNA_ACTIVATION_SILU
+                      : gate == RDNA__NN_GATE_GELU_TANH ? RDNA_ACTIVATION_GELU_TANH
+                      : gate == RDNA__NN_GATE_GELU      ? RDNA_ACTIVATION_GELU_ERF
+                                                        : RDNA_ACTIVATION_NONE;
+  return steps->activation != RDNA_ACTIVATION_NONE;
+}
+
+bool rdna__nn_is_gated(const rdna__nn_pass *pass, const rdna__matrix_weights *m, rdna__nn_gate gate,
+                       const rdna_tensor *x, const rdna_tensor *out) {
+  rdna__linear_steps steps = steps_of(pass);
+  return m->weight.data && is_one_token(pass) && m->scale == 1 && set_gate(&steps, gate) &&
+         rdna__linear_is_stepped(pass->stream, &steps, x, &m->weight, bias_of(m), out);
+}
+
+rdna_status rdna__nn_linear_gated(const rdna__nn_pass *pass, const rdna__matrix_weights *m, rdna__nn_gate gate,
+                                  const rdna_tensor *x, const rdna_tensor *out) {
+  rdna__linear_steps steps = steps_of(pass);
+  set_gate(&steps, gate);
+  return rdna__linear_stepped(pass->stream, &steps, x, &m->weight, NULL, out);
 }

@@ -66,7 +66,11 @@ static rdna_status add_shared(const rdna__nn_pass *pass, const rdna__nn_moe *moe
                               const rdna_tensor *projected) {
   const rdna_scalar zero = rdna_scalar_real(0);
   rdna_tensor out = rdna__nn_matrix(pass->shared, pass->count, projected->shape[1]);
-  RDNA_TRY(rdna__nn_feed_forward(pass, &moe->shared, h, &out));
+  if (pass->adds && !moe->shared_gate.weight.data && rdna__nn_can_add(pass, &moe->shared.down))
+    return rdna__nn_feed_forward(pass, &moe->shared, h, projected);
+  rdna__nn_pass apart = *pass;
+  apart.adds = false;
+  RDNA_TRY(rdna__nn_feed_forward(&apart, &moe->shared, h, &out));
   if (moe->shared_gate.weight.data) {
     rdna_tensor gate = rdna__nn_matrix(pass->router_logits, pass->count, 1);
     RDNA_TRY(rdna__nn_linear(pass->stream, &moe->shared_gate, h, &gate));
@@ -76,13 +80,13 @@ static rdna_status add_shared(const rdna__nn_pass *pass, const rdna__nn_moe *moe
   return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, projected, &out, zero, zero, projected);
 }
 
-/* projected = the sum of the chosen experts' results over |h|, each times its share. */
+/* projected = the sum of the chosen experts' results over |h|, each times its share; or added to it. */
 static rdna_status multiply(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
                             const rdna_tensor *indices, const rdna_tensor *shares, const rdna_tensor *projected) {
   rdna_tensor activated;
   RDNA_TRY(open_gates(pass, moe, h, indices, &activated));
-  rdna_moe_product down = {RDNA_MOE_PRODUCT_INIT, .bias = moe->down_bias.data ? &moe->down_bias : NULL,
-                           .shares = shares};
+  rdna_moe_product down = {RDNA_MOE_PRODUCT_INIT, .add = pass->adds,
+                           .bias = moe->down_bias.data ? &moe->down_bias : NULL, .shares = shares};
   RDNA_TRY(rdna__nn_show(pass->stream, &moe->down, &activated, indices));
   return rdna_op_moe_linear(pass->stream, &down, &activated, &moe->down, indices, projected);
 }

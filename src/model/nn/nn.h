@@ -217,6 +217,12 @@ typedef struct rdna__nn_pass {
   /* What goes into products: f32, or with many tokens 16 bits, for the matrix units. The residual stream x, what blocks
    * add to it, and q, k and v before they are rotated stay f32. */
   rdna_dtype type;
+  /* Of one token in f32, whose launches cost as much as their bytes: products do what stands around them. What a block
+   * reads is then the residual stream, and |input_norm| (width) its norm, with |norm_epsilon|; NULL: it was normed. And
+   * with |adds| the block's last product adds to what |projected| holds. The decoder sets them, block by block. */
+  const rdna_tensor *input_norm;
+  double norm_epsilon;
+  bool adds;
   rdna_llm_gives gives;                     /* what it writes of a token that is wanted */
   void *x, *h, *qkv, *attended, *projected; /* activations of the tokens: see rdna__nn_buffers */
   void *gate_up;
@@ -272,6 +278,22 @@ rdna_attention rdna__nn_attention_options(const rdna__nn_pass *pass, const rdna_
 /* out = x W^T with the matrix's bias and scale. */
 rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, const rdna_tensor *x,
                             const rdna_tensor *out);
+/* The same of what a block reads, with its norm where the pass says so; and of what it gives, which may be added. */
+rdna_status rdna__nn_linear_in(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
+                               const rdna_tensor *out);
+rdna_status rdna__nn_linear_out(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
+                                const rdna_tensor *out);
+/* out = activation(G x) * (U x) of |m|, G's rows and then U's, with the same norm; false where that is no one launch.
+ */
+bool rdna__nn_is_gated(const rdna__nn_pass *pass, const rdna__matrix_weights *m, rdna__nn_gate gate,
+                       const rdna_tensor *x, const rdna_tensor *out);
+rdna_status rdna__nn_linear_gated(const rdna__nn_pass *pass, const rdna__matrix_weights *m, rdna__nn_gate gate,
+                                  const rdna_tensor *x, const rdna_tensor *out);
+/* Whether the products of the pass do what stands around them, as far as their matrices let them: whether |m| can norm
+ * the residual stream |x| itself, and whether it, or NULL for experts, can add to it. */
+bool rdna__nn_can_norm(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
+                       const rdna_tensor *norm);
+bool rdna__nn_can_add(const rdna__nn_pass *pass, const rdna__matrix_weights *m);
 /* projected = the attention of layer |index| over |h| (count, width), whose keys and values go to the cache. */
 rdna_status rdna__nn_attend(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, const rdna_tensor *h,
                             const rdna_tensor *projected);

@@ -137,5 +137,5 @@ rdna_status rdna__nn_recur(const rdna__nn_pass *pass, const rdna__nn_decoder *de
   gate.data = z.data;
   RDNA_TRY(rdna_op_rms_norm_gated(pass->stream, &heads, &gate, &r->norm, decoder->norm_epsilon, &heads));
   rdna_tensor rows = rdna__nn_matrix(raw, count, values);
-  return rdna__nn_linear(pass->stream, &r->output, &rows, projected);
+  return rdna__nn_linear_out(pass, &r->output, &rows, projected);
 }

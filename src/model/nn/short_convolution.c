@@ -25,5 +25,5 @@ rdna_status rdna__nn_convolve(const rdna__nn_pass *pass, const rdna__nn_decoder 
   RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_MUL, &b, &x, zero, zero, &gated));
   RDNA_TRY(rdna_op_causal_conv(pass->stream, &sequences, &gated, &r->convolution, RDNA_ACTIVATION_NONE, &state, &out));
   RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_MUL, &out, &c, zero, zero, &out));
-  return rdna__nn_linear(pass->stream, &r->output, &out, projected);
+  return rdna__nn_linear_out(pass, &r->output, &out, projected);
 }

@@ -31,6 +31,7 @@
 #define RDNA_MATH_QUANT_NVIDIA_QUANT_GEMV_MMA_H
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#include "math/gemm/gemv_steps.h"
 #include "math/quant/quant_blocks.h"
 #include "math/quant/quant_kernels.h"
 
@@ -55,13 +56,14 @@ struct tiled_plan {
   /* A tile of A in shared memory has 8 blocks of 32 values, each 4 planes (b3 to b0) of 32 bytes and 16 bytes of
    * padding against bank conflicts. A wave converts |own| tiles. Shared memory, by byte offsets from its beginning:
    *
-   *     0          units_at              sums_at        parts_at             barriers_at         stages_at
-   *     | A tiles  | 1 / f of each tile  | sums of A    | results, by wave   | full, then done   | slabs of B | */
+   *     0          units_at            sums_at     parts_at            barriers_at        squares_at   stages_at
+   *     | A tiles  | 1 / f, by tile    | A's sums  | results, by wave  | full, then done  | by wave    | slabs of B */
   static constexpr int own = 3, a_tiles = own * waves, block_pitch = 144, a_bytes = 8 * block_pitch;
   static constexpr int sum_bytes = has_least ? runs * 4 : 0;
   static constexpr int units_at = a_tiles * a_bytes, sums_at = units_at + a_tiles * 16;
   static constexpr int parts_at = sums_at + a_tiles * sum_bytes, barriers_at = parts_at + 2 * waves * rows * 4;
-  static constexpr int stages_at = (barriers_at + 2 * 4 * 8 + 127) / 128 * 128;
+  static constexpr int squares_at = barriers_at + 2 * 4 * 8;
+  static constexpr int stages_at = (squares_at + waves * 4 + 127) / 128 * 128;
   static constexpr int most = (QUANT_GEMV_SHARED - stages_at) / stage_bytes, stages = most < 4 ? most : 4;
   static_assert(stages >= 2 && stages * stage_bytes >= waves * rows * loose_pitch, "room for what is under way");
 };
@@ -96,12 +98,25 @@ RDNA_DEVICE void copy_part_16(uint32_t to, uint64_t from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-/* This wave's tiles of A, tile |first| + wave and every eighth after it: loaded, then stored as planes of bytes. */
+/* Row |r| of a set of 16 rows of B, or past them the last. With a gate 8 are the gate's and 8 those that it multiplies.
+ */
+RDNA_DEVICE int tiled_row(const struct gemv_args &all, int set, int r) {
+  int n = all.product.n, j = all.steps.gated ? set * 8 + r % 8 : set * 16 + r;
+  j = j < n ? j : n - 1;
+  return all.steps.gated && r >= 8 ? j + n : j;
+}
+/* How many values of C a set makes. */
+RDNA_DEVICE int tiled_made(const struct gemv_args &all) { return all.steps.gated ? 8 : 16; }
+
+/* This wave's tiles of A, tile |first| + wave and every eighth after it: loaded, then stored as planes of bytes. With a
+ * norm A's squares are added to |square|. */
 template <typename format>
 struct tiled_a {
   typedef tiled_plan<format> plan;
   float4 q[plan::own][2];
-  RDNA_MEMBER void load(const struct gemm_args &args, int first) {
+  RDNA_MEMBER void load(const struct gemv_args &all, int first, float &square) {
+    const struct gemm_args &args = all.product;
+    const float *norm = all.steps.norm;
     int lane = (int)thread_id() % 32, wave = (int)thread_id() / 32, block = lane % 8, part = lane / 8;
 #pragma unroll
     for (int i = 0; i < plan::own; ++i) {
@@ -109,6 +124,10 @@ struct tiled_a {
       const float *x = (const float *)args.a + v;
       q[i][0] = q[i][1] = float4{0, 0, 0, 0};
       if (v < args.k) q[i][0] = load_f32x4(x), q[i][1] = load_f32x4(x + 4);
+      if (norm && v < args.k) {
+        q[i][0] = gemv_weigh(q[i][0], norm + v, square);
+        q[i][1] = gemv_weigh(q[i][1], norm + v + 4, square);
+      }
     }
   }
   /* Stores tiles as planes of bytes, and for each 1 / f: x = X / f for a power of two f. 1 / f is NaN where one of the
@@ -268,9 +287,10 @@ template <typename format>
 struct slab_cursor {
   typedef tiled_plan<format> plan;
   int set, slab;
-  RDNA_MEMBER void fetch(const struct gemm_args &args, int64_t row_bytes, uint32_t to, uint32_t full) {
-    if (set * plan::rows >= args.n) return;
-    int lane = (int)thread_id() % 32, j = set * plan::rows + lane;
+  RDNA_MEMBER void fetch(const struct gemv_args &all, int64_t row_bytes, uint32_t to, uint32_t full) {
+    const struct gemm_args &args = all.product;
+    if (set * tiled_made(all) >= args.n) return;
+    int lane = (int)thread_id() % 32;
     int64_t begin = (int64_t)slab * plan::slab_bytes;
     int64_t left = args.k / format::block_values * format::block_bytes - begin;
     uint32_t bytes = left < plan::slab_bytes ? (uint32_t)left : (uint32_t)plan::slab_bytes;
@@ -278,7 +298,7 @@ struct slab_cursor {
     wave_barrier();
     if (lane < plan::rows)
       copy_bulk(to + (uint32_t)(lane * plan::pitch),
-                (const char *)args.b + (j < args.n ? j : args.n - 1) * row_bytes + begin, bytes, full);
+                (const char *)args.b + tiled_row(all, set, lane) * row_bytes + begin, bytes, full);
     slab++;
     if (left <= plan::slab_bytes) slab = 0, set += (int)group_count_x();
   }
@@ -287,16 +307,17 @@ struct slab_cursor {
 /* Copies a tile of 16 rows at any alignment to shared memory, by aligned units of 16 bytes: a row there begins as far
  * within its first unit as in global memory. Rows past n repeat the last, and zeros follow a row's end. */
 template <typename format>
-RDNA_DEVICE void fetch_loose(const struct gemm_args &args, int64_t row_bytes, int set, int tile, uint32_t to) {
+RDNA_DEVICE void fetch_loose(const struct gemv_args &all, int64_t row_bytes, int set, int tile, uint32_t to) {
   typedef tiled_plan<format> plan;
+  const struct gemm_args &args = all.product;
   int lane = (int)thread_id() % 32, values = args.k - tile * plan::tile_k;
   int bytes = values < plan::tile_k ? values / format::block_values * format::block_bytes : plan::tile_bytes;
   wave_barrier();
 #pragma unroll 1
   for (int index = lane; index < plan::rows * plan::loose_units; index += 32) {
-    int row = index / plan::loose_units, unit = index % plan::loose_units, j = set * plan::rows + row;
+    int row = index / plan::loose_units, unit = index % plan::loose_units;
     uint64_t start =
-        (uint64_t)args.b + (uint64_t)((j < args.n ? j : args.n - 1) * row_bytes) + (uint64_t)tile * plan::tile_bytes;
+        (uint64_t)args.b + (uint64_t)(tiled_row(all, set, row) * row_bytes) + (uint64_t)tile * plan::tile_bytes;
     uint64_t from = (start & ~15ull) + (uint64_t)unit * 16;
     int left = (int)(start - from) + bytes;
     copy_part_16(to + (uint32_t)(row * plan::loose_pitch + unit * 16), from, left < 0 ? 0 : left < 16 ? left : 16);
@@ -305,16 +326,15 @@ RDNA_DEVICE void fetch_loose(const struct gemm_args &args, int64_t row_bytes, in
   wave_barrier();
 }
 template <typename format>
-RDNA_DEVICE tiled_sums multiply_loose(const struct gemm_args &args, int64_t row_bytes, int set, int tile,
+RDNA_DEVICE tiled_sums multiply_loose(const struct gemv_args &all, int64_t row_bytes, int set, int tile,
                                       const uint8_t *from, const uint8_t *a, const uint8_t *sums) {
   typedef tiled_plan<format> plan;
   int lane = (int)thread_id() % 32, places[3] = {lane / 4, lane / 4 + 8, lane / 2};
   const uint8_t *rows[3];
 #pragma unroll
   for (int r = 0; r < 3; ++r) {
-    int j = set * plan::rows + places[r];
-    uint32_t begins = (uint32_t)(uintptr_t)args.b + (uint32_t)tile * plan::tile_bytes +
-                      (uint32_t)(j < args.n ? j : args.n - 1) * (uint32_t)row_bytes;
+    uint32_t begins = (uint32_t)(uintptr_t)all.product.b + (uint32_t)tile * plan::tile_bytes +
+                      (uint32_t)tiled_row(all, set, places[r]) * (uint32_t)row_bytes;
     rows[r] = from + places[r] * plan::loose_pitch + begins % 16;
   }
   return multiply_tile<format, -1>(rows[0], rows[1], rows[2], a, sums);
@@ -322,20 +342,23 @@ RDNA_DEVICE tiled_sums multiply_loose(const struct gemm_args &args, int64_t row_
 
 /* Multiplies a tile where A has NaN or infinite values, which integers cannot hold: value by value, in f32. */
 template <typename format>
-RDNA_DEVICE void multiply_values_of(const struct gemm_args &args, int64_t row_bytes, int set, int tile,
+RDNA_DEVICE void multiply_values_of(const struct gemv_args &all, int64_t row_bytes, int set, int tile,
                                     float (&sum)[2]) {
   typedef tiled_plan<format> plan;
+  const struct gemm_args &args = all.product;
   int lane = (int)thread_id() % 32, v = tile * plan::tile_k + lane * 8;
 #pragma unroll 1
   for (int r = 0; r < plan::rows; ++r) {
-    int j = set * plan::rows + r;
-    const char *row = (const char *)args.b + (j < args.n ? j : args.n - 1) * row_bytes;
+    const char *row = (const char *)args.b + tiled_row(all, set, r) * row_bytes;
     float products = 0;
     if (v < args.k) {
       float w[8];
       format::decode8(format::load8(row + (int64_t)tile * plan::tile_bytes, lane), w);
 #pragma unroll
-      for (int e = 0; e < 8; ++e) products = fma_f32(w[e], ((const float *)args.a)[v + e], products);
+      for (int e = 0; e < 8; ++e) {
+        float x = ((const float *)args.a)[v + e];
+        products = fma_f32(w[e], all.steps.norm ? x * all.steps.norm[v + e] : x, products);
+      }
     }
     products = wave_sum_f32(products);
     bool mine = lane == r % 8 * 4;
@@ -345,11 +368,12 @@ RDNA_DEVICE void multiply_values_of(const struct gemm_args &args, int64_t row_by
 }
 
 template <typename format>
-RDNA_DEVICE void quant_gemv_tiled(const struct gemm_args &args) {
+RDNA_DEVICE void quant_gemv_tiled(const struct gemv_args &all) {
   typedef tiled_plan<format> plan;
+  const struct gemm_args &args = all.product;
   GROUP_MEMORY(memory, QUANT_GEMV_SHARED);
   int lane = (int)thread_id() % 32, wave = (int)thread_id() / 32, part = lane % 4;
-  int sets = (args.n + plan::rows - 1) / plan::rows, tiles = (args.k + plan::tile_k - 1) / plan::tile_k;
+  int made = tiled_made(all), sets = (args.n + made - 1) / made, tiles = (args.k + plan::tile_k - 1) / plan::tile_k;
   int64_t row_bytes = args.ldb / format::block_values * format::block_bytes;
   int slabs = (tiles + plan::waves - 1) / plan::waves;
   bool bulk = args.k % plan::tile_k == 0 && tiles > 0 &&
@@ -357,7 +381,8 @@ RDNA_DEVICE void quant_gemv_tiled(const struct gemm_args &args) {
   uint8_t *stages = memory + plan::stages_at, *loose = stages + wave * plan::rows * plan::loose_pitch;
   uint32_t stages_address = shared_address(stages), full = shared_address(memory + plan::barriers_at), done = full + 32;
   tiled_a<format> a_tiles;
-  a_tiles.load(args, 0);
+  float square = 0;
+  a_tiles.load(all, 0, square);
   slab_cursor<format> cursor = {(int)group_id_x(), 0};
   if (bulk && wave == 0) {
     if (lane == 0) {
@@ -368,7 +393,7 @@ RDNA_DEVICE void quant_gemv_tiled(const struct gemm_args &args) {
     wave_barrier();
 #pragma unroll 1
     for (int s = 0; s < plan::stages; ++s)
-      cursor.fetch(args, row_bytes, stages_address + (uint32_t)(s * plan::stage_bytes), full + (uint32_t)s * 8);
+      cursor.fetch(all, row_bytes, stages_address + (uint32_t)(s * plan::stage_bytes), full + (uint32_t)s * 8);
   }
   a_tiles.store(tiles, memory);
   group_barrier();
@@ -385,7 +410,7 @@ RDNA_DEVICE void quant_gemv_tiled(const struct gemm_args &args) {
       int tile = slab * plan::waves + wave, i = tile % plan::a_tiles;
       /* an A that fits is stored once, before this loop */
       if (tiles > plan::a_tiles && slab % plan::own == 0 && (slab > 0 || set != (int)group_id_x())) {
-        a_tiles.load(args, slab * plan::waves);
+        a_tiles.load(all, slab * plan::waves, square);
         group_barrier();
         a_tiles.store(tiles - slab * plan::waves, memory);
         group_barrier();
@@ -395,15 +420,15 @@ RDNA_DEVICE void quant_gemv_tiled(const struct gemm_args &args) {
         const uint8_t *a = memory + i * plan::a_bytes, *sums = memory + plan::sums_at + i * plan::sum_bytes;
         float unit = *(const float *)(memory + plan::units_at + i * 16);
         if (unit != unit) {
-          multiply_values_of<format>(args, row_bytes, set, tile, sum);
+          multiply_values_of<format>(all, row_bytes, set, tile, sum);
         } else {
           tiled_sums of_tile;
           const uint8_t *now = stages + at * plan::stage_bytes + wave * plan::tile_bytes;
           const uint8_t *low = now + lane / 4 * plan::pitch, *high = low + 8 * plan::pitch;
           const uint8_t *mine = now + lane / 2 * plan::pitch;
           if (!bulk) {
-            fetch_loose<format>(args, row_bytes, set, tile, shared_address(loose));
-            of_tile = multiply_loose<format>(args, row_bytes, set, tile, loose, a, sums);
+            fetch_loose<format>(all, row_bytes, set, tile, shared_address(loose));
+            of_tile = multiply_loose<format>(all, row_bytes, set, tile, loose, a, sums);
           } else if (plan::tile_bytes % 4 == 0 || wave % 2 == 0) {
             of_tile = multiply_tile<format, 0>(low, high, mine, a, sums);
           } else {
@@ -420,7 +445,7 @@ RDNA_DEVICE void quant_gemv_tiled(const struct gemm_args &args) {
       if (lane == 0) barrier_arrive(done + at * 8);
       if (wave == 0 && any) {
         barrier_wait(done + before * 8, before_parity);
-        cursor.fetch(args, row_bytes, stages_address + before * plan::stage_bytes, full + before * 8);
+        cursor.fetch(all, row_bytes, stages_address + before * plan::stage_bytes, full + before * 8);
       }
       any = true, before = at, before_parity = parity;
       if (++at == plan::stages) at = 0, parity ^= 1;
@@ -436,12 +461,28 @@ RDNA_DEVICE void quant_gemv_tiled(const struct gemm_args &args) {
       if constexpr (plan::has_least) all -= wave_shuffle_f32(least, (uint32_t)(lane / 4 * 2 + r * 16));
       if (part == 0) parts[wave * plan::rows + lane / 4 + r * 8] = all;
     }
+    float *squares = (float *)(memory + plan::squares_at);
+    if (all.steps.norm && set == (int)group_id_x()) { /* all of A was loaded */
+      square = wave_sum_f32(square);
+      if (lane == 0) squares[wave] = square;
+    }
     group_barrier();
-    int j = set * plan::rows + (int)thread_id();
-    if ((int)thread_id() >= plan::rows || j >= args.n) continue;
-    float v = 0;
+    int j = set * made + (int)thread_id();
+    if ((int)thread_id() >= made || j >= args.n) continue;
+    float v = 0, up = 0;
 #pragma unroll
-    for (int w = 0; w < plan::waves; ++w) v += parts[w * plan::rows + (int)thread_id()];
+    for (int w = 0; w < plan::waves; ++w) {
+      v += parts[w * plan::rows + (int)thread_id()];
+      if (all.steps.gated) up += parts[w * plan::rows + (int)thread_id() + 8];
+    }
+    if (all.steps.norm) {
+      float total = 0;
+#pragma unroll
+      for (int w = 0; w < plan::waves; ++w) total += squares[w];
+      float scale = gemv_norm_scale(all, total);
+      v *= scale, up *= scale;
+    }
+    if (all.steps.gated) v = gemm_activate(args.activation, v) * up;
     float *out = (float *)args.c + j;
     *out = gemm_finish1<f32>(args, out, 0, 0, j, v);
   }
