@@ -213,6 +213,13 @@ shared_by_operators = by_file(
     otherwise=suites("check", "route", "arguments", "movement", "pointwise", "reduce", "pool", "fused", "upsample", "conv", "indexed")
     + on_card("pool", "upsample", "fused", "movement", "pointwise") + sanitized("check", "route"))
 
+instructions = emulator("semantics", "opcodes")
+machine = by_file(
+    ("checker|watch|schedule", emulator("planted.*", "dispatch") + emulator("launch", "emulated_hip_test") + instructions
+     + emulator("conversion", "matrix", "kernels", "random")),
+    ("hardware|dot|divide|transcendental", emulator("hardware.*") + instructions + emulator("conversion", "matrix", "kernels")),
+    otherwise=instructions + emulator("conversion", "matrix", "kernels", "dispatch", "random", "planted.*") + emulator("launch"))
+
 PLUGIN = "RDNA_DRIVER=host PYTHONPATH=../torch PYTHONDONTWRITEBYTECODE=1 {python} "
 PYTEST = PLUGIN + "-m pytest -x -q -p no:cacheprovider {root}/bindings/torch/tests/"
 # All of PyTorch's samples that make test has at every commit, beside the tests; the last resort, being longest.
@@ -227,23 +234,29 @@ plugin = by_file(
     (r"ops/(random|sampling)|generator", pytests("random", "sampling")),
     (r"ops/(grid_sample|upsample)", pytests("resampling")),
     (r"ops/fft", pytests("fft")),
-    (r"ops/(linalg|lu|matmul)|matrices", pytests("linalg", "doubles", "transformer")),
+    (r"ops/(linalg|lu|matmul|qr|spectral)|matrices", pytests("linalg", "doubles", "transformer")),
+    (r"ops/complex|parts", pytests("complex", "fft", "edges")),
     (r"ops/special", pytests("special")),
     (r"ops/recurrent", pytests("recurrent")),
-    (r"ops/(attention|transformer)", pytests("attention", "transformer")),
+    (r"ops/(attention|transformer)|_encoder", pytests("attention", "transformer")),
     (r"ops/(optim|amp)|autocast", pytests("training", "autocast")),
-    (r"ops/(sparse|embedding_bag)", pytests("sparse", "modules", "edges", "bad_input")),
-    (r"ops/(sync_batch|norm|weight_norm)", pytests("sync_batch_norm", "modules", "edges", "doubles", "results")),
-    (r"ops/(loss|margin)", pytests("margins", "edges", "bad_input", "doubles")),
-    (r"ops/(conv|pool)", pytests("edges", "results", "doubles", "modules", "bad_input")),
-    (r"ops/", pytests("edges", "results", "slices", "bad_input", "doubles", "device")),
+    (r"ops/embedding_bag", pytests("embedding_bag", "sparse")),
+    (r"ops/sparse", pytests("sparse", "modules", "edges", "bad_input")),
+    (r"ops/ctc", pytests("ctc")),
+    (r"ops/vision", pytests("vision")),
+    (r"ops/(histogram|order|segments)", pytests("order", "segments", "fallback_types")),
+    (r"ops/(sync_batch|norm|weight_norm)", pytests("sync_batch_norm", "modules", "margins", "edges", "doubles", "results")),
+    (r"ops/(loss|margin)", pytests("margins", "targets", "edges", "bad_input", "doubles")),
+    (r"ops/(conv|pool|fractional_pool|movement)", pytests("windows", "edges", "results", "doubles", "modules", "bad_input")),
+    (r"ops/", pytests("edges", "results", "slices", "bad_input", "doubles", "device", "complex")),
     (r"as_cuda", pytests("as_cuda")),
     (r"_compile", pytests("compile")),
     (r"profiler", pytests("profiler")),
+    (r"_(accelerate|libraries|lightning|safetensors|transformers)", pytests("libraries")),
     (r"history|_sensors|graphs|memory|nvtx|streams", pytests("names", "device")),
     (r"fallback", pytests("fallback_types", "device", "results")),
-    (r"one_device|outside|device|guard|hooks", pytests("device", "modules", "bad_input", "names")),
     (r"dlpack|set_data|pinned|sharing", pytests("interchange", "sharing")),
+    (r"one_device|outside|device|guard|hooks", pytests("device", "modules", "bad_input", "names")),
     otherwise=pytests("device", "edges", "slices", "results", "names", "libraries"))
 
 
@@ -261,9 +274,7 @@ AREAS = [
     ("model", 16, r"src/model/(\w+/)*\w+\.c$", model),
     ("server", 8, r"src/server/\w+\.(c|h)$", server),
     ("command", 4, r"src/command/\w+\.(c|h)$", command),
-    ("emulator machine", 20, r"emulator/machine/\w+\.(c|h)$",
-     lambda f: emulator("hardware.*") * bool(re.search("hardware|dot|divide|transcendental", f)) + emulator("semantics", "opcodes")
-     + emulator("conversion", "matrix", "kernels", "dispatch", "random", "planted.*") + emulator("launch")),
+    ("emulator machine", 20, r"emulator/machine/\w+\.(c|h)$", machine),
     ("emulator decoder", 6, r"emulator/isa/\w+\.(c|h)$",
      lambda f: emulator("isa_test", "isa_corpus_.*") + emulator("isa_llvm_.*") + emulator("semantics", "opcodes")),
     ("emulator runtime", 10, r"emulator/(hip|object)/\w+\.(c|h)$",
@@ -462,7 +473,7 @@ class Copy:
             if "tune_test" in c:
                 targets.update("fake_" + name for name in "cuda cublaslt hipblaslt rocblas miopen nccl rccl".split())
             if "hip" in c and "kernels" not in targets:
-                targets.update(("rdna_emulator", "kernels" if "gfx1030" in c else "kernels_gfx1100"))
+                targets.update(("rdna_emulator", "kernels" if "gfx1030" in c or self.kernels_from else "kernels_gfx1100"))
         return "cmake --build . --target " + " ".join(sorted(targets))
 
     def command(self, c):
