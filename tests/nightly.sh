@@ -9,11 +9,14 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 failed=0
 row() { # name, command…
-  local name=$1 began=$SECONDS result=passed
+  local name=$1 began=$SECONDS result=passed code=0
   shift
   [ ${#only[@]} -eq 0 ] || [[ " ${only[*]} " == *" $name "* ]] || return 0
   echo "== $name"
-  if ! "$@" >"$logs/$name.log" 2>&1; then
+  "$@" >"$logs/$name.log" 2>&1 || code=$?
+  if [ $code -eq 77 ]; then
+    result=skipped
+  elif [ $code -ne 0 ]; then
     result=FAILED failed=1
     tail -40 "$logs/$name.log"
   fi
@@ -55,6 +58,11 @@ models() { # fifty kinds of models against float64, and the bench of them with i
   rm -rf "$made"
   return $result
 }
+instructions() { # tinygrad's checks of single instructions, from its sources beside this repository or in RDNA_TINYGRAD
+  local python
+  python=$(packaging/torch-venv.sh) || return 1
+  PYTHONDONTWRITEBYTECODE=1 "$python" emulator/tests/tinygrad_checks.py "$build/emulator/librdna_emulator.so"
+}
 every_target() { # no kernel spills on any GPU
   cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test
 }
@@ -63,6 +71,7 @@ browser() { # the web page of rdna serve in Chromium
 }
 row mutants tools/mutate.py --count 200
 row decoder decoder
+row instructions instructions
 row cases cases
 row opinfo opinfo
 row libraries libraries
@@ -76,6 +85,6 @@ row replies python3 tests/serve_schemas.py 1000
 row load python3 tests/serve_load.py 600
 row browser browser
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder cases opinfo libraries models architectures every_target lean schemas ray replies load browser fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions cases opinfo libraries models architectures every_target lean schemas ray replies load browser fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed
