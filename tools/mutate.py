@@ -239,6 +239,7 @@ plugin = by_file(
     (r"ops/special", pytests("special")),
     (r"ops/recurrent", pytests("recurrent")),
     (r"ops/(attention|transformer)|_encoder", pytests("attention", "transformer")),
+    (r"ops/foreach", pytests("foreach")),
     (r"ops/(optim|amp)|autocast", pytests("training", "autocast")),
     (r"ops/embedding_bag", pytests("embedding_bag", "sparse")),
     (r"ops/sparse", pytests("sparse", "modules", "edges", "bad_input")),

@@ -102,6 +102,15 @@ def test_long_chains_are_cut_and_shared_values_are_kept():
     assert report["operators_before"] == 24 and report["operators_after"] == 4, report
 
 
+@pytest.mark.parametrize("twice", [
+    lambda e, y: e + e, lambda e, y: e / e, lambda e, y: torch.maximum(e, e),
+    lambda e, y: torch.sub(e, e, alpha=0.5), lambda e, y: torch.where(y > 0, e, e), lambda e, y: torch.addcmul(y, e, e),
+    lambda e, y: torch.lerp(e, y, e)])
+def test_a_value_that_is_used_twice_is_no_link(twice):
+    f = lambda x, y: twice(x.exp(), y).tanh()  # noqa: E731
+    x, y = torch.randn(4, 100), torch.randn(4, 100)
+    close(compiled(f)(x.to("rdna"), y.to("rdna")), f(x.double(), y.double()), torch.float32)
+
 @pytest.mark.parametrize("view", [
     lambda x: x.t(), lambda x: x[::2, 1:], lambda x: x[:, :1].expand(6, 8), lambda x: x.reshape(2, 3, 8).transpose(0, 1),
     lambda x: x.reshape(1, 3, 4, 4).contiguous(memory_format=torch.channels_last), lambda x: x[:0], lambda x: x[1, 2],

@@ -54,6 +54,9 @@ def test_multinomial_refuses_what_are_no_probabilities():
         torch.multinomial(torch.ones(2, device="rdna"), 3)
     with pytest.raises(RuntimeError, match="expects Long tensor out, got: Double"):
         torch.multinomial(torch.ones(2, device="rdna").double(), 1, out=torch.empty(1, device="rdna").double())
+    with pytest.raises(RuntimeError, match="number of categories cannot exceed"):
+        torch.multinomial(torch.ones(2**24 + 1, device="rdna"), 1)
+    assert 0 <= torch.multinomial(torch.ones(2**24, device="rdna"), 1).item() < 2**24
 
 
 def test_bernoulli_and_normal_by_tensors():

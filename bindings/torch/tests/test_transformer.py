@@ -90,16 +90,23 @@ def test_an_encoder_with_padding(nested, batch_first, normed):
         warnings.simplefilter("ignore")
         model = nn.TransformerEncoder(layer, 2, norm, enable_nested_tensor=nested)
     numbers = torch.zeros(padding.shape, dtype=torch.float64).masked_fill(padding, -torch.inf)
-    for mask in (padding, padding.flip(1), padding & False, numbers):
+    for mask, x_of, fast in ((padding, x, True), (padding.flip(1), x, True), (padding & False, x, True), (numbers, x, True),
+                             (padding, x, False), (padding[0], x[0] if batch_first else x[:, 0], True)):
 
         def call(model, device, dtype):
-            y = model(x.to(device, dtype), src_key_padding_mask=moved(mask, device, dtype))
-            assert y.shape == x.shape
+            y = model(x_of.to(device, dtype), src_key_padding_mask=moved(mask, device, dtype))
+            assert y.shape == x_of.shape
             return [y]
 
-        compare(model, call)
-    zeros = model.to("rdna").float().eval()(x.to("rdna").float(), src_key_padding_mask=padding.to("rdna"))
-    assert (zeros[0, -1] != 0).any()  # with gradients there are no nested tensors
+        torch.backends.mha.set_fastpath_enabled(fast)
+        try:
+            compare(model, call)
+        finally:
+            torch.backends.mha.set_fastpath_enabled(True)
+    model, x, padding = model.to("rdna").float().eval(), x.to("rdna").float(), padding.to("rdna")
+    assert (model(x, src_key_padding_mask=padding)[0, -1] != 0).any()  # with gradients there are no nested tensors
+    with torch.no_grad(), torch.autocast("rdna", torch.bfloat16):
+        assert (model(x, src_key_padding_mask=padding)[0, -1] != 0).any()  # nor under autocast
 
 
 def test_under_autocast_it_is_what_training_computes():

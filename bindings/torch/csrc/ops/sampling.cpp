@@ -26,7 +26,8 @@ bool multinomial(Call &call) {  // self, num_samples, replacement, generator, [o
   const at::Tensor p = call.tensor(0);
   const int64_t count = call.integer(1);
   const bool replacement = call.flag(2);
-  if (!is_real(p.scalar_type()) || p.dim() < 1 || p.dim() > 2 || p.numel() == 0 || p.size(-1) >= 1 << 24) return false;
+  if (!is_real(p.scalar_type()) || p.dim() < 1 || p.dim() > 2 || p.numel() == 0) return false;
+  TORCH_CHECK(p.size(-1) <= 1 << 24, "number of categories cannot exceed 2^24");
   TORCH_CHECK(!call.output().defined() || call.output().scalar_type() == at::kLong,
               "multinomial expects Long tensor out, got: ", call.output().scalar_type());
   TORCH_CHECK(count > 0, "cannot sample n_sample <= 0 samples");
