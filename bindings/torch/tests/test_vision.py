@@ -1,4 +1,4 @@
-"""torchvision's operators on boxes beside loops in float64, and nothing on the CPU.
+"""torchvision's operators beside loops in float64, and nothing on the CPU.
 
 Where torchvision is not there its operators are declared here, by the signatures that it documents: what is registered for
 rdna is found by their names.
@@ -12,7 +12,12 @@ import torch
 TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 SIZES = "SymInt batch_size, SymInt channels, SymInt height, SymInt width"
 BINS = "float spatial_scale, SymInt pooled_height, SymInt pooled_width"
+WINDOW = ", ".join(f"SymInt {what}_{d}" for what in ("stride", "pad", "dilation") for d in "hw")
+DEFORMED = f"Tensor offset, Tensor mask, Tensor bias, {WINDOW}, SymInt groups, SymInt offset_groups, bool use_mask"
 SCHEMAS = [
+    f"deform_conv2d(Tensor input, Tensor weight, {DEFORMED}) -> Tensor",
+    f"_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, {DEFORMED})"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     f"roi_align(Tensor input, Tensor rois, {BINS}, int sampling_ratio, bool aligned) -> Tensor",
     f"_roi_align_backward(Tensor grad, Tensor rois, {BINS}, {SIZES}, int sampling_ratio, bool aligned) -> Tensor",
@@ -202,3 +207,93 @@ def test_bad_boxes():
     with pytest.raises(IndexError, match="roi_align"):
         out.cpu()
     assert not out.any()
+
+
+def deformed(x, w, offset, mask, bias, stride, pad, dilation, groups, shared):
+    """deform_conv2d: each place of the window sees each pixel by 1 less its distance, where that is positive."""
+    n, c, height, width = x.shape
+    rows, columns = offset.shape[2:]
+    offset = offset.view(n, shared, *w.shape[2:], 2, rows, columns)
+    parts = x.view(n, shared, c // shared, height, width)
+    out = torch.zeros(n, len(w), rows, columns, dtype=torch.double)
+    for i in range(w.shape[2]):
+        for j in range(w.shape[3]):
+            y = offset[:, :, i, j, 0] + (torch.arange(rows) * stride[0] - pad[0] + i * dilation[0])[:, None]
+            z = offset[:, :, i, j, 1] + torch.arange(columns) * stride[1] - pad[1] + j * dilation[1]
+            by_row = (1 - (y[..., None] - torch.arange(height)).abs()).clamp(min=0)
+            by_column = (1 - (z[..., None] - torch.arange(width)).abs()).clamp(min=0)
+            seen = torch.einsum("nsrqy,nsrqx,nscyx->nscrq", by_row, by_column, parts)
+            if mask is not None:
+                seen = seen * mask.view(n, shared, 1, *w.shape[2:], rows, columns)[:, :, :, i, j]
+            seen = seen.reshape(n, groups, c // groups, rows, columns)
+            out = out + torch.einsum("ngcrq,goc->ngorq", seen,
+                                     w[:, :, i, j].view(groups, -1, c // groups)).reshape(out.shape)
+    return out + bias.view(-1, 1, 1)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("stride,pad,dilation,groups,shared,masked,last", [
+    ((1, 1), (1, 1), (1, 1), 1, 1, True, False),
+    ((2, 1), (0, 2), (1, 2), 2, 3, True, True),
+    ((1, 3), (2, 1), (2, 1), 3, 2, False, False),
+])
+def test_deform_conv2d(stride, pad, dilation, groups, shared, masked, last, dtype):
+    n, c, outputs, window, size = 2, 12, 6, (3, 2), (6, 40)
+    rows, columns = ((s + 2 * p - d * (k - 1) - 1) // t + 1 for s, p, d, k, t in zip(size, pad, dilation, window, stride))
+    places = shared * window[0] * window[1]
+    # numbers that every type holds, never where the slope jumps
+    offset = (torch.randn(n, 2 * places, rows, columns) * 2).clamp(-7, 7).mul(8).round().div(8) + 1 / 16
+    given = [torch.randn(n, c, *size), torch.randn(outputs, c // groups, *window), offset,
+             torch.rand(n, places, rows, columns) if masked else torch.zeros(n, 1), torch.randn(outputs)]
+    given = [t.to(dtype) for t in given]
+    how = (*stride, *pad, *dilation, groups, shared, masked)
+    exact = [t.double().clone().requires_grad_() for t in given]
+    want = deformed(*exact[:3], exact[3] if masked else None, exact[4], stride, pad, dilation, groups, shared)
+    grad = torch.randn_like(want).to(dtype)
+    wants = [want, *torch.autograd.grad(want, exact, grad.double(), allow_unused=True, materialize_grads=True)]
+    on = [t.to("rdna") for t in given]
+    if last:
+        on[0] = on[0].contiguous(memory_format=torch.channels_last)
+    gots = [ops.deform_conv2d(*on, *how), *ops._deform_conv2d_backward(grad.to("rdna"), *on, *how)]
+    eps = torch.finfo(dtype).eps
+    for name, got, want in zip(("out", "x", "weight", "offset", "mask", "bias"), gots, wants):
+        assert got.dtype == dtype and got.shape == want.shape
+        # columns, their product with the mask and each sum are rounded to the type
+        room = (4 if dtype.itemsize == 2 else 40) * eps * want.abs().max().item()
+        torch.testing.assert_close(got.cpu().double(), want.detach(), rtol=0, atol=room, msg=lambda m: f"{name}: {m}")
+
+
+def test_deform_conv2d_in_pieces():
+    """Three samples whose columns are more than a piece holds; without offsets it is a convolution."""
+    x, w, bias = torch.randn(3, 32, 142, 142), torch.randn(4, 32, 3, 3), torch.randn(4)
+    given = [x.requires_grad_(), w.requires_grad_()]
+    want = torch.nn.functional.conv2d(x, w, bias)
+    grad = torch.randn_like(want)
+    on = [t.detach().to("rdna") for t in (x, w, torch.zeros(3, 18, 140, 140), torch.zeros(3, 1), bias)]
+    how = (1, 1, 0, 0, 1, 1, 1, 1, False)
+    gots = [ops.deform_conv2d(*on, *how), *ops._deform_conv2d_backward(grad.to("rdna"), *on, *how)[:2]]
+    for got, want in zip(gots, [want, *torch.autograd.grad(want, given, grad)]):
+        torch.testing.assert_close(got.cpu(), want.detach(), rtol=0, atol=1e-5 * want.abs().max().item())
+
+
+def test_deform_conv2d_of_nothing_and_bad_shapes():
+    x, w, bias = torch.randn(1, 4, 5, 5, device="rdna"), torch.randn(2, 4, 3, 3, device="rdna"), torch.zeros(2, device="rdna")
+    offset, none = torch.zeros(1, 18, 3, 3, device="rdna"), torch.zeros(1, 1, device="rdna")
+    how = (1, 1, 0, 0, 1, 1, 1, 1, False)
+    out = ops.deform_conv2d(x, w, offset, none, bias, *how)  # without offsets: a convolution
+    torch.testing.assert_close(out, torch.nn.functional.conv2d(x, w))
+    empty = ops.deform_conv2d(x[:0], w, offset[:0], none[:0], bias, *how)
+    assert empty.shape == (0, 2, 3, 3)
+    back = ops._deform_conv2d_backward(empty, x[:0], w, offset[:0], none[:0], bias, *how)
+    assert [b.shape for b in back] == [x[:0].shape, w.shape, offset[:0].shape, none[:0].shape, bias.shape]
+    assert not back[1].any() and not back[4].any()
+    for call in (lambda: ops.deform_conv2d(x, w, offset[:, :16], none, bias, *how),
+                 lambda: ops.deform_conv2d(x, w, offset, none, bias, 0, *how[1:]),
+                 lambda: ops.deform_conv2d(x, w[:, :3], offset, none, bias, *how),
+                 lambda: ops.deform_conv2d(x, w, offset.half(), none, bias, *how),
+                 lambda: ops.deform_conv2d(x[..., :2], w, offset, none, bias, *how),
+                 lambda: ops.deform_conv2d(x, w, offset, none, bias, *how[:-1], True)):
+        with pytest.raises(RuntimeError, match="deform_conv2d"):
+            call()
+    with torch.autocast("rdna"):
+        assert ops.deform_conv2d(x.half(), w, offset, none, bias, *how).dtype == torch.half

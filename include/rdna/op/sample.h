@@ -2,9 +2,10 @@
  *
  * |x| is (n, channels, sizes…), of two or three sizes; |grid| is (n, positions…, sizes), of one to three dimensions of
  * positions, each of which has a coordinate for every size of |x|, the last size first; |out| is
- * (n, channels, positions…). All are f32, f16, bf16 or f64, of one type, with any strides, channels-last
- * among them. What is written has no two values in one place and overlaps nothing else. Places and sums are in f32, in
- * f64 for f64, in a fixed order: no sum is made by atomic additions, so the same call gives the same bits.
+ * (n, channels, positions…). All are f32, f16, bf16 or f64, of one type, but that a grid may be f32 beside f16 and
+ * bf16; with any strides, channels-last among them. What is written has no two values in one place and overlaps nothing
+ * else. Places and sums are in f32, in f64 for f64, in a fixed order: no sum is made by atomic additions, so the same
+ * call gives the same bits.
  *
  * Where there is nothing to write each call is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes, types or a description that
  * disagree, missing data, overlap. RDNA_UNSUPPORTED: another type; sizes, planes or pieces of work from 2^31 on. */
@@ -47,10 +48,10 @@ typedef enum rdna_sample_units {
 RDNA_CHECKED rdna_status rdna_op_sample(rdna_stream *stream, rdna_sample_mode mode, rdna_sample_padding padding,
                                         rdna_sample_units units, const rdna_tensor *x, const rdna_tensor *grid,
                                         const rdna_tensor *out);
-/* Its gradients, of which one may be NULL: |dx|, of x's shape, and |dgrid|, of the grid's, from |dout|, of out's. |dx|
- * is gathered: what each position takes is sorted by where it lies, which needs scratch memory of 16 bytes for each
- * value that a position takes (24 for f64): 4 of them in two dimensions for linear, 8 in three, 16 for cubic. |x| may
- * be NULL where |dgrid| is. What nearest takes does not change with the place, so that its |dgrid| is 0. */
+/* Its gradients, of which one may be NULL: |dx|, of x's shape, and |dgrid|, of the grid's and its type, from |dout|, of
+ * out's. |dx| is gathered: what each position takes is sorted by where it lies, which needs scratch memory of 16 bytes
+ * for each value that a position takes (24 for f64): 4 of them in two dimensions for linear, 8 in three, 16 for cubic.
+ * |x| may be NULL where |dgrid| is. What nearest takes does not change with the place, so that its |dgrid| is 0. */
 RDNA_CHECKED rdna_status rdna_op_sample_backward(rdna_stream *stream, rdna_sample_mode mode,
                                                  rdna_sample_padding padding, rdna_sample_units units,
                                                  const rdna_tensor *dout, const rdna_tensor *x, const rdna_tensor *grid,

@@ -47,7 +47,8 @@ struct sample_grid rdna__sample_grid_of(rdna_sample_mode mode, rdna_sample_paddi
                           .dims = dims,
                           .kind = (uint32_t)mode,
                           .padding = (uint32_t)padding,
-                          .units = (uint32_t)units};
+                          .units = (uint32_t)units,
+                          .wide = grid->dtype == RDNA_F32};
   rdna__sample_strides(grid, g.stride);
   return g;
 }
@@ -80,7 +81,8 @@ static rdna_status check_choice(const struct call *c) {
 
 static rdna_status check_grid(const struct call *c, const char *argument, const rdna_tensor *grid) {
   RDNA_TRY(rdna__check_tensor(c->op_name, argument, grid));
-  RDNA_TRY(rdna__check_same_dtype(c->op_name, argument, grid, c->x_name, c->x));
+  bool narrow = c->x->dtype == RDNA_F16 || c->x->dtype == RDNA_BF16;
+  if (!narrow || grid->dtype != RDNA_F32) RDNA_TRY(rdna__check_same_dtype(c->op_name, argument, grid, c->x_name, c->x));
   RDNA_TRY(rdna__check_rank(c->op_name, argument, grid, c->out->rank));
   RDNA_TRY(rdna__check_size(c->op_name, argument, grid, 0, c->n, "the samples"));
   for (int d = 2; d < c->out->rank; d++) {
@@ -223,6 +225,7 @@ static rdna_status check_backward(struct call *c, const rdna_tensor *x) {
   if (c->dgrid) {
     RDNA_TRY(rdna__check_tensor(c->op_name, "x", x));
     RDNA_TRY(check_grid(c, "dgrid", c->dgrid));
+    RDNA_TRY(rdna__check_same_dtype(c->op_name, "dgrid", c->dgrid, "grid", c->grid));
     RDNA_TRY(rdna__check_written(c->op_name, "dgrid", c->dgrid));
   }
   if (c->dx) {

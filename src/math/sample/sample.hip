@@ -25,8 +25,11 @@ template <typename type, int kind>
 RDNA_DEVICE typename on_axis<typename computed<type>::in>::taps find_taps(const sample_grid &g, const sample_place &p,
                                                                           int32_t d) {
   typedef typename computed<type>::in acc;
-  acc v = type::load(g.data, (uint64_t)sample_coordinate(g.stride, &p, d));
-  return on_axis<acc>::of(g, kind, g.size[d], v);
+  uint64_t at = (uint64_t)sample_coordinate(g.stride, &p, d);
+  if constexpr (type::BYTES == 2) {
+    if (g.wide) return on_axis<acc>::of(g, kind, g.size[d], ((const float *)g.data)[at]);
+  }
+  return on_axis<acc>::of(g, kind, g.size[d], type::load(g.data, at));
 }
 
 /* |dims|: 2 has taps along y and x, 3 along z too. */
@@ -126,7 +129,14 @@ RDNA_DEVICE void slope_at(const sample_slope_args &a, const sample_place &p) {
     from += a.dout.stride[1], image += a.x.stride[1];
   }
 #pragma unroll
-  for (int d = 3 - dims; d < 3; d++) type::store(a.dgrid, (uint64_t)sample_coordinate(a.stride, &p, d), by[d]);
+  for (int d = 3 - dims; d < 3; d++) {
+    uint64_t at = (uint64_t)sample_coordinate(a.stride, &p, d);
+    if (type::BYTES == 2 && a.grid.wide) {
+      ((float *)a.dgrid)[at] = (float)by[d];
+    } else {
+      type::store(a.dgrid, at, by[d]);
+    }
+  }
 }
 
 template <typename type, int kind>

@@ -10,7 +10,11 @@
 #define SAMPLE_X MAIN, STRIDED | FREE << 2 | FREE << 3, SHAPE(M, N, 3, 4)
 #define SAMPLE_OUT MAIN, STRIDED, SHAPE(M, N, 5, 6)
 #define SAMPLE_PLACES MAIN, STRIDED, SHAPE(M, 5, 6, 2)
-OPERATOR(sample, plain, .types = REALS, .empty = "MN") {
+OPERATOR(sample, plain, .types = FLOATS, .besides = F64, .empty = "MN") {
+  return rdna_op_sample(stream, SAMPLE_HOW, in("x", SAMPLE_X),
+                        in("grid", (type){MAIN_TYPE, 0, F32}, STRIDED, SHAPE(M, 5, 6, 2)), out("out", SAMPLE_OUT));
+}
+OPERATOR(sample, double, .types = F64, .besides = FLOATS, .empty = "MN") {
   return rdna_op_sample(stream, SAMPLE_HOW, in("x", SAMPLE_X), in("grid", SAMPLE_PLACES), out("out", SAMPLE_OUT));
 }
 OPERATOR(sample_backward, plain, .types = REALS, .empty = "MN") {

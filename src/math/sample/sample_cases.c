@@ -6,7 +6,7 @@
 
 /* What all kernels have: an image, positions, a grid whose places go beyond the image, some of them NaN or infinite. */
 struct problem {
-  rdna_dtype dtype, wide;
+  rdna_dtype dtype, wide, places;
   int64_t n, channels;
   int32_t size[3], positions[3];
   uint32_t dims;
@@ -24,6 +24,8 @@ static void make_problem(const rdna__kernel_info *kernel, rdna__random *random, 
   if (strstr(kernel->name, "corners")) p->grid.kind = (uint32_t)n % 3;
   p->dims = p->grid.kind == SAMPLE_CUBIC || n % 2 ? 2 : 3;
   p->grid.padding = (uint32_t)n / 2 % 3, p->grid.units = (uint32_t)n / 3 % 3, p->grid.dims = p->dims;
+  p->grid.wide = p->wide == RDNA_F32 && n % 5 < 3;
+  p->places = p->grid.wide ? RDNA_F32 : p->dtype;
   for (int d = 0; d < 3; d++) {
     p->size[d] = d == 0 && p->dims == 2 ? 1 : (int32_t)rdna__random_range(random, 1, 9);
     p->positions[d] = d == 0 && n % 4 == 1 ? 1 : n == 2 && d == 1 ? 0 : (int32_t)rdna__random_range(random, 1, 7);
@@ -38,13 +40,13 @@ static int64_t places_of(const struct problem *p) { return p->n * p->positions[0
 
 static bool add_grid(rdna__kernel_case *c, rdna__random *random, struct problem *p, size_t offset) {
   int64_t count = places_of(p) * p->dims;
-  void *grid = rdna__case_add(c, RDNA__IN, p->dtype, count, (uint32_t)(offset + offsetof(struct sample_grid, data)));
+  void *grid = rdna__case_add(c, RDNA__IN, p->places, count, (uint32_t)(offset + offsetof(struct sample_grid, data)));
   static const double odd[] = {NAN, INFINITY, -INFINITY, 3e8, -1, 1, 0};
   for (int64_t i = 0; grid && i < count; i++) {
     double v = (rdna__random_unit(random) * 2 - 1) * (i % 5 ? 1.2 : 3.5);
     if (p->grid.units == SAMPLE_NUMBERS) v = (v + 1) * 4;
     if (i % 23 == 11) v = odd[rdna__random_below(random, 7)];
-    store_double(p->dtype, grid, i, v);
+    store_double(p->places, grid, i, v);
   }
   return grid != NULL;
 }
@@ -99,7 +101,7 @@ RDNA_CASE_MAKER(rdna__sample_slope_case) {
   void *x = there ? add_values(out_case, random, RDNA__IN, &p.x, offsetof(struct sample_slope_args, x)) : NULL;
   void *g = x ? add_values(out_case, random, RDNA__IN, &p.out, offsetof(struct sample_slope_args, dout)) : NULL;
   if (!g ||
-      !rdna__case_add(out_case, RDNA__OUT, p.dtype, places_of(&p) * p.dims, offsetof(struct sample_slope_args, dgrid)))
+      !rdna__case_add(out_case, RDNA__OUT, p.places, places_of(&p) * p.dims, offsetof(struct sample_slope_args, dgrid)))
     return rdna__case_no_memory(out_case);
   rdna__case_tolerance(out_case, 4096 * case_unit(p.dtype) * 25, case_step(p.dtype));
   return RDNA_OK;

@@ -16,7 +16,7 @@ INLINE struct taps taps_of(const struct sample_grid *g, rdna_dtype dtype, const 
   struct taps taps = {1, {0}, {1}, {0}};
   if (d == 0 && g->dims == 2) return taps;
   taps.count = sample_taps_count(g->kind);
-  double v = load_double(dtype, g->data, sample_coordinate(g->stride, p, d));
+  double v = load_double(g->wide ? RDNA_F32 : dtype, g->data, sample_coordinate(g->stride, p, d));
   struct sample_taps_f32 f32 = {{0}, {0}, {0}};
   struct sample_taps_f64 f64 = {{0}, {0}, {0}};
   if (dtype == RDNA_F64)
@@ -100,7 +100,7 @@ INLINE void slope_range(const struct sample_slope_args *a, rdna_dtype dtype, int
       }
     }
     for (int d = 3 - (int)a->grid.dims; d < 3; d++)
-      store_double(dtype, a->dgrid, sample_coordinate(a->stride, &p, d), by[d]);
+      store_double(a->grid.wide ? RDNA_F32 : dtype, a->dgrid, sample_coordinate(a->stride, &p, d), by[d]);
   }
 }
 

@@ -30,11 +30,11 @@ enum sample_units { SAMPLE_EDGES, SAMPLE_CENTERS, SAMPLE_NUMBERS };     /* as rd
 
 /* How places become values, and the grid that has them. */
 struct sample_grid {
-  void *data;        /* of the kernel's type; sample_slope: read */
+  void *data;        /* of the kernel's type, or f32 if wide; sample_slope: read */
   int64_t stride[5]; /* n, z, y, x, coordinate */
   int32_t size[3];   /* of the image: z, y, x; 1 for one that it lacks */
   uint32_t dims;     /* of the image: 2 or 3 */
-  uint32_t kind, padding, units;
+  uint32_t kind, padding, units, wide;
 };
 
 struct sample_args { /* forward */
@@ -47,7 +47,7 @@ struct sample_args { /* forward */
 struct sample_slope_args { /* the gradient of the grid */
   struct volume x, dout;
   struct sample_grid grid;
-  void *dgrid;
+  void *dgrid;                /* of the grid's type */
   int64_t stride[5];          /* of dgrid */
   struct strided_shape shape; /* of positions: x, y, z, n */
   uint32_t channels;

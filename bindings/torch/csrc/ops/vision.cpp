@@ -142,7 +142,7 @@ void in_f32(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
 }
 
 TORCH_LIBRARY_IMPL(torchvision, AutocastPrivateUse1, m) {
-  for (const char *name : {"nms", "roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool"})
+  for (const char *name : {"nms", "roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d"})
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&in_f32>());
 }
 
