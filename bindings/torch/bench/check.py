@@ -23,10 +23,26 @@ def moved(values, device, dtype):
     return tuple(value.to(device, dtype if dtype and value.is_floating_point() else None) for value in values)
 
 
+def settle(work):
+    """Gives batch norms the statistics of two pictures. Those that they begin with, 0 and 1, let a deep network's result
+    hardly depend on its input, and comparing it would say little."""
+    norms = [m for m in work.module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
+    if not norms or work.inputs[0].dim() != 4:
+        return
+    for norm in norms:
+        norm.momentum, norm.usual = 1.0, norm.momentum
+    with torch.no_grad():
+        work.module.train()(*(x[:2] for x in work.inputs))
+    for norm in norms:
+        norm.momentum = norm.usual
+
+
 def prepared(model, dtype, mode, device, tiny):
     """The model's work on the device. Training in 16 bits keeps weights of f32, for autocast."""
     torch.manual_seed(0)
     work = model.make((lambda people, little: little) if tiny else (lambda people, little: people))
+    if mode == "inference":
+        settle(work)
     dtype = TYPES[dtype] if mode == "inference" or dtype == "f64" else None
     work.module.to(device, dtype)
     work.inputs, work.targets = moved(work.inputs, device, dtype), moved(work.targets, device, dtype)
