@@ -40,7 +40,7 @@ typedef struct rdna__kernel_case {
   rdna_grid grid;
   int buffer_count;
   rdna__case_buffer buffers[RDNA__CASE_MAX_BUFFERS];
-  uint8_t args[512]; /* the argument struct, pointers still NULL */
+  uint8_t args[2048]; /* the argument struct, pointers still NULL */
 } rdna__kernel_case;
 
 typedef struct rdna__kernel_info {

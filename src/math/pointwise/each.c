@@ -30,7 +30,7 @@ struct batch {
   rdna_scalar p, q, constant;
   bool has_constant, constant_first;
   rdna_dtype dtype;           /* of the launch */
-  const rdna_pointwise *last; /* the launch's tensor that was added last */
+  const rdna_pointwise *last; /* the launch's tensor that was added last; the others stand before it */
   struct each_args args;
 };
 
@@ -42,16 +42,59 @@ static rdna_status alone(const struct batch *b, const rdna_pointwise *x) {
   return rdna_op_zip_scalar(b->stream, (rdna_zip)b->args.op, x->a, b->constant, b->constant_first, b->p, b->q, x->out);
 }
 
+/* What a tensor of a launch takes of memory. */
+struct span {
+  uintptr_t begin, end;
+};
+
+static struct span span_of(const struct batch *b, uint32_t t, uint32_t k) {
+  const struct each_args *a = &b->args;
+  uintptr_t begin = (uintptr_t)a->pointer[t * (b->inputs + 1) + k];
+  bool one = k == 2 && (a->ones >> t & 1);
+  return (struct span){begin, begin + (one ? 1 : a->count[t]) * rdna_dtype_block_bytes(b->dtype)};
+}
+
+/* Whether no tensor of the launch writes what another reads or writes. Results are sorted by their place, so that each
+ * input is looked for in a few steps. */
+static bool is_independent(const struct batch *b) {
+  struct span outs[EACH_TENSORS];
+  const uint32_t tensors = b->args.tensors;
+  for (uint32_t t = 0; t < tensors; t++) {
+    const struct span out = span_of(b, t, 0);
+    uint32_t at = t;
+    for (; at > 0 && outs[at - 1].begin > out.begin; at--) outs[at] = outs[at - 1];
+    outs[at] = out;
+  }
+  for (uint32_t t = 1; t < tensors; t++) {
+    if (outs[t].begin < outs[t - 1].end) return false;
+  }
+  for (uint32_t t = 0; t < tensors; t++) {
+    for (uint32_t k = 1; k <= b->inputs; k++) {
+      const struct span in = span_of(b, t, k);
+      uint32_t low = 0, high = tensors; /* the last result that begins before the input ends is at low - 1 */
+      while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (outs[middle].begin < in.end)
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      if (b->args.constants >> k & 1 || low == 0 || outs[low - 1].end <= in.begin) continue;
+      if (outs[low - 1].begin != span_of(b, t, 0).begin) return false; /* its own it may be */
+    }
+  }
+  return true;
+}
+
 static rdna_status launch(struct batch *b) {
   uint32_t tensors = b->args.tensors;
   rdna_grid grid = {b->args.groups, 1, 1};
-  if (tensors == 0) return RDNA_OK;
-  if (tensors == 1) {
-    RDNA_TRY(alone(b, b->last));
-  } else {
+  if (tensors > 1 && is_independent(b)) {
     RDNA_TRY(RDNA__ROUTE_LAUNCH(b->stream, &routes[EACH], 0, grid, &b->args, b->kind, rdna_dtype_name(b->dtype)));
+  } else {
+    for (uint32_t t = 0; t < tensors; t++) RDNA_TRY(alone(b, b->last + 1 - (tensors - t)));
   }
-  b->args.tensors = b->args.groups = b->args.ones = 0;
+  b->args.tensors = b->args.groups = 0, b->args.ones = 0;
   return RDNA_OK;
 }
 
@@ -93,25 +136,6 @@ static bool fits(const struct batch *b, const rdna_tensor *const operand[4]) {
   return rdna__is_line(line, lines);
 }
 
-/* Whether |x| writes what the launch in the making reads or writes, or reads what it writes. */
-static bool depends(const struct batch *b, const rdna_tensor *const operand[4]) {
-  const struct each_args *a = &b->args;
-  size_t value = rdna_dtype_block_bytes(b->dtype), bytes[4] = {0};
-  for (uint32_t k = 0; k <= b->inputs; k++) {
-    if (operand[k]) bytes[k] = (size_t)rdna_tensor_count(operand[k]) * value;
-  }
-  for (uint32_t t = 0; t < a->tensors; t++) {
-    const void *const *at = a->pointer + t * (b->inputs + 1);
-    size_t earlier = a->count[t] * value;
-    for (uint32_t k = 0; k <= b->inputs; k++) {
-      bool one = k == 2 && (a->ones >> t & 1);
-      if (at[k] && overlaps(operand[0]->data, at[k], bytes[0], one ? value : earlier)) return true;
-      if (k > 0 && operand[k] && overlaps(at[0], operand[k]->data, earlier, bytes[k])) return true;
-    }
-  }
-  return false;
-}
-
 static rdna_status add(struct batch *b, const rdna_pointwise *x) {
   const rdna_tensor *operand[4];
   struct each_args *a = &b->args;
@@ -121,7 +145,7 @@ static rdna_status add(struct batch *b, const rdna_pointwise *x) {
   if (b->inputs > 1 && !b->has_constant) RDNA_TRY(rdna__check_tensor(b->name, "b", x->b));
   if (b->inputs > 2) RDNA_TRY(rdna__check_tensor(b->name, "c", x->c));
   bool fit = fits(b, operand);
-  if (!fit || (a->tensors > 0 && (x->out->dtype != b->dtype || depends(b, operand)))) RDNA_TRY(launch(b));
+  if (!fit || (a->tensors > 0 && x->out->dtype != b->dtype)) RDNA_TRY(launch(b));
   if (!fit) return alone(b, x);
   int64_t count = rdna_tensor_count(x->out);
   uint32_t tile = EACH_THREADS * EACH_VECTORS * 16 / (uint32_t)rdna_dtype_block_bytes(x->out->dtype);
@@ -130,7 +154,7 @@ static rdna_status add(struct batch *b, const rdna_pointwise *x) {
   for (uint32_t k = 0; k <= b->inputs; k++) {
     a->pointer[t * (b->inputs + 1) + k] = operand[k] ? operand[k]->data : NULL;
   }
-  if (b->inputs == 2 && operand[2] && count > 1 && rdna_tensor_count(operand[2]) == 1) a->ones |= 1u << t;
+  if (b->inputs == 2 && operand[2] && count > 1 && rdna_tensor_count(operand[2]) == 1) a->ones |= (uint64_t)1 << t;
   a->count[t] = (uint32_t)count;
   a->group[t] = a->groups;
   a->groups += ((uint32_t)count + tile - 1) / tile;

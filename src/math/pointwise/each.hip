@@ -63,10 +63,8 @@ template <typename type, uint32_t inputs>
 RDNA_DEVICE void each_tile(const each_args &args) {
   constexpr uint32_t values = vectors * type::IN_16;
   const each_args &a = arguments_again(args); /* in memory, since what is read depends on the group */
-  each_place p = {};
-  while (p.tensor + 1 < a.tensors && group_id_x() >= a.group[p.tensor + 1]) p.tensor++;
-  p.group = group_id_x() - a.group[p.tensor];
-  p.count = a.count[p.tensor];
+  const uint32_t tensor = each_tensor(&a, group_id_x());
+  const each_place p = {tensor, group_id_x() - a.group[tensor], a.count[tensor]};
   const void *const *at = a.pointer + p.tensor * (inputs + 1);
   float v[inputs][values] = {};
 #pragma unroll

@@ -23,7 +23,7 @@ static rdna_status each_case(const rdna__kernel_info *kernel, rdna__random *rand
                                                   : edges[rdna__random_below(random, 6)];
     args.group[t] = args.groups;
     args.groups += (args.count[t] + tile - 1) / tile;
-    if (inputs == 2 && args.constants == 0 && rdna__random_below(random, 4) == 0) args.ones |= 1u << t;
+    if (inputs == 2 && args.constants == 0 && rdna__random_below(random, 4) == 0) args.ones |= (uint64_t)1 << t;
   }
   memcpy(c->args, &args, sizeof args);
   c->grid = (rdna_grid){args.groups, 1, 1};

@@ -25,8 +25,7 @@ enum { GRAIN = 4 }; /* work-groups that a thread takes at least */
     }                                                                                                                  \
   }                                                                                                                    \
   SIMD_INLINE void group_##type(const struct each_args *a, int inputs, int64_t group) {                                \
-    uint32_t t = 0;                                                                                                    \
-    while (t + 1 < a->tensors && group >= a->group[t + 1]) t++;                                                        \
+    uint32_t t = each_tensor(a, (uint32_t)group);                                                                      \
     int64_t at = (group - a->group[t]) * TILE(type), left = a->count[t] - at;                                          \
     int64_t end = at + (left < TILE(type) ? left : TILE(type));                                                        \
     float v[3][RUN];                                                                                                   \

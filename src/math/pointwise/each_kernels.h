@@ -13,13 +13,14 @@
 
 #include <stdint.h>
 
+#include "kernel/scalar.h"
 #include "rdna/op/pointwise.h"
 
 enum {
   EACH_THREADS = 256,
   EACH_VECTORS = 2, /* of a thread, EACH_THREADS vectors apart */
-  EACH_TENSORS = 16,
-  EACH_POINTERS = 44 /* so that the arguments fill 512 bytes */
+  EACH_TENSORS = 64,
+  EACH_POINTERS = 187 /* so that the arguments fill 2,048 bytes */
 };
 
 struct each_args {
@@ -29,9 +30,22 @@ struct each_args {
   uint32_t tensors, groups;           /* of all tensors */
   uint32_t op;                        /* rdna_map, rdna_zip or rdna_zip3 */
   uint32_t constants;                 /* bit k: input k, counted from 1, is |constant|; its pointers are NULL */
-  uint32_t ones;                      /* bit t: the second input of tensor t is one value */
+  uint64_t ones;                      /* bit t: the second input of tensor t is one value */
   float p, q, constant;
 };
+
+/* The tensor of a work-group: the last whose first group is not behind it. */
+RDNA_SCALAR uint32_t each_tensor(const struct each_args *a, uint32_t group) {
+  uint32_t low = 0, high = a->tensors;
+  while (high - low > 1) {
+    const uint32_t middle = (low + high) / 2;
+    if (a->group[middle] <= group)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
 
 /* The first value of vector |j| of thread |thread| in group |group|; |in_16|: values of a vector. */
 #define EACH_AT(group, thread, j, in_16) ((((group) * EACH_VECTORS + (j)) * EACH_THREADS + (thread)) * (in_16))

@@ -3,7 +3,7 @@
 #include "math/pointwise/each_kernels.h"
 #include "rdna/op/pointwise.h"
 
-enum { MOST = 40 };
+enum { MOST = 130 };
 static const rdna_scalar none;
 
 /* What a test calls: kind 1 map, 2 zip, 3 zip3, 4 and 5 zip_scalar, the number last and first. */
@@ -62,7 +62,7 @@ static void make(tensors *t, const call *c, rdna_dtype dtype, int64_t most, bool
 }
 
 static void check_list(const call *c, rdna_dtype dtype, int count, int64_t most, bool special) {
-  tensors list[MOST];
+  static tensors list[MOST];
   rdna_pointwise items[MOST] = {0};
   for (int i = 0; i < count; i++) {
     make(&list[i], c, dtype, most, special && rdna__random_below(&random_state, 3) == 0);
@@ -105,19 +105,19 @@ static call random_call(int kind) {
 static void lists_have_the_bits_of_single_calls(void **state) {
   for (int n = 0; n < 60; n++) {
     call c = random_call(1 + n % 5);
-    int count = (int)rdna__random_range(&random_state, 0, n % 3 ? 12 : MOST);
+    int count = (int)rdna__random_range(&random_state, 0, n % 10 ? 12 : MOST);
     check_list(&c, types[rdna__random_below(&random_state, n % 4 ? 3 : 4)], count, n % 7 ? 120 : 1500, n % 2);
   }
 }
 
 /* So many tensors share a launch that what is left of one more is alone, and of two more is not. */
 static void tensors_share_launches(void **state) {
-  static const int shared[] = {0, 16, 14, 11};
+  static const int shared[] = {0, 64, 62, 46};
   static const char *const alone[] = {"", "map_strided_f32", "mul_f32", "zip3_strided_f32"};
   static const char *const together[] = {"", "map_each_f32", "zip_each_f32", "zip3_each_f32"};
   for (int kind = 1; kind <= 3; kind++) {
     call c = {.kind = kind, .op = kind == 1 ? RDNA_MAP_SQRT : kind == 2 ? RDNA_ZIP_MUL : RDNA_ZIP3_ADDCMUL};
-    tensors list[MOST];
+    static tensors list[MOST];
     rdna_pointwise items[MOST] = {0};
     for (int i = 0; i < MOST; i++) {
       make(&list[i], &c, RDNA_F32, 9, false);
@@ -135,25 +135,48 @@ static void tensors_share_launches(void **state) {
   }
 }
 
-/* One after the other, although a list could be one launch: x = x + y twice, then y = x + y, then x + y once more. */
+/* Which kernel came last says whether items shared a launch. */
+static void check_alone(const rdna_pointwise *items, int count, bool alone) {
+  assert_ok(rdna_op_zip_each(stream, RDNA_ZIP_ADD, items, count, none, none));
+  assert_int_equal(strcmp(rdna_stream_last_kernel(stream), "zip_each_f32") != 0, alone);
+}
+
+/* One after the other, although a list could be one launch: x = x + y twice, then y = x + y, then x + y once more; then
+ * z = x + y, which is read or written by another item of its list. */
 static void items_see_what_those_before_them_wrote(void **state) {
   const int64_t size = 700;
   operand x = operand_make(RDNA_F32, 1, &size, NULL, 0), y = operand_make(RDNA_F32, 1, &size, NULL, 0);
+  operand z = operand_make(RDNA_F32, 1, &size, NULL, 0), w = operand_make(RDNA_F32, 1, &size, NULL, 0);
   for (int64_t i = 0; i < size; i++) operand_set(&x, i, (double)i), operand_set(&y, i, 3);
-  operand_upload(&x);
-  operand_upload(&y);
+  operand_upload(&x), operand_upload(&y), operand_upload(&z), operand_upload(&w);
   const rdna_pointwise to_x = {.a = &x.tensor, .b = &y.tensor, .out = &x.tensor},
-                       to_y = {.a = &x.tensor, .b = &y.tensor, .out = &y.tensor};
-  const rdna_pointwise items[] = {to_x, to_x, to_y, to_x};
-  assert_ok(rdna_op_zip_each(stream, RDNA_ZIP_ADD, items, 4, none, none));
-  operand_download(&x);
-  operand_download(&y);
+                       to_y = {.a = &x.tensor, .b = &y.tensor, .out = &y.tensor},
+                       to_z = {.a = &x.tensor, .b = &y.tensor, .out = &z.tensor},
+                       to_w = {.a = &y.tensor, .b = &y.tensor, .out = &w.tensor},
+                       from_z = {.a = &y.tensor, .b = &z.tensor, .out = &w.tensor};
+  check_alone((const rdna_pointwise[]){to_x, to_x, to_y, to_x}, 4, true);
+  check_alone((const rdna_pointwise[]){to_z, from_z}, 2, true);
+  operand_download(&x), operand_download(&y), operand_download(&z), operand_download(&w);
   for (int64_t i = 0; i < size; i++) {
     assert_true(operand_get(&x, i) == (double)(2 * i + 15));
     assert_true(operand_get(&y, i) == (double)(i + 9));
+    assert_true(operand_get(&z, i) == (double)(3 * i + 24));
+    assert_true(operand_get(&w, i) == (double)(4 * i + 33));
   }
-  operand_free(&x);
-  operand_free(&y);
+  check_alone((const rdna_pointwise[]){to_z, to_w}, 2, false);
+  check_alone((const rdna_pointwise[]){to_z, to_x, to_w}, 3, true);
+  rdna_tensor upper = z.tensor, last = x.tensor;
+  upper.shape[0] = last.shape[0] = size - 1; /* all but the first value of z; what is read of x is its last one */
+  upper.data = (float *)upper.data + 1;
+  const rdna_pointwise part = {.a = &last, .b = &last, .out = &upper};
+  check_alone((const rdna_pointwise[]){to_z, part}, 2, true);
+  check_alone((const rdna_pointwise[]){part, from_z}, 2, true);
+  last.shape[0] = 1, last.data = (float *)last.data + size - 1;
+  const rdna_pointwise with_one = {.a = &y.tensor, .b = &last, .out = &w.tensor};
+  check_alone((const rdna_pointwise[]){to_x, with_one}, 2, true);
+  check_alone((const rdna_pointwise[]){to_z, with_one}, 2, false);
+  assert_ok(rdna_stream_synchronize(stream));
+  operand_free(&x), operand_free(&y), operand_free(&z), operand_free(&w);
 }
 
 int main(void) {
