@@ -21,6 +21,8 @@ RDNA_DEVICE void find_experts(const struct moe_product_args &a) {
 template <typename format>
 struct expert_weights : block_weights<format> {
   typedef struct moe_product_args args;
+  static constexpr bool can_gate = true;
+  RDNA_DEVICE bool gated(const args &a) { return a.up; }
   RDNA_DEVICE int slots(const args &a) { return moe_turns(a); }
   RDNA_DEVICE struct gemm_args product(const args &a, int turn) {
     struct gemm_args p = a.product;
@@ -28,8 +30,10 @@ struct expert_weights : block_weights<format> {
     return p;
   }
   RDNA_DEVICE const char *row_of(const args &a, int turn, int j) {
-    int64_t row = (int64_t)experts_of_turns()[turn] * a.product.n + j;
-    return (const char *)a.product.b + row * (a.product.k / format::block_values) * format::block_bytes;
+    bool of_up = a.up && j >= a.product.n;
+    int64_t blocks = (int64_t)experts_of_turns()[turn] * (a.product.stride_b / format::block_values) +
+                     (int64_t)(of_up ? j - a.product.n : j) * (a.product.k / format::block_values);
+    return (const char *)(of_up ? a.up : a.product.b) + blocks * format::block_bytes;
   }
   RDNA_DEVICE void finish(const args &a, int turn, int i, int j, float sum) { moe_finish(a, turn, j, sum); }
 };

@@ -51,6 +51,8 @@ struct moe_product_args {
   const float *shares;   /* (tokens, top) or NULL; moe_gemv only */
   const int32_t *order;  /* moe_gemm only, as |tiles|: see above */
   const int32_t *tiles;
+  const void *up; /* moe_gemv of blocks, without shares or bias: weights like b, and a slot's row is activation(x b^T) *
+                     (x up^T); or NULL */
   int32_t tokens, top, experts, most_tiles;
   int32_t x_of_slots; /* whether x has a row for each slot, not for each token */
   int32_t add;        /* to c, with shares */

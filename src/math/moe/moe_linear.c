@@ -5,6 +5,7 @@
 #include "math/common/plan/route.h"
 #include "math/common/plan/scratch.h"
 #include "math/moe/moe_few_kernels.h"
+#include "math/moe/moe_gated.h"
 #include "math/quant/quant.h"
 #include "rdna/op/moe.h"
 #include "rdna/op/movement.h"
@@ -179,7 +180,8 @@ static rdna_status check_sizes(const struct call *c) {
 static rdna_status run_few(const struct call *c) {
   bool plain = rdna_dtype_block_values(c->weights->dtype) == 1;
   rdna_grid grid = {0, (uint32_t)(c->args.shares ? c->tokens : c->tokens * c->top), 1};
-  RDNA_TRY(rdna__check_groups(NAME, c->n, plain ? GEMV_ROWS_PER_GROUP(1) : QUANT_GEMV_GROUP_ROWS, &grid.x));
+  int64_t rows = c->args.up ? 2 * c->n : c->n;
+  RDNA_TRY(rdna__check_groups(NAME, rows, plain ? GEMV_ROWS_PER_GROUP(1) : QUANT_GEMV_GROUP_ROWS, &grid.x));
   /* work-groups over n take turns where those of all slots would be more than run at once */
   uint32_t together = plain ? grid.x : rdna__quant_gemv_groups(c->stream, UINT32_MAX) / grid.y;
   if (grid.x > together && !plain) grid.x = together > 0 ? together : 1;
@@ -279,4 +281,58 @@ rdna_status rdna_op_moe_linear(rdna_stream *stream, const rdna_moe_product *opti
   c.args.add = known.add;
   rdna__scratch scratch = {.stream = stream, .holder = NAME};
   return rdna__scratch_release(&scratch, run(&c, &scratch));
+}
+
+/* ---- a gate and what it multiplies ---- */
+
+static bool are_blocks_of_experts(const rdna_tensor *t) {
+  return t->rank == 3 && rdna_dtype_block_values(t->dtype) > 1 && t->stride[2] == 1 && t->stride[1] == t->shape[2] &&
+         t->stride[0] % t->shape[2] == 0 && (uintptr_t)t->data % (uintptr_t)rdna__blocks_alignment(t->dtype) == 0;
+}
+
+static bool describe_gated(const rdna_tensor *x, const rdna_tensor *gate, const rdna_tensor *up,
+                           const rdna_tensor *indices, struct call *c) {
+  if (x->dtype != RDNA_F32 || x->rank != 2 || x->stride[1] != 1 || indices->rank != 2) return false;
+  if (rdna_tensor_count(x) == 0 || rdna_tensor_count(gate) == 0 || rdna_tensor_count(indices) == 0) return false;
+  if (gate->dtype != up->dtype || !are_blocks_of_experts(gate) || !are_blocks_of_experts(up)) return false;
+  for (int i = 0; i < 3; i++)
+    if (gate->shape[i] != up->shape[i]) return false;
+  if (gate->stride[0] != up->stride[0] || gate->shape[2] != x->shape[1]) return false;
+  c->tokens = indices->shape[0], c->top = indices->shape[1];
+  c->experts = gate->shape[0], c->n = gate->shape[1], c->k = gate->shape[2];
+  if (c->experts > MOE_EXPERTS || 2 * c->n > RDNA__GEMM_SIZE_MAX || c->k > RDNA__GEMM_SIZE_MAX) return false;
+  if (x->shape[0] != c->tokens || c->tokens > RDNA__GRID_YZ_MAX || c->top > MOE_TURNS) return false;
+  c->args.product = (struct gemm_args){.a = x->data,
+                                       .b = gate->data,
+                                       .lda = x->stride[0],
+                                       .ldb = c->k,
+                                       .ldc = c->n,
+                                       .stride_b = gate->stride[0],
+                                       .m = 1,
+                                       .n = (int32_t)c->n,
+                                       .k = (int32_t)c->k,
+                                       .batch = 1,
+                                       .flags = GEMM_B_TRANSPOSED,
+                                       .alpha = 1};
+  c->args.up = up->data, c->args.chosen = indices->data;
+  c->args.tokens = (int32_t)c->tokens, c->args.top = (int32_t)c->top, c->args.experts = (int32_t)c->experts;
+  const struct problem problem = {&c->args, RDNA_F32, gate->dtype, false};
+  return are_few(NULL, &problem);
+}
+
+bool rdna__moe_is_gated(const rdna_tensor *x, const rdna_tensor *gate, const rdna_tensor *up,
+                        const rdna_tensor *indices) {
+  struct call c = {0};
+  return describe_gated(x, gate, up, indices, &c);
+}
+
+rdna_status rdna__moe_gated(rdna_stream *stream, rdna_activation activation, const rdna_tensor *x,
+                            const rdna_tensor *gate, const rdna_tensor *up, const rdna_tensor *indices,
+                            const rdna_tensor *out) {
+  struct call c = {.stream = stream, .weights = gate, .x = x, .indices = indices, .out = out};
+  if (!describe_gated(x, gate, up, indices, &c))
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: no one launch has this gate and what it multiplies", NAME);
+  c.args.product.activation = (uint32_t)activation;
+  c.args.product.c = out->data;
+  return run_few(&c);
 }

@@ -1,4 +1,5 @@
 #include "math/common/test/operand.h"
+#include "math/moe/moe_gated.h"
 #include "math/quant/quant_case.h"
 #include "math/quant/testing_blocks.h"
 #include "rdna/op/moe.h"
@@ -136,6 +137,46 @@ static void check(layer l) {
   for (int i = 0; i < 7; i++) operand_free(all[i]);
 }
 
+/* The gates' product and the other in one launch, of matrices apart or, |joined|, of one: of each expert n rows of the
+ * gate's, then n of the other's. */
+static void check_gated(layer l, bool joined) {
+  int64_t n = l.n, slots = l.tokens * l.top, wide = joined ? 2 * n : n, shape[] = {l.experts, n, l.k};
+  operands of_gate, of_up;
+  layer both = l;
+  both.n = wide;
+  make(&both, &of_gate);
+  make(&both, &of_up);
+  operand out = operand_make(RDNA_F32, 3, (int64_t[]){l.tokens, l.top, n}, NULL, 0);
+  operand_upload(&out);
+  rdna_tensor gate = rdna_tensor_contiguous(of_gate.weights.tensor.data, l.type, 3, shape), up = gate;
+  gate.stride[0] = up.stride[0] = wide * l.k;
+  up.data = joined ? (char *)gate.data + rdna_dtype_bytes(l.type, n * l.k) : of_up.weights.tensor.data;
+  assert_true(rdna__moe_is_gated(&of_gate.x.tensor, &gate, &up, &of_gate.indices.tensor));
+  assert_ok(rdna__moe_gated(stream, RDNA_ACTIVATION_SILU, &of_gate.x.tensor, &gate, &up, &of_gate.indices.tensor,
+                            &out.tensor));
+  operand_download(&out);
+  if (!joined) memcpy(of_up.x.host, of_gate.x.host, of_gate.x.bytes); /* for slot_value */
+  if (!joined) memcpy(of_up.indices.host, of_gate.indices.host, of_gate.indices.bytes);
+  for (int64_t slot = 0; slot < slots; slot++) {
+    for (int64_t j = 0; j < n; j++) {
+      double magnitude[2], error[2], squares;
+      double g = slot_value(&both, &of_gate, slot, j, &magnitude[0], &squares);
+      double u = slot_value(&both, joined ? &of_gate : &of_up, slot, joined ? n + j : j, &magnitude[1], &squares);
+      for (int i = 0; i < 2; i++) error[i] = 0x1p-24 * ((double)(l.k + 6) * magnitude[i] + 16 * (double)l.k);
+      double f = g / (1 + exp(-g)), most = 1.2 * error[0] * (fabs(u) + error[1]) + error[1] * fabs(f);
+      assert_close(RDNA_F32, operand_get(&out, slot * n + j), f * u, most + 0x1p-21 * fabs(f * u) + 0x1p-100,
+                   rdna_dtype_name(l.type), slot * n + j);
+    }
+  }
+  operand_free(&out);
+  operands *each[] = {&of_gate, &of_up};
+  for (int i = 0; i < 2; i++) {
+    operands *o = each[i];
+    operand *all[] = {&o->x, &o->weights, &o->bias, &o->shares, &o->indices, &o->out, &o->before};
+    for (int k = 0; k < 7; k++) operand_free(all[k]);
+  }
+}
+
 #define FORMAT(X, name, NAME, ...) RDNA_##NAME,
 static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_BLOCK_FORMATS(FORMAT, )};
 enum { TYPES = sizeof types / sizeof types[0] };
@@ -149,6 +190,25 @@ static void of_every_type(void **state) {
     check((layer){types[t], 30, 2, 3, 70, 256, .with_bias = t % 2, .gap = t % 3});
     check((layer){types[t], 17, 3, 2, 9, 256, .with_shares = true, .x_of_slots = true, .add = !(t % 2), .gap = t % 3});
   }
+}
+
+/* A gate and what it multiplies, of each type of blocks; of others there is no one launch. */
+static void gates(void **state) {
+  for (int t = 0; t < TYPES; t++) {
+    layer l = {types[t], 1 + t % 2, 3, 5, 21, 256 * (1 + t % 3), .x = RDNA_F32};
+    if (is_quantized(l.type)) check_gated(l, t % 2);
+  }
+  check_gated((layer){RDNA_Q4_K, 1, 2, 4, 2100, 256, .x = RDNA_F32}, true);
+  check_gated((layer){RDNA_Q6_K, 1, 4, 6, 9, 256 * 17, .x = RDNA_F32}, false);
+  layer dense = {RDNA_F16, 1, 2, 3, 5, 64, .x = RDNA_F32};
+  operands o;
+  make(&dense, &o);
+  rdna_tensor w = rdna_tensor_contiguous(o.weights.tensor.data, RDNA_F16, 3, (int64_t[]){3, 5, 64});
+  assert_false(rdna__moe_is_gated(&o.x.tensor, &w, &w, &o.indices.tensor));
+  assert_int_equal(rdna__moe_gated(stream, RDNA_ACTIVATION_SILU, &o.x.tensor, &w, &w, &o.indices.tensor, &o.out.tensor),
+                   RDNA_UNSUPPORTED);
+  operand *all[] = {&o.x, &o.weights, &o.bias, &o.shares, &o.indices, &o.out, &o.before};
+  for (int i = 0; i < 7; i++) operand_free(all[i]);
 }
 
 /* x of 16 bits: on matrix units with weights of its type and f16 with blocks, else as f32. */
@@ -275,8 +335,12 @@ static void refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(of_every_type),  cmocka_unit_test(of_halves),
-                                     cmocka_unit_test(of_every_size),  cmocka_unit_test(sums_are_in_order),
-                                     cmocka_unit_test(rows_are_alone), cmocka_unit_test(refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(of_every_type),
+                                     cmocka_unit_test(gates),
+                                     cmocka_unit_test(of_halves),
+                                     cmocka_unit_test(of_every_size),
+                                     cmocka_unit_test(sums_are_in_order),
+                                     cmocka_unit_test(rows_are_alone),
+                                     cmocka_unit_test(refused)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -9,6 +9,7 @@
 #include "math/moe/moe_few_kernels.h"
 #include "math/moe/moe_mma_kernels.h"
 #include "math/quant/quant_case.h"
+#include "rdna/op/activation.h"
 
 /* Experts of slots, of which some are none. */
 static int32_t *add_chosen(rdna__random *random, rdna__kernel_case *c, int64_t slots, int32_t experts, size_t offset) {
@@ -171,7 +172,7 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
   rdna_dtype type = type_of(kernel->name), x_type = x_type_of(kernel->name);
   struct moe_product_args args = {.product = {.m = 1, .batch = 1, .alpha = 1, .flags = GEMM_B_TRANSPOSED}};
   pick_sizes(random, n, type, tiles, &args);
-  bool shares = !tiles && n % 2 == 1;
+  bool shares = !tiles && n % 2 == 1, gated = !tiles && rdna_dtype_block_values(type) > 1 && n % 4 == 2;
   args.add = shares && n % 4 == 3;
   args.x_of_slots = (int32_t)rdna__random_below(random, 2);
   args.product.lda = args.product.k + (n % 5 == 4 ? tiles ? 3 : 4 : 0), args.product.ldb = args.product.k;
@@ -185,19 +186,28 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
   if (!chosen || (tiles && !add_tiles(out_case, &args, chosen, few ? MOE_FEW_ROWS : MOE_TILE)) ||
       !add_operands(random, out_case, x_type, type, &args, &sum) ||
       (shares && !add_values(random, out_case, slots, offsetof(struct moe_product_args, shares))) ||
-      (n % 3 && !add_values(random, out_case, (int64_t)args.experts * args.product.n,
-                            offsetof(struct moe_product_args, product.bias))))
+      (n % 3 && !gated &&
+       !add_values(random, out_case, (int64_t)args.experts * args.product.n,
+                   offsetof(struct moe_product_args, product.bias))))
     return rdna__case_no_memory(out_case);
+  if (gated) {
+    int64_t count = args.experts * args.product.stride_b;
+    void *up = rdna__case_add(out_case, RDNA__IN, type, count, offsetof(struct moe_product_args, up));
+    if (!up) return rdna__case_no_memory(out_case);
+    rdna__fill_blocks(random, type, up, count);
+    args.product.activation = RDNA_ACTIVATION_SILU;
+    sum *= 2.4 * sum + 1; /* the error of either is multiplied by the other */
+  }
   memcpy(out_case->args, &args, sizeof args);
   uint32_t each = rdna_dtype_block_values(type) > 1 ? QUANT_GEMV_GROUP_ROWS : GEMV_ROWS_PER_GROUP(1);
-  uint32_t across = ((uint32_t)args.product.n + each - 1) / each;
+  uint32_t across = ((uint32_t)args.product.n * (gated ? 2 : 1) + each - 1) / each;
   if (each == QUANT_GEMV_GROUP_ROWS && across > 2) across = 2; /* each takes several turns */
   uint32_t side = few ? MOE_FEW_COLUMNS : MOE_TILE;
   if (tiles) across = (uint32_t)args.most_tiles * (((uint32_t)args.product.n + side - 1) / side);
   out_case->grid = (rdna_grid){across, tiles ? 1 : (uint32_t)(shares ? args.tokens : slots), 1};
-  snprintf(out_case->label, sizeof out_case->label, "tokens %d top %d experts %d n %d k %d%s%s%s", args.tokens,
+  snprintf(out_case->label, sizeof out_case->label, "tokens %d top %d experts %d n %d k %d%s%s%s%s", args.tokens,
            args.top, args.experts, args.product.n, args.product.k, shares ? " shares" : "", args.add ? " add" : "",
-           args.x_of_slots ? " x of slots" : "");
+           args.x_of_slots ? " x of slots" : "", gated ? " gated" : "");
   struct moe_product_args with = args;
   with.shares = shares ? (const float *)chosen : NULL; /* whether there are any */
   return add_result(random, out_case, &with, sum) ? RDNA_OK : rdna__case_no_memory(out_case);

@@ -28,10 +28,34 @@ static void multiply(const struct moe_product_args *a, twin product, int64_t exp
   product(&args, (rdna_grid){1, 1, 1});
 }
 
+/* The rows from one expert's weights to the next's. */
+static int64_t rows_of_expert(const struct gemm_args *p) { return p->k > 0 ? p->stride_b / p->k : p->n; }
+
+/* out = activation(gate) * up of one slot's expert. */
+static void multiply_gated(const struct moe_product_args *a, twin product, int64_t expert_bytes, int32_t slot,
+                           float *out) {
+  enum { AT_ONCE = 2048 };
+  float up[AT_ONCE];
+  const int64_t rows = rows_of_expert(&a->product), row_bytes = rows > 0 ? expert_bytes / rows : 0;
+  for (int32_t j = 0; j < a->product.n; j += AT_ONCE) {
+    struct moe_product_args gate = *a, other = *a;
+    int32_t count = a->product.n - j < AT_ONCE ? a->product.n - j : AT_ONCE;
+    gate.product.n = other.product.n = count;
+    gate.product.flags |= GEMM_MORE;
+    gate.product.b = (const char *)a->product.b + j * row_bytes;
+    other.product.b = (const char *)a->up + j * row_bytes;
+    multiply(&gate, product, expert_bytes, a->chosen[slot], x_of(a, slot), 1, a->product.lda, out + j, count);
+    multiply(&other, product, expert_bytes, a->chosen[slot], x_of(a, slot), 1, a->product.lda, up, count);
+    for (int32_t i = 0; i < count; i++) out[j + i] *= up[i];
+  }
+}
+
 /* One slot into |out|, zeros without an expert. */
 static void multiply_slot(const struct moe_product_args *a, twin product, int64_t expert_bytes, int32_t slot,
                           float *out) {
-  if (exists(a, a->chosen[slot]))
+  if (exists(a, a->chosen[slot]) && a->up)
+    multiply_gated(a, product, expert_bytes, slot, out);
+  else if (exists(a, a->chosen[slot]))
     multiply(a, product, expert_bytes, a->chosen[slot], x_of(a, slot), 1, a->product.lda, out, a->product.ldc);
   else
     memset(out, 0, (size_t)a->product.n * sizeof *out);
@@ -95,7 +119,7 @@ static void run_gemm(const void *args, twin product, twin of_one, int64_t expert
   void RDNA_HOST_KERNEL(gemm_f32_##F##_f32_small)(const void *args, rdna_grid grid);                    \
   void RDNA_HOST_KERNEL(moe_gemv_##F)(const void *args, rdna_grid grid) {                               \
     const struct gemm_args *p = args;                                                                   \
-    run_gemv(args, RDNA_HOST_KERNEL(gemv_f32_##F##_f32_m1), p->n *(bytes_of_row));                      \
+    run_gemv(args, RDNA_HOST_KERNEL(gemv_f32_##F##_f32_m1), rows_of_expert(p) * (bytes_of_row));        \
   }                                                                                                     \
   void RDNA_HOST_KERNEL(moe_gemm_##F)(const void *args, rdna_grid grid) {                               \
     const struct gemm_args *p = args;                                                                   \

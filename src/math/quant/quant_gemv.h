@@ -208,6 +208,7 @@ struct block_weights {
   typedef struct gemm_args args;
   typedef const char *row;
   static constexpr bool has_steps = false; /* whether args is a gemv_args */
+  static constexpr bool can_gate = false;  /* whether rows may be a gate's and those that it multiplies */
   static constexpr bool has_least = quant_has_least(format::dtype), is_signed = format::is_signed;
   static constexpr int zero = quant_zero(format::dtype), bits = is_signed ? 8 : quant_bits(format::dtype);
   RDNA_DEVICE int slots(const args &a) { return 1; }
@@ -229,7 +230,8 @@ struct block_weights {
 template <typename format>
 struct stepped_weights : block_weights<format> {
   typedef struct gemv_args args;
-  static constexpr bool has_steps = true;
+  static constexpr bool has_steps = true, can_gate = true;
+  RDNA_DEVICE bool gated(const args &a) { return a.steps.gated; }
   RDNA_DEVICE int slots(const args &a) { return 1; }
   RDNA_DEVICE const struct gemm_args &product(const args &a, int slot) { return a.product; }
   RDNA_DEVICE const char *row_of(const args &a, int slot, int j) {
@@ -246,7 +248,7 @@ RDNA_DEVICE const float *norm_of(const typename weights::args &all) {
 }
 template <typename weights>
 RDNA_DEVICE bool is_gated(const typename weights::args &all) {
-  if constexpr (weights::has_steps) return all.steps.gated;
+  if constexpr (weights::can_gate) return weights::gated(all);
   return false;
 }
 /* How many values of C a set of |rows| rows of B makes for each row of A. */
@@ -505,17 +507,18 @@ struct gemv_cursor {
   }
 };
 
-/* The norm's root and the gate, of a wave's sums: lane 0 has the gate's, lane 1 those that it multiplies. |squares|: a
- * sum of each wave. */
-RDNA_DEVICE float gemv_finish_steps(const struct gemv_args &args, const float *squares, float sum) {
-  if (args.steps.norm) {
-    float all = 0;
+/* The norm's root, of a wave's sums. |squares|: a sum of each wave. */
+RDNA_DEVICE float gemv_finish_norm(const struct gemv_args &args, const float *squares, float sum) {
+  if (!args.steps.norm) return sum;
+  float all = 0;
 #pragma unroll
-    for (int w = 0; w < QUANT_GEMV_THREADS / (int)WAVE_SIZE; ++w) all += squares[w];
-    sum *= gemv_norm_scale(args, all);
-  }
+  for (int w = 0; w < QUANT_GEMV_THREADS / (int)WAVE_SIZE; ++w) all += squares[w];
+  return sum * gemv_norm_scale(args, all);
+}
+/* The gate, of a wave's sums: lane 0 has the gate's, lane 1 those that it multiplies. */
+RDNA_DEVICE float gemv_finish_gate(bool gated, uint32_t activation, float sum) {
   float other = wave_shuffle_xor_f32(sum, 1);
-  return args.steps.gated ? gemm_activate(args.product.activation, sum) * other : sum;
+  return gated ? gemm_activate(activation, sum) * other : sum;
 }
 
 template <typename weights, int columns>
@@ -611,7 +614,9 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
       mine = lane == i ? v : mine;
     }
     int made = gemv_made<weights, rows>(now);
-    if constexpr (weights::has_steps) mine = gemv_finish_steps(now, squares, mine);
+    if constexpr (weights::has_steps) mine = gemv_finish_norm(now, squares, mine);
+    if constexpr (weights::can_gate)
+      mine = gemv_finish_gate(is_gated<weights>(now), weights::product(now, slot).activation, mine);
     int c = lane % columns, j = (group * plan::sets + set_in_group) * made + lane / columns;
     if (lane < made * columns && c < weights::product(now, slot).m && j < weights::product(now, slot).n)
       weights::finish(now, slot, c, j, mine);

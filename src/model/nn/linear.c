@@ -81,12 +81,21 @@ rdna_status rdna__nn_linear_out(const rdna__nn_pass *pass, const rdna__matrix_we
   return rdna_op_linear_add(pass->stream, x, &m->weight, bias_of(m), out);
 }
 
+rdna_activation rdna__nn_activation(rdna__nn_gate gate) {
+  switch (gate) {
+    case RDNA__NN_GATE_SILU:
+      return RDNA_ACTIVATION_SILU;
+    case RDNA__NN_GATE_GELU_TANH:
+      return RDNA_ACTIVATION_GELU_TANH;
+    case RDNA__NN_GATE_GELU:
+      return RDNA_ACTIVATION_GELU_ERF;
+    default:
+      return RDNA_ACTIVATION_NONE;
+  }
+}
 static bool set_gate(rdna__linear_steps *steps, rdna__nn_gate gate) {
   steps->gated = true;
-  steps->activation = gate == RDNA__NN_GATE_SILU        ? RDNA_ACTIVATION_SILU
-                      : gate == RDNA__NN_GATE_GELU_TANH ? RDNA_ACTIVATION_GELU_TANH
-                      : gate == RDNA__NN_GATE_GELU      ? RDNA_ACTIVATION_GELU_ERF
-                                                        : RDNA_ACTIVATION_NONE;
+  steps->activation = rdna__nn_activation(gate);
   return steps->activation != RDNA_ACTIVATION_NONE;
 }
 

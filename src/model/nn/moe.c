@@ -1,6 +1,7 @@
 /* Mixture of experts: a router chooses a few experts for each token, whose results are added with the router's weights;
  * some models have one more that every token takes. */
 #include "base/status.h"
+#include "math/moe/moe_gated.h"
 #include "model/nn/nn.h"
 #include "model/nn/watch.h"
 #include "rdna/memory.h"
@@ -31,13 +32,30 @@ static rdna_status route(const rdna__nn_pass *pass, const rdna__nn_moe *moe, con
   return rdna_op_zip(pass->stream, RDNA_ZIP_MUL, shares, &scales, zero, zero, shares);
 }
 
+/* The two weights of the gates, (experts, hidden, width) each. */
+static void find_gates(const rdna__nn_moe *moe, rdna_tensor *gate, rdna_tensor *up) {
+  *gate = moe->gate, *up = moe->up;
+  if (!moe->gate_up.data) return;
+  *gate = *up = moe->gate_up;
+  gate->shape[1] = up->shape[1] = moe->hidden;
+  up->data = (char *)up->data + rdna_dtype_bytes(up->dtype, moe->hidden * up->shape[2]);
+}
+
 /* |activated| (tokens, used, hidden) = f(gate x) * up x of the chosen experts, which is what their down matrices read.
  * It overwrites gate x. */
 static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *x,
                               const rdna_tensor *indices, rdna_tensor *activated) {
   int64_t tokens = pass->count, hidden = moe->hidden, values = tokens * moe->used * hidden;
   rdna_tensor gate = rdna__nn_heads(pass->experts, tokens, moe->used, hidden);
-  rdna_tensor up = rdna__nn_heads((float *)pass->experts + values, tokens, moe->used, hidden);
+  rdna_tensor up = rdna__nn_heads((float *)pass->experts + values, tokens, moe->used, hidden), weights[2];
+  bool has_bias = moe->gate_bias.data || moe->up_bias.data;
+  rdna_activation activation = rdna__nn_activation(moe->activation);
+  find_gates(moe, &weights[0], &weights[1]);
+  if (tokens == 1 && !has_bias && !rdna__nn_watcher && activation != RDNA_ACTIVATION_NONE &&
+      rdna__moe_is_gated(x, &weights[0], &weights[1], indices)) {
+    *activated = gate;
+    return rdna__moe_gated(pass->stream, activation, x, &weights[0], &weights[1], indices, &gate);
+  }
   if (moe->gate_up.data) { /* each slot's row is its gate, then its up */
     rdna_tensor both = rdna__nn_heads(pass->experts, tokens, moe->used, 2 * hidden);
     rdna_moe_product product = {RDNA_MOE_PRODUCT_INIT};

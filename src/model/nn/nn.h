@@ -289,6 +289,8 @@ bool rdna__nn_is_gated(const rdna__nn_pass *pass, const rdna__matrix_weights *m,
                        const rdna_tensor *x, const rdna_tensor *out);
 rdna_status rdna__nn_linear_gated(const rdna__nn_pass *pass, const rdna__matrix_weights *m, rdna__nn_gate gate,
                                   const rdna_tensor *x, const rdna_tensor *out);
+/* The function of a gate that a product may apply; RDNA_ACTIVATION_NONE where none does. */
+rdna_activation rdna__nn_activation(rdna__nn_gate gate);
 /* Whether the products of the pass do what stands around them, as far as their matrices let them: whether |m| can norm
  * the residual stream |x| itself, and whether it, or NULL for experts, can add to it. */
 bool rdna__nn_can_norm(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
