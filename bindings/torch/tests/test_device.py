@@ -422,3 +422,17 @@ with torch.rdna.device(0):
 print(current())
 """, PYTHONPATH=os.environ.get("PYTHONPATH", ""), **emulated("gfx1100,gfx1030"))
     assert (done.returncode, done.stdout) == (0, "0 rdna:0\n1\n0\n0\n1\n"), done.stdout + done.stderr
+
+
+def test_reports_of_the_environment_have_the_card(tmp_path):
+    """torch.utils.collect_env, called and as the program that bug reports ask for."""
+    name = torch.rdna.get_device_properties(0).name
+    assert f"\nrdna 0: {name}, " in torch.utils.collect_env.get_pretty_env_info()
+    installed = tmp_path / "installed-0.dist-info"  # what a build folder lacks of an installed plugin
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: installed\nVersion: 0\n")
+    (installed / "entry_points.txt").write_text("[torch.backends]\nrdna = torch_rdna_autoload:load\n")
+    done = subprocess.run([sys.executable, "-m", "torch.utils.collect_env"], capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(f"\nrdna 0: {name}, ") == 1, done.stdout

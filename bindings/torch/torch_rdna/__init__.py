@@ -30,6 +30,7 @@ from ._device import (
     set_sync_debug_mode,
     synchronize,
 )
+from ._collect_env import register as _register_collect_env
 from ._distributed import register as _register_distributed
 from ._encoder import register as _register_encoder
 from ._exit import register as _register_exit
@@ -178,6 +179,7 @@ def _register():
     _register_sharing()
     _refuse_inductor()
     _register_libraries()
+    _register_collect_env()
     _register_encoder()
     _register_exit()
     if os.environ.get("RDNA_AS_CUDA", "0") != "0":

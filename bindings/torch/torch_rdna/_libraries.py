@@ -16,6 +16,7 @@ _MODULES = {
     "accelerate.accelerator": "_accelerate",
     "accelerate.state": "_accelerate",
     "accelerate.utils.modeling": "_accelerate",
+    "torch.utils.collect_env": "_collect_env",
     "safetensors.torch": "_safetensors",
     "transformers.training_args": "_transformers",
     "transformers.utils.import_utils": "_transformers",

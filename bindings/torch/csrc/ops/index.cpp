@@ -5,6 +5,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 
+#include <limits>
+
 #include "native.h"
 #include "outside.h"
 #include "rdna/op/index.h"
@@ -417,12 +419,30 @@ int64_t count_of(const at::Tensor &x) {
   return count.item().toLong();
 }
 
+// The places in a tensor of more values than librdna counts: those in halves of its first dimension, whose order is the
+// whole's.
+at::Tensor nonzero_in_halves(const at::Tensor &x) {
+  int64_t d = 0;
+  while (x.size(d) == 1) d++;
+  const int64_t half = x.size(d) / 2;
+  const at::Tensor low = at::nonzero(x.narrow(d, 0, half)), high = at::nonzero(x.narrow(d, half, x.size(d) - half));
+  high.select(1, d).add_(half);
+  return at::cat({low, high});
+}
+
 bool nonzero(Call &call) {  // self, [out]
   const at::Tensor self = is_complex(call.tensor(0).scalar_type()) ? at::ne(call.tensor(0), 0) : call.tensor(0);
   if (!describable(self)) return false;
   const at::Tensor given = call.output();
   check_type(given, at::kLong);
   if (given.defined()) at::assert_no_overlap(given, self);
+  if (self.numel() > std::numeric_limits<int32_t>::max()) {
+    const at::Tensor places = nonzero_in_halves(self);
+    if (!given.defined()) return call.give(places);
+    Output out(given, places.sizes(), at::kLong, self, false);
+    out.get().copy_(places);
+    return call.give(out.finish());
+  }
   const int64_t count = self.numel() ? count_of(self) : 0;
   if (!given.defined() || given.numel() != count * self.dim()) {
     at::Tensor places = make({count, self.dim()}, at::kLong, self);
