@@ -244,7 +244,7 @@ plugin = by_file(
     (r"ops/embedding_bag", pytests("embedding_bag", "sparse")),
     (r"ops/sparse", pytests("sparse", "modules", "edges", "bad_input")),
     (r"ops/ctc", pytests("ctc")),
-    (r"ops/vision", pytests("vision")),
+    (r"ops/(vision|deform)", pytests("vision")),
     (r"ops/(histogram|order|segments)", pytests("order", "segments", "fallback_types")),
     (r"ops/(sync_batch|norm|weight_norm)", pytests("sync_batch_norm", "modules", "margins", "edges", "doubles", "results")),
     (r"ops/(loss|margin)", pytests("margins", "targets", "edges", "bad_input", "doubles")),

@@ -113,6 +113,7 @@ def test_types_by_name(dtype, kind):
 
 
 def test_amp():
+    assert torch.rdna.is_bf16_supported()
     with torch.rdna.amp.autocast(dtype=torch.bfloat16):
         x = torch.ones(4, 4, device="rdna")
         assert (x @ x).dtype == torch.bfloat16
