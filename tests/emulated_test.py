@@ -55,7 +55,7 @@ class Emulated(unittest.TestCase):
         """A layer whose q, k and v are of one type takes six: these, rotation into the caches, attention, its output,
         gate and up, down. Norms, gates and additions are in the products. The last layer's v is of another type. With
         experts it takes nine: the norm is apart, and the router and its choice come before their products."""
-        for shape, products, others in (("tiny", 2 * 4 + 6, [1, 3, 3]), ("tiny-experts", 2 * 5 + 7, [1, 3, 3, 3, 3])):
+        for shape, products, others in (("tiny", 2 * 4 + 5, [1, 3, 3]), ("tiny-experts", 2 * 5 + 6, [1, 3, 3, 3, 3])):
             with tempfile.TemporaryDirectory() as folder:
                 model = pathlib.Path(folder) / "tiny.gguf"
                 made_model.write(model, shape)

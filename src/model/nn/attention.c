@@ -37,6 +37,10 @@ static rdna_status project(const rdna__nn_pass *pass, const rdna__nn_attention *
   if (count == 1 && a->qkv.weight.data) {
     rdna_tensor all = rdna__nn_matrix(pass->qkv, 1, rows + 2 * keys);
     RDNA_TRY(rdna__nn_linear_in(pass, &a->qkv, h, &all));
+  } else if (count == 1 && a->qk.weight.data) {
+    rdna_tensor both = rdna__nn_matrix(pass->qkv, 1, rows + keys), of_v = rdna__nn_matrix(v_data, 1, keys);
+    RDNA_TRY(rdna__nn_linear_in(pass, &a->qk, h, &both));
+    RDNA_TRY(rdna__nn_linear_in(pass, &a->v, h, &of_v));
   } else {
     rdna_tensor of_q = rdna__nn_matrix(pass->qkv, count, rows), of_k = rdna__nn_matrix(k_data, count, keys);
     rdna_tensor of_v = rdna__nn_matrix(v_data, count, keys);

@@ -243,10 +243,11 @@ static reader reader_of(const rdna__nn_pass *pass, const rdna__nn_decoder *decod
   }
   const rdna__nn_attention *a = &layer->attention;
   if (layer->parallel || layer->recurrent.width || layer->latent.rank) return of;
+  bool keys = a->shares_cache || rdna__nn_can_norm(pass, &a->k, x, norm);
+  bool both =
+      a->qk.weight.data ? rdna__nn_can_norm(pass, &a->qk, x, norm) : rdna__nn_can_norm(pass, &a->q, x, norm) && keys;
   of.norms_itself = a->qkv.weight.data ? rdna__nn_can_norm(pass, &a->qkv, x, norm)
-                                       : rdna__nn_can_norm(pass, &a->q, x, norm) &&
-                                             (a->shares_cache || rdna__nn_can_norm(pass, &a->k, x, norm)) &&
-                                             (!a->v.weight.data || rdna__nn_can_norm(pass, &a->v, x, norm));
+                                       : both && (!a->v.weight.data || rdna__nn_can_norm(pass, &a->v, x, norm));
   return of;
 }
 

@@ -36,6 +36,7 @@ typedef struct rdna__nn_rotation {
 typedef struct rdna__nn_attention {
   rdna__matrix_weights q, k, v, output;
   rdna__matrix_weights qkv; /* q, k and v as one matrix, for fewer kernels a token */
+  rdna__matrix_weights qk;  /* or q and k alone */
   bool shares_cache;        /* it reads the keys and values of an earlier layer, and has none of its own */
   bool gated; /* q's rows have, behind each head, a gate of as many values: sigmoid of it scales the head's result */
   rdna_tensor v_norm; /* of each head of v */

@@ -356,6 +356,19 @@ static rdna_status may_join(const rdna__weights *w, int layer, const rdna__part 
   return RDNA_OK;
 }
 
+rdna_status rdna__parts_join(const rdna__weights *w, int layer, const rdna__part *parts, int count,
+                             const char *joined_name, bool *out_join) {
+  char name[TENSOR_NAME];
+  rdna_dtype dtype = RDNA_F32;
+  size_t bytes = 0;
+  int64_t rows = 0;
+  bool biases;
+  layer_name(layer, joined_name, ".weight", name);
+  *out_join = rdna_gguf_has_tensor(w->file, name);
+  if (*out_join || w->in_place) return RDNA_OK;
+  return may_join(w, layer, parts, count, out_join, &dtype, &bytes, &rows, &biases);
+}
+
 rdna_status rdna__load_parts(rdna__weights *w, int layer, const rdna__part *parts, int count, const char *joined_name,
                              rdna__matrix_weights *joined) {
   char name[TENSOR_NAME];

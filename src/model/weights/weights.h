@@ -135,5 +135,8 @@ typedef struct rdna__part {
  * device, of one type, all with a bias or none, none with a scale. joined->weight.data is NULL where it is not so. */
 rdna_status rdna__load_parts(rdna__weights *w, int layer, const rdna__part *parts, int count, const char *joined_name,
                              rdna__matrix_weights *joined);
+/* Whether they would be one matrix. */
+rdna_status rdna__parts_join(const rdna__weights *w, int layer, const rdna__part *parts, int count,
+                             const char *joined_name, bool *out_join);
 
 #endif

@@ -95,7 +95,11 @@ rdna_status rdna__arch_attention(rdna_llm *llm, int index, rdna__nn_attention *a
                               {"attn_k", &a->k, keys, width, false},
                               {"attn_v", &a->v, keys, width, false}};
   const rdna__part output = {"attn_output", &a->output, width, queries, true};
-  RDNA_TRY(rdna__load_parts(&llm->weights, index, parts, 3, "attn_qkv", &a->qkv));
+  bool whole; /* else v may be of another type than the others, as in mixtures of types */
+  RDNA_TRY(rdna__parts_join(&llm->weights, index, parts, 3, "attn_qkv", &whole));
+  RDNA_TRY(rdna__load_parts(&llm->weights, index, parts, whole ? 3 : 2, whole ? "attn_qkv" : NULL,
+                            whole ? &a->qkv : &a->qk));
+  if (!whole) RDNA_TRY(rdna__load_parts(&llm->weights, index, &parts[2], 1, NULL, NULL));
   RDNA_TRY(rdna__load_parts(&llm->weights, index, &output, 1, NULL, NULL));
   RDNA_TRY(head_norm(llm, index, "attn_q_norm.weight", a->heads, &a->q_norm));
   return head_norm(llm, index, "attn_k_norm.weight", a->kv_heads, &a->k_norm);
