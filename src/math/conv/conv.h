@@ -42,4 +42,12 @@ rdna_status rdna__conv_product(rdna_stream *stream, const char *op_name, const r
 bool rdna__conv_winograd_applies(const rdna__conv_call *call, int64_t least_channels);
 rdna_status rdna__conv_winograd(rdna_stream *stream, const char *op_name, const rdna__conv_call *call);
 
+/* Whether a gradient of the image takes less by a product of all of the window, and sums of that, than as the tensors
+ * lie; and that, of so many images at a time that the product has at most |piece| values, or of one. */
+bool rdna__conv_spread_applies(const rdna__conv_call *call);
+rdna_status rdna__conv_spread(rdna_stream *stream, const char *op_name, const rdna__conv_call *call, int64_t piece);
+/* Of |args|, the strides of a product of |columns| for each of |plane| positions of an image: positions or columns are
+ * the slower ones. */
+void rdna__conv_spread_strides(struct conv_args *args, int64_t plane, int64_t columns, bool positions_first);
+
 #endif

@@ -15,7 +15,8 @@
 
 enum {
   LEAST_PRODUCTS = 1 << 20, /* below, copies take longer than they save */
-  FEW_CHANNELS = 4
+  FEW_CHANNELS = 4,
+  SPREAD_PIECE = 1 << 24 /* values: about what a second-level cache holds */
 };
 
 /* The least channels for which Winograd's way saves more in products than it costs in bytes: measured on an H200, which
@@ -228,11 +229,24 @@ static bool is_depthwise(const rdna__route *of, const void *which) {
   return rdna__conv_depthwise_applies(((const problem *)which)->call);
 }
 
-enum { DEPTHWISE, DIRECT, WINOGRAD, FOLDED, TURNED };
+/* Where nothing can be turned. */
+static bool is_spread(const rdna__route *of, const void *which) {
+  const problem *p = which;
+  return !p->traits->divides_work && !p->turns && products(p->call) >= LEAST_PRODUCTS &&
+         rdna__conv_spread_applies(p->call);
+}
+
+enum { DEPTHWISE, SPREAD, DIRECT, WINOGRAD, FOLDED, TURNED };
 static const rdna__route routes[] = {
     [DEPTHWISE] = {.name = "depthwise",
                    .when = "one channel a group, by the table of depthwise.c",
                    .applies = is_depthwise},
+    [SPREAD] = {.name = "spread",
+                .when =
+                    "the gradient of an image whose channels are not in eights, or from such channels, if a product "
+                    "of the whole window takes less; by the table of conv_spread.c",
+                .applies = is_spread,
+                .measured_on = "guessed"},
     [DIRECT] = {.name = "direct",
                 .when = "as the tensors lie, by the table of conv_direct.c: few products, or channels not in eights",
                 .applies = is_direct,
@@ -259,6 +273,7 @@ rdna_status rdna__conv_own(rdna_stream *stream, const char *op_name, const rdna_
   p.folds = !p.turns && can_fold(call, &p.fold);
   const rdna__route *route = rdna__route_choose(&rdna__conv_routes, &p);
   if (route == &routes[DEPTHWISE]) return rdna__conv_depthwise(stream, op_name, call);
+  if (route == &routes[SPREAD]) return rdna__conv_spread(stream, op_name, call, SPREAD_PIECE);
   if (route == &routes[DIRECT]) return rdna__conv_direct(stream, op_name, call);
   if (route == &routes[WINOGRAD]) return rdna__conv_winograd(stream, op_name, call);
   copies c = {.scratch = {.stream = stream, .holder = op_name}, .call = *call, .conv = *call->conv};

@@ -6,7 +6,7 @@
 #include "math/vendor/vendor.h"
 
 /* Whose kernels our own way runs, for the tuner. */
-#define RDNA__CONV_FAMILIES "conv conv_bf16 conv_f16 winograd gemm gemm_bf16 gemm_f16"
+#define RDNA__CONV_FAMILIES "conv conv_bf16 conv_f16 winograd spread gemm gemm_bf16 gemm_f16"
 
 /* Whether MIOpen is there and has a solution. The first question about a shape may take seconds, because MIOpen
  * compiles what it has no binary of; the answer is kept. */

@@ -11,6 +11,7 @@ typedef struct problem {
   bool with_bias;
   rdna_activation activation; /* forward */
   int64_t offset;             /* values before all data */
+  int64_t piece;              /* the image's gradient by rdna__conv_spread itself, if not 0 */
 } problem;
 
 enum { FORWARD, DATA, WEIGHT };
@@ -122,7 +123,11 @@ static void check_mode(const problem *p, int mode) {
     assert_ok(rdna_op_conv_activate(stream, &p->conv, &x.tensor, &w.tensor, b, p->activation, &y.tensor));
   else if (mode == FORWARD)
     assert_ok(rdna_op_conv(stream, &p->conv, &x.tensor, &w.tensor, b, &y.tensor));
-  if (mode == DATA) assert_ok(rdna_op_conv_backward_data(stream, &p->conv, &y.tensor, &w.tensor, b, &x.tensor));
+  rdna__conv_call call = {RDNA__CONV_DATA, &p->conv, &x.tensor, &w.tensor, &y.tensor, b, RDNA_ACTIVATION_NONE};
+  if (mode == DATA && p->piece)
+    assert_ok(rdna__conv_spread(stream, "conv_backward_data", &call, p->piece));
+  else if (mode == DATA)
+    assert_ok(rdna_op_conv_backward_data(stream, &p->conv, &y.tensor, &w.tensor, b, &x.tensor));
   if (mode == WEIGHT) assert_ok(rdna_op_conv_backward_weight(stream, &p->conv, &y.tensor, &x.tensor, &w.tensor));
   operand_download(out);
 
@@ -210,6 +215,30 @@ static void copies_in_another_layout(void **state) {
     check(p);
     p = square(types[t], 32, 64, 24, 1), p.conv.groups = 2;
     check(p);
+  }
+}
+
+/* Large enough that GPUs take a product of the whole window: into few channels, from channels that are not in eights,
+ * planes of few positions and many, windows without overlap and with steps between their places, a bias. */
+static void products_of_windows(void **state) {
+  for (int t = 0; t < 3; t++) {
+    problem p = square(types[t], 3, 64, 31, 4);
+    p.conv.stride[0] = p.conv.stride[1] = 2, p.with_bias = t != 1;
+    for (int d = 0; d < 2; d++) p.conv.pad_before[d] = p.conv.pad_after[d] = 1;
+    check_mode(&p, DATA);
+    p.channels_last = true;
+    check_mode(&p, DATA);
+    p = square(types[t], 136, 100, 4, 4), p.size[1] = 4, p.with_bias = t == 1, p.n = 5;
+    check_mode(&p, DATA);
+    p = square(types[t], 2, 70, 40, 3), p.conv.dilation[0] = 2, p.conv.stride[1] = 3, p.conv.pad_after[1] = 2;
+    check_mode(&p, DATA);
+    p = square(types[t], 5, 24, 9, 3), p.conv.spatial_dims = 3, p.size[2] = 9, p.window[2] = 2;
+    p.conv.stride[2] = p.conv.dilation[2] = 1, p.conv.stride[0] = 2;
+    check_mode(&p, DATA);
+    p = square(types[t], 3, 4, 12, 3), p.n = 5, p.piece = 2 * 10 * 11 * 27, p.with_bias = true; /* 2, 2 and 1 */
+    check_mode(&p, DATA);
+    p.channels_last = true;
+    check_mode(&p, DATA);
   }
 }
 
@@ -470,6 +499,7 @@ int main(void) {
       cmocka_unit_test(windows_strides_and_padding),
       cmocka_unit_test(many_channels),
       cmocka_unit_test(copies_in_another_layout),
+      cmocka_unit_test(products_of_windows),
       cmocka_unit_test(one_channel_a_group),
       cmocka_unit_test(windows_of_three),
       cmocka_unit_test(gradient_of_windows_of_three),
