@@ -1,10 +1,10 @@
-/* Lines of up to FFT_POINTS values in group memory, several at once where they are short. Each step reads it and writes
- * it in another order, so that results come in theirs (Stockham's formulation; Govindaraju et al., "High performance
- * discrete Fourier transforms on graphics processors", 2008):
+/* Transforms lines of up to FFT_POINTS values in group memory, several at once where they are short. Each step reads
+ * the values and writes them back in another order, so that after the last one results stand in their own order
+ * (Stockham's formulation; Govindaraju et al., "High performance discrete Fourier transforms on graphics processors",
+ * 2008). When transforms of |length| values are done, a step of radix r combines r of them:
  *
- *     of radix r, with transforms of |length| done    value j + i n/r, i < r    ->    (j - k) r + k + i length,  k = j
- * % length
- */
+ *     for each j below n / r, with k = j % length and i = 0 … r - 1
+ *         reads r values j + i n / r    ->    writes r values (j - k) r + k + i length */
 #include "kernel/arguments.h"
 #include "math/fft/fft_math.h"
 

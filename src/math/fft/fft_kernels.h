@@ -25,10 +25,10 @@ enum {
  * its result k is index (l % columns) out_column + k out_step. l / columns counts through |size|, the fastest
  * dimension first. All transforms are forward, exp(-2 pi i j k / n); the inverse one is conjugated before and after.
  *
- *     one pass      n = whole, columns 1
- *     first of two  n = n1, columns n2: reads j1 n2 + j2 of column j2, multiplies result k1 by exp(-2 pi i j2 k1 /
- * whole) second        n = n2, columns n1: reads k1 n2 + j2 of column k1, and its result k2 is result k1 + k2 n1 of all
- */
+ *     pass           n       columns    reads value j     writes result k of column c
+ *     the only one   whole   1          at j              to k
+ *     first of two   n1      n2         at j n2 + c       to k n2 + c, times exp(-2 pi i c k / whole)
+ *     second         n2      n1         at c n2 + j       to c + k n1 */
 struct fft_args {
   const void *x;
   void *out;

@@ -17,8 +17,9 @@ enum { MMA_STEP = 32, MMA_ROW = MMA_STEP + MMA_ROW_GAP };
  *     | wave 2 | wave 3 |
  *       64 columns (wave_n)
  *
- *     LDS   | A, step 0 | B, step 0 | A, step 1 | B, step 1 |     at the end: strips of sums, a wave's 16 rows at a
- * time */
+ *     LDS   | A, step 0 | B, step 0 | A, step 1 | B, step 1 |
+ *
+ * and at the end strips of sums, 16 rows of a wave at a time. */
 template <int tile_m_, int tile_n_, int threads_, int pipe_stages_>
 struct mma_plan {
   static constexpr int tile_m = tile_m_, tile_n = tile_n_, threads = threads_;

@@ -1,5 +1,7 @@
-/* Sums, means and largest values of bags of rows of a table: rows that indices name, which lie one bag behind another.
- */
+/* Sums, means and largest values of bags of rows of a table. Indices name the rows, one bag behind another:
+ *
+ *     indices   7 1 | 3 3 9 | | 4 0      bags of 2, 3, 0 and 2 rows
+ *     begins    0     2     5   5 */
 #ifndef RDNA_MATH_INDEX_BAG_KERNELS_H
 #define RDNA_MATH_INDEX_BAG_KERNELS_H
 
@@ -8,9 +10,9 @@
 enum { BAG_THREADS = 256 };
 enum { BAG_SUM, BAG_MEAN, BAG_MAX };
 
-/* Bags begin at begins[0], begins[1] and so on, and end where the next begins; the last at |count|, or at begins[bags]
- * where |has_end|. |lanes| threads, a power of two, share a bag's columns, and a group has BAG_THREADS / lanes bags,
- * which groups do in turn. Rows are added one after another, in f32, or f64 for it. */
+/* A bag ends where the next begins; the last at |count|, or at begins[bags] where |has_end|. |lanes| threads, a power
+ * of two, share a bag's columns; a group does BAG_THREADS / lanes bags at once, and groups take bags in turn. Rows are
+ * added one after another, in f32, of f64 in f64. */
 struct bag_args {
   const void *table;   /* (rows, cols) */
   const void *indices; /* (count) of i32 or i64 */

@@ -7,9 +7,16 @@
 
 enum { JACOBI_BLOCK = 16, JACOBI_THREADS = 256 };
 
-/* Blocks of JACOBI_BLOCK columns meet in pairs; in |blocks| - 1 rounds, which are a sweep, each meets each once. What a
- * pair's rotations are is found from the products of its columns, which are 32 x 32, by one cyclic sweep over them.
- * Element (i, j) of matrix b lies at b * stride + i * row + j * column. A group takes pairs in turn. */
+/* Turns the columns of two blocks of JACOBI_BLOCK columns into each other. A sweep is |blocks| - 1 rounds, in each of
+ * which every block is in one pair, and after which each has met each; one launch is a round:
+ *
+ *     round 0    blocks 0 3   1 2
+ *     round 1           1 3   0 2
+ *     round 2           2 3   0 1
+ *
+ * A group takes pairs in turn. It forms the 32 x 32 products of the pair's columns with each other, finds the rotations
+ * by one sweep over these, and then applies them to the columns. Element (i, j) of matrix b lies at
+ * b * stride + i * row + j * column. */
 struct jacobi_args {
   void *a;
   int32_t *turned; /* (batch, total): becomes 1 where sweep number |sweep| met an angle that is not small */
@@ -26,8 +33,8 @@ struct jacobi_args {
   X(jacobi_f32, struct jacobi_args, JACOBI_THREADS, rdna__jacobi_case) \
   X(jacobi_f64, struct jacobi_args, JACOBI_THREADS, rdna__jacobi_case)
 
-/* Who meets whom in a round: all |count| in pairs, number |pair| of them *out_first < *out_second (the circle method of
- * tournaments). count is even. */
+/* Gives pair number |pair| of a round of |count| blocks, an even number: the circle method of tournaments.
+ * *out_first < *out_second. */
 #ifdef RDNA_KERNEL_PRELUDE_H
 RDNA_DEVICE
 #else

@@ -6,10 +6,17 @@
 
 enum { LU_BLOCK = 32, LU_SMALL_ROWS = 128, LU_SMALL_THREADS = 256, LU_TALL_THREADS = 1024, SWAP_THREADS = 64 };
 
-/* A panel of n columns and m >= n rows, in place: of every column the largest value below becomes the diagonal's, rows
- * change places inside of the panel, and what is below is divided by it. Element (i, j) of matrix b lies at
- * b * stride + i * row + j * column. A group takes matrices in turn: up to LU_SMALL_ROWS rows in group memory, more
- * where they are. */
+/* Factors a panel of n columns and m >= n rows in place, a column at a time: its largest value from the diagonal on
+ * comes to the diagonal, as two rows of the panel change places, and divides what is below it:
+ *
+ *     u u u     m = 5, n = 3: U, and below it L, whose diagonal is 1 and is not stored
+ *     l u u
+ *     l l u
+ *     l l l
+ *     l l l
+ *
+ * Element (i, j) of matrix b lies at b * stride + i * row + j * column. A group takes matrices in turn: up to
+ * LU_SMALL_ROWS rows in group memory, more where they are. */
 struct lu_args {
   void *a;
   int32_t *pivots; /* (batch, pivots_stride): at first + j, which row j changed places with, counted from 1 */
@@ -21,9 +28,9 @@ struct lu_args {
   uint32_t in_place; /* rows stay where they are */
 };
 
-/* Rows first + j and pivots[first + j] - 1 change places, for j from 0 to count, or with |backwards| from the last. Not
- * in columns |skipped| to |resumed|, and not where there is no such row. A thread does a column; groups take units in
- * turn. */
+/* Exchanges rows first + j and pivots[first + j] - 1, for j from 0 to count, or with |backwards| from the last on.
+ * Leaves columns |skipped| to |resumed| alone, and rows where pivots name none. A thread does a column; groups take
+ * units in turn. */
 struct swap_args {
   void *x;
   const int32_t *pivots;

@@ -6,12 +6,20 @@
 
 enum { QR_BLOCK = 32, QR_SMALL_ROWS = 128, QR_SMALL_THREADS = 256, QR_TALL_THREADS = 1024 };
 
-/* A panel of n columns and m >= n rows becomes, in place, R on and above the diagonal, and below it the vectors of the
- * reflections H = 1 - tau v v^T, in whose order number j v is 0 in rows before j and 1 in row j. With |given| that is
- * what the panel is already, and it is only read. Element (i, j) of matrix b lies at b * stride + i * row + j * column.
+/* Factors a panel of n columns and m >= n rows in place. Reflection j is 1 - tau[j] v v^T; its vector v is 0 in rows
+ * before j, 1 in row j, which is not stored, and stands below the diagonal in column j:
  *
- * Of them all v is made, (batch, n, m), and t, (batch, n, n), so that their product is 1 - v^T t v with t upper
- * triangular (the compact WY form: Schreiber and Van Loan, 1989).
+ *     r r r     m = 5, n = 3
+ *     v r r
+ *     v v r
+ *     v v v
+ *     v v v
+ *
+ * With |given| the panel is factored already, and is only read. Element (i, j) of matrix b lies at b * stride + i * row
+ * + j * column.
+ *
+ * Also writes the vectors as rows, v (batch, n, m), and an upper triangular t (batch, n, n), so that the product of all
+ * reflections is 1 - v^T t v (the compact WY form: Schreiber and Van Loan, 1989).
  *
  * A group takes matrices in turn: up to QR_SMALL_ROWS rows in group memory, more where they are. */
 struct qr_args {

@@ -1,6 +1,6 @@
-/* Connectionist temporal classification: a group walks through the steps of a text, a thread for each state. Either
- * direction is the same walk, as states and steps are turned around with it. What takes time is not arithmetic but the
- * chain of steps: a barrier and a load each, which is on its way a step ahead. */
+/* Connectionist temporal classification: a group goes through the steps of a text, with a thread for each state.
+ * Backwards it numbers states and steps from the last, and then does the same. Arithmetic takes little time; the chain
+ * of steps does, each of which waits for a barrier and a load. The load is issued one step ahead. */
 #include "kernel/arguments.h"
 #include "kernel/prelude.h"
 #include "math/loss/ctc_values.h"

@@ -1,8 +1,14 @@
 /* Connectionist temporal classification (Graves et al., "Connectionist temporal classification", 2006): the probability
  * of a text, summed over all ways to lay its labels along the steps of a recording.
  *
- * Between the labels, before and after them are blanks: of |labels| labels there are 2 labels + 1 states, the even ones
- * blanks. From step to step a text stays in its state, goes to the next, or skips a blank between different labels. */
+ * Blanks stand before, between and after the labels, so that a text of n labels has 2 n + 1 states, the even ones
+ * blanks:
+ *
+ *     text a b b     states   - a - b - b -
+ *                             0 1 2 3 4 5 6
+ *
+ * From step to step a text stays in its state, goes to the next one, or skips a blank between different labels: from 1
+ * to 3, but not from 3 to 5, which would be one b. */
 #ifndef RDNA_MATH_LOSS_CTC_KERNELS_H
 #define RDNA_MATH_LOSS_CTC_KERNELS_H
 

@@ -8,8 +8,8 @@
 /* |lanes| neighbours have |at_once| rows, all in flight together. A row is read as the aligned vectors that it lies in,
  * |vectors| a lane at most, so that its first and last vector hold values of its neighbours too, which are left out:
  *
- *     rows of 6 values    | 0 0 0 0 | 0 0 1 1 | 1 1 1 1 | 2 2 2 2 | ...     row 1 is read as the second and third
- * vector
+ *     rows of 6 values    | 0 0 0 0 | 0 0 1 1 | 1 1 1 1 | 2 2 2 2 | ...
+ *                                   [    row 1 is read as   ]
  *
  * What a row has one of (its target, its loss) is found by one lane for each row, the first |at_once| of them. */
 template <typename type, uint32_t lanes>

@@ -6,11 +6,12 @@
  *     nms_choose   one group goes through the chunk's bits, 32 boxes at a time, and says which are kept
  *     nms_later    boxes behind the chunk that overlap one it kept are marked
  *
- * Bits of tile t (32 boxes), and of what it decides on:
+ * Bit b of word (w, i) says that box i covers box 32 w + b. nms_choose goes through tiles of 32 boxes in order, with a
+ * thread for each word w; at tile t
  *
- *     word (w, i)       t = w           boxes among themselves: one thread goes through them in order
- *     bit b: i covers   t < w           word w loses what the kept boxes of t cover, a thread for each word
- *     box 32 w + b      t > w           nothing: a box decides on later ones alone
+ *     w < t     is decided
+ *     w = t     the tile's boxes decide on each other: one thread goes through them in order
+ *     w > t     loses the boxes that the kept ones of the tile cover
  *
  * Work is n * chunk / 2 pairs in chunks, and n for each box that is kept. */
 #ifndef RDNA_MATH_VISION_NMS_KERNELS_H
