@@ -78,36 +78,29 @@ class Roberta(Bert):
         return {**super().keys(config), "context_length": config.max_position_embeddings - 2}
 
 
-class Judge(Bert):
+class Labels:
     """The first token's state becomes labels, by the pooler and a row for each."""
 
+    def tensors(self, name, array, config):
+        stem, end = name.rsplit(".", 1)
+        if stem in self.judge_names:
+            return [(f"{self.judge_names[stem]}.{end}", array)]
+        return super().tensors(name, array, config)
+
+    def serves_text(self, name):
+        return True
+
+
+class Judge(Labels, Bert):
     model, pooling, layers = "BertForSequenceClassification", "rank", "bert.encoder.layer"
     base = {**Bert.base, "num_labels": 3}
     judge_names = {"bert.pooler.dense": "cls", "classifier": "cls.output"}
 
-    def tensors(self, name, array, config):
-        stem, end = name.rsplit(".", 1)
-        if stem in self.judge_names:
-            return [(f"{self.judge_names[stem]}.{end}", array)]
-        return super().tensors(name, array, config)
 
-    def serves_text(self, name):
-        return True
-
-
-class RobertaJudge(Roberta):
+class RobertaJudge(Labels, Roberta):
     model, pooling, layers = "RobertaForSequenceClassification", "rank", "roberta.encoder.layer"
     base = {**Roberta.base, "num_labels": 3}
     judge_names = {"classifier.dense": "cls", "classifier.out_proj": "cls.output"}
-
-    def tensors(self, name, array, config):
-        stem, end = name.rsplit(".", 1)
-        if stem in self.judge_names:
-            return [(f"{self.judge_names[stem]}.{end}", array)]
-        return super().tensors(name, array, config)
-
-    def serves_text(self, name):
-        return True
 
 
 class NomicBert(Encoder):

@@ -3,26 +3,16 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from beside_cpu import values_and_gradients
 
 TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 
 
 def assert_close(function, inputs, dtype, others=()):
     """function(*inputs, *others) and its gradients in inputs, which are rounded to the type before both."""
-    results = []
-    for device, computed in (("cpu", torch.float64), ("rdna", dtype)):
-        xs = [x.to(dtype).to(device, computed).requires_grad_() for x in inputs]
-        torch.rdna.reset_fallback_report()
-        value = function(*xs, *[o.to(device, computed if o.is_floating_point() else o.dtype) for o in others])
-        grad = torch.linspace(0.5, 1.5, value.numel(), dtype=dtype).reshape(value.shape)
-        grads = torch.autograd.grad(value, xs, grad.to(device, computed))
-        if device == "rdna":
-            assert torch.rdna.fallback_report() == {}
-        results.append([value, *grads])
-    for want, got in zip(*results):
-        assert got.dtype == dtype and got.shape == want.shape
+    for want, got in values_and_gradients(function, inputs, dtype, (0.5, 1.5), others):
         room = torch.finfo(dtype).eps * max(1.0, *want.abs().flatten().tolist(), 0.0)
-        torch.testing.assert_close(got.detach().cpu().double(), want, rtol=0, atol=16 * room, equal_nan=True)
+        torch.testing.assert_close(got, want, rtol=0, atol=16 * room, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -6,6 +6,7 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
+from beside_cpu import values_and_gradients
 
 TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 
@@ -13,19 +14,7 @@ TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 def assert_close(function, inputs, dtype):
     """function(*inputs) and its gradients; the inputs are rounded to the type before both. Places among inputs are
     computed in float32, so that they are off by some of its roundings whatever the type."""
-    results = []
-    for device, computed in (("cpu", torch.float64), ("rdna", dtype)):
-        xs = [x.to(dtype).to(device, computed).requires_grad_() for x in inputs]
-        torch.rdna.reset_fallback_report()
-        value = function(*xs)
-        grad = torch.linspace(-1, 1.5, value.numel(), dtype=dtype).reshape(value.shape)
-        grads = torch.autograd.grad(value, xs, grad.to(device, computed))
-        if device == "rdna":
-            assert torch.rdna.fallback_report() == {}
-        results.append([value, *grads])
-    for want, got in zip(*results):
-        assert got.dtype == dtype and got.shape == want.shape
-        got = got.detach().cpu().double()
+    for want, got in values_and_gradients(function, inputs, dtype, (-1, 1.5)):
         places = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
         finite = want[want.isfinite()]
         size = finite.abs().max().item() if finite.numel() else 0

@@ -1,13 +1,6 @@
 /* Orthogonal columns in double, and what rotations leave as it is: the products of the rows. */
-#include "rdna/op/linalg.h"
-
-#include "base/random.h"
 #include "math/common/test/operand.h"
-
-static double unit_of(rdna_dtype dtype) { return dtype == RDNA_F64 ? 0x1p-53 : 0x1p-24; }
-static int64_t at(const operand *o, int64_t b, int64_t i, int64_t j) {
-  return b * o->tensor.stride[0] + i * o->tensor.stride[1] + j * o->tensor.stride[2];
-}
+#include "math/linalg/matrices_test.h"
 
 enum kind { NORMAL, ALIKE, GRADED };
 
@@ -29,15 +22,11 @@ static double product(const operand *a, int64_t b, int64_t i, int64_t j, bool of
 
 static void orthogonalize(rdna_dtype dtype, int64_t batch, int64_t m, int64_t n, bool columns, enum kind kind) {
   double negligible = 2 * unit_of(dtype);
-  int64_t ld = (columns ? m : n) + 3, shape[3] = {batch, m, n}, sweeps = 20;
-  operand a =
-      operand_make(dtype, 3, shape, (int64_t[3]){ld * (columns ? n : m), columns ? 1 : ld, columns ? ld : 1}, 1);
+  int64_t sweeps = 20;
+  operand a = matrices(dtype, batch, m, n, columns);
   operand turned = operand_make(RDNA_I32, 2, (int64_t[]){batch, sweeps}, NULL, 0);
   for (int64_t e = 0; e < batch * m * n; e++) {
-    double v = value(kind, e / n % m, e % n);
-    int64_t to = at(&a, e / n / m, e / n % m, e % n);
-    if (dtype == RDNA_F64) ((double *)(void *)a.host)[to] = v;
-    if (dtype == RDNA_F32) ((float *)(void *)a.host)[to] = (float)v;
+    set(&a, at(&a, e / n / m, e / n % m, e % n), value(kind, e / n % m, e % n));
   }
   operand_upload(&a), operand_upload(&turned);
   double *rows = malloc(((size_t)(batch * m * m) + 1) * sizeof *rows);
@@ -74,7 +63,7 @@ static void orthogonalize(rdna_dtype dtype, int64_t batch, int64_t m, int64_t n,
   operand_free(&a), operand_free(&turned);
 }
 
-static void matrices(void **state) {
+static void becomes_orthogonal(void **state) {
   static const int64_t sizes[][2] = {{1, 1}, {2, 5}, {20, 9}, {33, 32}, {35, 34}, {20, 50}};
   for (int s = 0; s < 6; s++) {
     for (int k = s % 2; k < 6; k += s < 3 ? 1 : 2)
@@ -101,6 +90,7 @@ static void too_few(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(matrices), cmocka_unit_test(nothing), cmocka_unit_test(too_few)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(becomes_orthogonal), cmocka_unit_test(nothing),
+                                     cmocka_unit_test(too_few)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,22 +1,6 @@
 /* Residuals in double: of what was given, not of another factorization. */
-#include "rdna/op/linalg.h"
-
-#include "base/random.h"
 #include "math/common/test/operand.h"
-
-static double unit_of(rdna_dtype dtype) { return dtype == RDNA_F64 ? 0x1p-53 : 0x1p-24; }
-static void set(operand *o, int64_t i, double v) {
-  if (o->tensor.dtype == RDNA_F64) ((double *)(void *)o->host)[i] = v;
-  if (o->tensor.dtype == RDNA_F32) ((float *)(void *)o->host)[i] = (float)v;
-}
-static operand matrices(rdna_dtype dtype, int64_t batch, int64_t m, int64_t n, bool columns) {
-  int64_t shape[3] = {batch, m, n}, ld = (columns ? m : n) + 3;
-  int64_t stride[3] = {ld * (columns ? n : m), columns ? 1 : ld, columns ? ld : 1};
-  return operand_make(dtype, 3, shape, stride, 1);
-}
-static int64_t at(const operand *o, int64_t b, int64_t i, int64_t j) {
-  return b * o->tensor.stride[0] + i * o->tensor.stride[1] + j * o->tensor.stride[2];
-}
+#include "math/linalg/matrices_test.h"
 
 /* |a - l l'| <= c n eps sqrt(a_ii a_jj), the bound of Cholesky's factors (Higham, theorem 10.3). The other triangle is
  * NaN, so that reading it is seen. Matrix 1 fails at |bad|. */

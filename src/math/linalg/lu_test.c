@@ -1,17 +1,6 @@
 /* Residuals in double: of what was given, not of another factorization. */
-#include "rdna/op/linalg.h"
-
-#include "base/random.h"
 #include "math/common/test/operand.h"
-
-static double unit_of(rdna_dtype dtype) { return dtype == RDNA_F64 ? 0x1p-53 : 0x1p-24; }
-static void set(operand *o, int64_t i, double v) {
-  if (o->tensor.dtype == RDNA_F64) ((double *)(void *)o->host)[i] = v;
-  if (o->tensor.dtype == RDNA_F32) ((float *)(void *)o->host)[i] = (float)v;
-}
-static int64_t at(const operand *o, int64_t b, int64_t i, int64_t j) {
-  return b * o->tensor.stride[0] + i * o->tensor.stride[1] + j * o->tensor.stride[2];
-}
+#include "math/linalg/matrices_test.h"
 
 enum kind { NORMAL, TIES, SINGULAR, STAYING };
 
@@ -62,9 +51,8 @@ static void check_factors(const operand *a, const double *given, const operand *
 }
 
 static void factorize(rdna_dtype dtype, int64_t batch, int64_t m, int64_t n, bool columns, enum kind kind) {
-  int64_t shape[3] = {batch, m, n}, ld = (columns ? m : n) + 3, k = m < n ? m : n;
-  int64_t stride[3] = {ld * (columns ? n : m), columns ? 1 : ld, columns ? ld : 1};
-  operand a = operand_make(dtype, 3, shape, stride, 1), info = operand_make(RDNA_I32, 1, &batch, NULL, 0);
+  int64_t k = m < n ? m : n;
+  operand a = matrices(dtype, batch, m, n, columns), info = operand_make(RDNA_I32, 1, &batch, NULL, 0);
   operand pivots = operand_make(RDNA_I32, 2, (int64_t[]){batch, k}, NULL, 0);
   double *given = malloc(((size_t)(batch * m * n) + 1) * sizeof *given);
   assert_non_null(given);
