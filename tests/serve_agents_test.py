@@ -3,7 +3,6 @@ and Codex over /v1/responses. The model's answers go back as the agents send the
 the interfaces' documents. The model here knows nothing of tools, so a turn that is to call one says so in tool_choice."""
 import json
 import random
-import tempfile
 import unittest
 
 import grammar_test
@@ -43,12 +42,10 @@ def read_events(text):
 class Agents(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.model = serving.write_model(folder.name, THINKS, ["<think>", "</think>", "<tool_call>"])
+        folder = serving.folder_for(cls)
+        cls.model = serving.write_model(folder, THINKS, ["<think>", "</think>", "<tool_call>"])
         # the small models that agents use for titles have other names
-        cls.server = serving.Server(cls.model, "--context", CONTEXT, "--slots", 2, "--keep", 4, "--any-model", "--kv", "f32")
-        cls.addClassCleanup(cls.server.stop)
+        cls.server = serving.serve_for(cls, cls.model, "--context", CONTEXT, "--slots", 2, "--keep", 4, "--any-model", "--kv", "f32")
 
     def setUp(self):
         self.rng = random.Random(11)

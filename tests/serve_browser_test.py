@@ -8,7 +8,6 @@ import json
 import pathlib
 import random
 import sys
-import tempfile
 import unittest
 
 import browser
@@ -89,12 +88,9 @@ SHORT = """(node) => node.innerHTML
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
-        cls.model = serving.write_model(folder.name, TEMPLATE)
-        cls.server = serving.Server(cls.model, "--slots", 2, "--context", 2048)
-        cls.addClassCleanup(cls.server.stop)
+        cls.folder = serving.folder_for(cls)
+        cls.model = serving.write_model(cls.folder, TEMPLATE)
+        cls.server = serving.serve_for(cls, cls.model, "--slots", 2, "--context", 2048)
 
     def setUp(self):
         self.browser = browser.Browser()

@@ -3,10 +3,8 @@ import clients_python  # goes on in another interpreter where the clients are no
 import base64
 import concurrent.futures
 import json
-import pathlib
 import select
 import socket
-import tempfile
 import time
 import unittest
 
@@ -24,14 +22,11 @@ TEXTS = ["the king of israel", "and god said", "blessed is the man in days", "x"
 class Embeddings(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        folder = pathlib.Path(folder.name)
+        folder = serving.folder_for(cls)
         cls.paths = {"words": embedding_files.write_encoder(folder / "words.gguf"),
                      "both": embedding_files.write_decoder(folder / "both.gguf"),
                      "each": embedding_files.write_encoder(folder / "each.gguf", pooling=0)}
-        cls.server = serving.Server(cls.paths["words"], cls.paths["both"], cls.paths["each"], rdna_program.DEMO_MODEL, "--slots", 4, "--kv", "f32")
-        cls.addClassCleanup(cls.server.stop)
+        cls.server = serving.serve_for(cls, cls.paths["words"], cls.paths["both"], cls.paths["each"], rdna_program.DEMO_MODEL, "--slots", 4, "--kv", "f32")
         cls.openai = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0)
         cls.addClassCleanup(cls.openai.close)
         cls.ollama = ollama.Client(cls.server.url)

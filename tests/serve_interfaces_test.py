@@ -1,28 +1,21 @@
 """rdna serve as Anthropic's and Ollama's clients see it, what it tells of tokens, and that it serves an emulated card."""
 import clients_python  # goes on in another interpreter where the clients are not here
 import json
-import pathlib
-import tempfile
 import unittest
 
 import anthropic
 import ollama
 
-import rdna_program
 import serving
 from rdna_program import DEMO_MODEL, output
-
-EMULATOR = pathlib.Path(rdna_program.PROGRAM).parent.parent / "emulator/librdna_emulator.so"
 
 
 class Interfaces(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.model = serving.write_model(folder.name)
-        cls.server = serving.Server(cls.model, "--slots", 4, "--kv", "f32")
-        cls.addClassCleanup(cls.server.stop)
+        folder = serving.folder_for(cls)
+        cls.model = serving.write_model(folder)
+        cls.server = serving.serve_for(cls, cls.model, "--slots", 4, "--kv", "f32")
         cls.anthropic = anthropic.Anthropic(base_url=cls.server.url, api_key="none", max_retries=0)
         cls.addClassCleanup(cls.anthropic.close)
         cls.ollama = ollama.Client(cls.server.url)
@@ -137,7 +130,7 @@ class Interfaces(unittest.TestCase):
 
 
 class Emulated(unittest.TestCase):
-    @unittest.skipUnless(EMULATOR.exists(), "the emulator is not built")
+    @unittest.skipUnless(serving.EMULATOR.exists(), "the emulator is not built")
     def test_an_emulated_card(self):
         wants = [serving.greedy(DEMO_MODEL, prompt, 4)["text"] for prompt in ("And God said", "The king")]
         server = serving.Server(DEMO_MODEL, "--slots", 2, "--context", 64, device="hip",

@@ -2,7 +2,6 @@
 answered, and values of a schema."""
 import clients_python  # goes on in another interpreter where the clients are not here
 import os
-import tempfile
 import typing
 import unittest
 
@@ -43,12 +42,10 @@ class Answer(pydantic.BaseModel):
 class LangChain(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
+        folder = serving.folder_for(cls)
         # with tokens for the tags, calls that the model makes of itself keep to the tools as well
-        cls.model = serving.write_model(folder.name, TEMPLATE, ["<think>", "</think>", "<tool_call>"])
-        cls.server = serving.Server(cls.model, "--slots", 4, "--context", 1024, "--kv", "f32")
-        cls.addClassCleanup(cls.server.stop)
+        cls.model = serving.write_model(folder, TEMPLATE, ["<think>", "</think>", "<tool_call>"])
+        cls.server = serving.serve_for(cls, cls.model, "--slots", 4, "--context", 1024, "--kv", "f32")
         cls.call = cls.server.post("/tokenize", content="<tool_call>", parse_special=True)["tokens"][0]
 
     def openai(self, count=300, **options):

@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import socket
-import tempfile
 import threading
 import time
 import unittest
@@ -15,16 +14,8 @@ import rdna_program
 import serving
 from rdna_program import DEMO_MODEL
 
-EMULATOR = pathlib.Path(rdna_program.PROGRAM).parent.parent / "emulator/librdna_emulator.so"
 LONG = {"prompt": "x", "max_tokens": 480, "ignore_eos": True, "temperature": 0}
 MESSAGES = [{"role": "user", "content": "x"}]
-
-
-def wait_for(what, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.005)
 
 
 class Limits(unittest.TestCase):
@@ -38,10 +29,10 @@ class Limits(unittest.TestCase):
         """A server whose only place is taken until the end of the block."""
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
             send(connection, "/v1/completions", {**LONG, "stream": True, "n": 100, **more})
-            wait_for(lambda: server.metrics()["running"])
+            serving.wait_for(lambda: server.metrics()["running"])
             yield
             connection.close()
-        wait_for(lambda: server.metrics()["running"] == 0)
+        serving.wait_for(lambda: server.metrics()["running"] == 0)
 
     # ---- order ----
 
@@ -63,7 +54,7 @@ class Limits(unittest.TestCase):
                         ("then come", "/api/generate", {"prompt": "c", "raw": True, "stream": False, "options": {"num_predict": 200}}), ("urgent", "/v1/completions", {"prompt": "d", "max_tokens": 200, "priority": -5}),
                         ("most urgent", "/api/generate", {"prompt": "e", "raw": True, "stream": False, "priority": -9, "options": {"num_predict": 200}})), 1):
                     jobs.append(pool.submit(ask, name, path, **body))
-                    wait_for(lambda: server.metrics()["waiting"] == count)
+                    serving.wait_for(lambda: server.metrics()["waiting"] == count)
             for job in jobs:
                 job.result()
         self.assertEqual(order, ["most urgent", "urgent", "first come", "then come", "late"])
@@ -103,14 +94,13 @@ class Limits(unittest.TestCase):
         self.assertEqual(server.ask("POST", "/v1/completions", {"prompt": "x", "timeout": -1})[0], 400)
 
     def test_silent_streams_ping(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        server = serving.Server(serving.write_model(folder.name), "--slots", 1, "--ping", 0.1, "--context", 512)
+        folder = serving.folder_for(self)
+        server = serving.Server(serving.write_model(folder), "--slots", 1, "--ping", 0.1, "--context", 512)
         self.addCleanup(server.stop)
         for path, body, ping in (("/v1/completions", {"prompt": "x"}, ": ping\n\n"), ("/v1/messages", {"messages": MESSAGES}, "event: ping\n")):
             with self.busy(server, n=8), socket.create_connection(("127.0.0.1", server.port)) as connection:
                 send(connection, path, {**body, "max_tokens": 1, "stream": True})
-                wait_for(lambda: ping.encode() in connection.recv(65536))
+                serving.wait_for(lambda: ping.encode() in connection.recv(65536))
 
     # ---- clients ----
 
@@ -186,7 +176,7 @@ class Limits(unittest.TestCase):
             job = server.post("/v1/jobs", prompt="x", max_tokens=480)["sse_url"]
             with concurrent.futures.ThreadPoolExecutor(8) as pool:
                 texts = [pool.submit(server.ask, "POST", path, body) for path, body in asked] + [pool.submit(server.ask, "GET", job)]
-                wait_for(lambda: server.metrics()["written_tokens_total"] > 40)
+                serving.wait_for(lambda: server.metrics()["written_tokens_total"] > 40)
                 begun = time.monotonic()
                 server.stop()
                 for number, text in enumerate(texts):
@@ -204,7 +194,7 @@ class Limits(unittest.TestCase):
             for _ in range(3):
                 self.assertEqual(server.post("/v1/completions", prompt="x", max_tokens=1)["usage"]["completion_tokens"], 1)
 
-    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
+    @unittest.skipUnless(serving.EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
     def test_a_lost_device(self):
         server = self.serve("--driver", "hip", "--context", 64, "--slots", 1, device=None,
                             environment={"RDNA_EMULATE": "gfx1100", "RDNA_EMULATE_LOSE": "150", "ASAN_OPTIONS": "detect_leaks=0"})  # of a lost card nothing can be freed

@@ -3,11 +3,9 @@ import concurrent.futures
 import contextlib
 import json
 import os
-import pathlib
 import random
 import shutil
 import signal
-import tempfile
 import time
 import unittest
 
@@ -15,7 +13,6 @@ import rdna_program
 import serving
 from rdna_program import DEMO_MODEL
 
-EMULATOR = pathlib.Path(rdna_program.PROGRAM).parent.parent / "emulator/librdna_emulator.so"
 PROMPTS = ["And God said", "The king of Israel", "Blessed is the man", "Woe unto", "Then Moses"]
 
 
@@ -29,19 +26,10 @@ def write_turned(path, turn):
     gf.write(path, keys, tensors)
 
 
-def wait_for(what, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
-
-
 class Models(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = serving.folder_for(cls)
         cls.paths = {"rdna-demo-q8_0": DEMO_MODEL}
         for turn, name in enumerate(("one", "two"), 1):
             cls.paths[name] = cls.folder / f"{name}.gguf"
@@ -104,7 +92,7 @@ class Models(unittest.TestCase):
         server = self.serve(self.paths["one"], "--idle", 0.3)
         self.assertEqual(self.ask(server, "one"), self.want("one", PROMPTS[0], 8))
         written = server.metrics()["written_tokens_total"]
-        wait_for(lambda: not self.loaded(server))
+        serving.wait_for(lambda: not self.loaded(server))
         self.assertEqual(server.metrics()["written_tokens_total"], written)  # what they did is not forgotten
         self.assertEqual(self.ask(server, "one"), self.want("one", PROMPTS[0], 8))
 
@@ -114,10 +102,10 @@ class Models(unittest.TestCase):
         self.assertEqual(generate("one")["done_reason"], "load")
         self.assertEqual(self.loaded(server), {"rdna-demo-q8_0", "one"})
         self.assertEqual(generate("one", keep_alive=0)["done_reason"], "unload")
-        wait_for(lambda: self.loaded(server) == {"rdna-demo-q8_0"})
+        serving.wait_for(lambda: self.loaded(server) == {"rdna-demo-q8_0"})
         options = {"temperature": 0, "num_predict": 8, "repeat_penalty": 1.0}
         self.assertEqual(generate("two", prompt=PROMPTS[0], raw=True, keep_alive="100ms", options=options)["response"], self.want("two", PROMPTS[0], 8))
-        wait_for(lambda: self.loaded(server) == {"rdna-demo-q8_0"})
+        serving.wait_for(lambda: self.loaded(server) == {"rdna-demo-q8_0"})
         self.assertEqual(server.post("/api/chat", model="two", messages=[], stream=False, keep_alive="1h30m")["done_reason"], "load")
         expires = next(model["expires_at"] for model in json.loads(server.ask("GET", "/api/ps")[2])["models"] if model["name"] == "two:latest")
         left = time.mktime(time.strptime(expires[:19], "%Y-%m-%dT%H:%M:%S")) - time.mktime(time.gmtime())
@@ -138,7 +126,7 @@ class Models(unittest.TestCase):
         long = 400
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             first = pool.submit(self.ask, server, "rdna-demo-q8_0", PROMPTS[1], long, ignore_eos=True)
-            wait_for(lambda: server.metrics()["running"] > 0)
+            serving.wait_for(lambda: server.metrics()["running"] > 0)
             second = pool.submit(self.ask, server, "one")
             time.sleep(0.05)
             third = pool.submit(self.ask, server, "rdna-demo-q8_0")  # behind the one that waits
@@ -167,7 +155,7 @@ class Models(unittest.TestCase):
             for (name, prompt, luck), text in zip(asked, pool.map(one, asked)):
                 if luck >= 0.2:
                     self.assertEqual(text, self.want(name, prompt, 8))
-        wait_for(lambda: not self.loaded(server))
+        serving.wait_for(lambda: not self.loaded(server))
         metrics = server.metrics()
         self.assertEqual((metrics["running"], metrics["waiting"]), (0, 0))
 
@@ -197,7 +185,7 @@ class Models(unittest.TestCase):
         self.assertEqual((status, json.loads(text)["error"]["code"]), (400, "context_length_exceeded"))
         self.assertEqual(self.ask(server, "one"), serving.greedy(self.paths["one"], PROMPTS[0], 8, "--kv", "q8_0")["text"])
         self.assertEqual(server.post("/apply-template", model="chatty", messages=[{"role": "user", "content": "Hi"}])["prompt"], "<user>Hi")
-        wait_for(lambda: self.loaded(server) == {"small", "chatty"})
+        serving.wait_for(lambda: self.loaded(server) == {"small", "chatty"})
 
     def test_presets_that_are_wrong(self):
         one = {"path": "one.gguf"}
@@ -219,14 +207,14 @@ class Models(unittest.TestCase):
         self.ask(server, "one")
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             running = pool.submit(self.ask, server, "one", PROMPTS[1], 400, ignore_eos=True)
-            wait_for(lambda: server.metrics()["running"] > 0)
+            serving.wait_for(lambda: server.metrics()["running"] > 0)
             loads = self.loaded(server)
             self.presets({"path": "two.gguf"}, {"path": str(DEMO_MODEL), "name": "a", "preload": True, "context": 1024}, name="again.json")
             server.process.send_signal(signal.SIGHUP)
-            wait_for(lambda: names() == ["two", "a"])
+            serving.wait_for(lambda: names() == ["two", "a"])
             self.assertLessEqual(loads - {"one"}, self.loaded(server))  # what is as it was stays
             self.assertEqual(running.result(), serving.greedy(self.paths["one"], PROMPTS[1], 400, "--ignore-end")["text"])  # and what is written goes on
-        wait_for(lambda: "one" not in self.loaded(server))
+        serving.wait_for(lambda: "one" not in self.loaded(server))
         self.assertEqual(server.ask("POST", "/v1/completions", {"model": "one", "prompt": "x"})[0], 404)
         self.assertEqual(self.ask(server, "two"), self.want("two", PROMPTS[0], 8))
         path.write_text("{")
@@ -234,7 +222,7 @@ class Models(unittest.TestCase):
         self.assertEqual(names(), ["two", "a"])
         self.presets({"path": str(DEMO_MODEL), "name": "a", "context": 32}, name="again.json")  # the same name, otherwise
         server.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: names() == ["a"])
+        serving.wait_for(lambda: names() == ["a"])
         self.assertEqual(server.ask("POST", "/v1/completions", {"model": "a", "prompt": "word " * 40})[0], 400)
         self.assertIn("stay as they were", server.stop())
 
@@ -247,10 +235,10 @@ class Models(unittest.TestCase):
         os.rename(fresh, path)
         self.assertEqual(self.ask(server, "file", PROMPTS[1]), self.want("one", PROMPTS[1], 8))  # what is in memory stays as it is
         server.post("/api/generate", model="file", keep_alive=0)
-        wait_for(lambda: not self.loaded(server))
+        serving.wait_for(lambda: not self.loaded(server))
         self.assertEqual(self.ask(server, "file", PROMPTS[1]), self.want("two", PROMPTS[1], 8))
 
-    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
+    @unittest.skipUnless(serving.EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
     def test_memory_that_another_model_wants(self):
         options = ("--driver", "hip", "--context", 128, "--slots", 1, "--kv", "f32", "--exact")
         server = self.serve(self.paths["one"], self.paths["two"], *options, environment={"RDNA_EMULATE": "gfx1100", "RDNA_EMULATE_MEMORY": "64"}, device=None)
@@ -258,7 +246,7 @@ class Models(unittest.TestCase):
             self.assertEqual(self.ask(server, name, "God", 1), self.want(name, "God", 1))
             self.assertEqual(self.loaded(server) - {"rdna-demo-q8_0"}, {name})  # there is room for one of these
 
-    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
+    @unittest.skipUnless(serving.EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
     def test_layers_on_the_host(self):
         used = []
         for layers in (8, 1):

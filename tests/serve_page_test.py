@@ -31,8 +31,7 @@ class Addresses(html.parser.HTMLParser):
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = serving.Server(DEMO_MODEL, "--key", "secret")
-        cls.addClassCleanup(cls.server.stop)
+        cls.server = serving.serve_for(cls, DEMO_MODEL, "--key", "secret")
 
     def get(self, path, **headers):
         return self.server.ask_bytes("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})

@@ -1,7 +1,5 @@
 """Texts in the order of a query by rdna serve: pairs of the tokenizers library, scores of transformers in float64."""
 import json
-import pathlib
-import tempfile
 import unittest
 
 import transformers_python  # first: this goes on in a Python that has transformers
@@ -70,13 +68,10 @@ class Ranked:
 class Rerank(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        folder = pathlib.Path(folder.name)
+        folder = serving.folder_for(cls)
         cls.models = {"bert": Ranked(folder / "bert.gguf", Judge, words()), "roberta": Ranked(folder / "roberta.gguf", RobertaJudge, byte_pairs()),
                       "three": Ranked(folder / "three.gguf", Judge, words(), labels=3)}
-        cls.server = serving.Server(*[m.path for m in cls.models.values()], rdna_program.DEMO_MODEL)
-        cls.addClassCleanup(cls.server.stop)
+        cls.server = serving.serve_for(cls, *[m.path for m in cls.models.values()], rdna_program.DEMO_MODEL)
 
     def ask(self, path="/v1/rerank", **body):
         status, _, text = self.server.ask("POST", path, {"query": QUERY, "documents": DOCUMENTS, **body})

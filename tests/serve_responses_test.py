@@ -2,7 +2,6 @@
 written where a test must know it."""
 import clients_python  # goes on in another interpreter where the clients are not here
 import json
-import tempfile
 import unittest
 
 import openai
@@ -17,11 +16,9 @@ TOOLS = [{"type": "function", "strict": False, **WEATHER}, {"type": "function", 
 class Responses(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.model = serving.write_model(folder.name, TEMPLATE, ["<think>", "</think>"])
-        cls.server = serving.Server(cls.model, "--slots", 2, "--context", 1024, "--kv", "f32")
-        cls.addClassCleanup(cls.server.stop)
+        folder = serving.folder_for(cls)
+        cls.model = serving.write_model(folder, TEMPLATE, ["<think>", "</think>"])
+        cls.server = serving.serve_for(cls, cls.model, "--slots", 2, "--context", 1024, "--kv", "f32")
         cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0)
         cls.addClassCleanup(cls.client.close)
 

@@ -1,8 +1,6 @@
 """What rdna serve keeps of prompts: twenty turns of an agent's conversation, on a model with windows and on one with
 recurrent layers, compute only what is new and one interval of checkpoints, and answer as a server without a past does."""
-import pathlib
 import random
-import tempfile
 import unittest
 
 import transformers_python  # first: this goes on in a Python that has transformers
@@ -74,9 +72,7 @@ class Reuse(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
+        cls.folder = serving.folder_for(cls)
 
     def model(self, name):
         path = self.folder / f"{name}.gguf"

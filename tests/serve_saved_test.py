@@ -1,10 +1,8 @@
 """What rdna serve has read, saved at its end and read again at its start; files that are no longer what they were, and
 disks that are full."""
 import json
-import pathlib
 import random
 import resource
-import tempfile
 import unittest
 
 import rdna_program  # first: it makes tools/ importable
@@ -16,9 +14,8 @@ OPTIONS = ("--slots", 2, "--keep", 2, "--context", 512, "--kv", "f32", "--lanes"
 
 class Saved(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name) / "kept"
+        folder = serving.folder_for(self)
+        self.folder = folder / "kept"
         self.file = self.folder / "demo.kv"
         self.rng = random.Random(3)
 

@@ -22,11 +22,9 @@ PROMPTS = ["And God said", "The king of Israel", "In those days", "Blessed is th
 class Serve(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.model = serving.write_model(folder.name)
-        cls.server = serving.Server(cls.model, "--slots", 6, "--kv", "f32")
-        cls.addClassCleanup(cls.server.stop)
+        folder = serving.folder_for(cls)
+        cls.model = serving.write_model(folder)
+        cls.server = serving.serve_for(cls, cls.model, "--slots", 6, "--kv", "f32")
         cls.client = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0)
         cls.addClassCleanup(cls.client.close)
 

@@ -3,7 +3,6 @@ test must know it; elsewhere the model writes what comes, and it must be a valid
 import clients_python  # goes on in another interpreter where the clients are not here
 import concurrent.futures
 import json
-import tempfile
 import typing
 import unittest
 
@@ -43,11 +42,9 @@ def dictate(text):
 class Tools(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.model = serving.write_model(folder.name, TEMPLATE)
-        cls.server = serving.Server(cls.model, "--slots", 4, "--context", 1024)
-        cls.addClassCleanup(cls.server.stop)
+        folder = serving.folder_for(cls)
+        cls.model = serving.write_model(folder, TEMPLATE)
+        cls.server = serving.serve_for(cls, cls.model, "--slots", 4, "--context", 1024)
         cls.openai = openai.OpenAI(base_url=cls.server.url + "/v1", api_key="none", max_retries=0)
         cls.addClassCleanup(cls.openai.close)
         cls.anthropic = anthropic.Anthropic(base_url=cls.server.url, api_key="none", max_retries=0)
@@ -142,9 +139,8 @@ class Tools(unittest.TestCase):
         self.assertEqual(self.anthropic.messages.create(**{**ask, "messages": answered, "max_tokens": 2}).usage.output_tokens, 2)
 
     def test_anthropic_thinking(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        server = serving.Server(serving.write_model(folder.name, TEMPLATE.replace("if thinks", "if enable_thinking")))
+        folder = serving.folder_for(self)
+        server = serving.Server(serving.write_model(folder, TEMPLATE.replace("if thinks", "if enable_thinking")))
         self.addCleanup(server.stop)
         ask = {"model": "chat", "max_tokens": 12, "messages": ASK, "extra_body": {"temperature": 0}, "thinking": {"type": "enabled", "budget_tokens": 1024}}
         with anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0) as client:
@@ -176,10 +172,9 @@ class Tools(unittest.TestCase):
     # ---- a vocabulary with tokens for the tags ----
 
     def test_forms_that_begin_with_a_token(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
+        folder = serving.folder_for(self)
         tags = ["<think>", "</think>", "<tool_call>"]
-        server = serving.Server(serving.write_model(folder.name, TEMPLATE, tags), "--context", 1024)
+        server = serving.Server(serving.write_model(folder, TEMPLATE, tags), "--context", 1024)
         self.addCleanup(server.stop)
         think, think_end, call = (server.post("/tokenize", content=tag, parse_special=True)["tokens"] for tag in tags)
         self.assertEqual([len(think), len(think_end), len(call)], [1, 1, 1])

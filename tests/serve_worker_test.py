@@ -4,7 +4,6 @@ import http.client
 import http.server
 import json
 import os
-import pathlib
 import socket
 import subprocess
 import threading
@@ -15,7 +14,6 @@ import rdna_program
 import serving
 from rdna_program import DEMO_MODEL
 
-EMULATOR = pathlib.Path(rdna_program.PROGRAM).parent.parent / "emulator/librdna_emulator.so"
 PROMPT = "And God said"
 JOB = {"operation": "infer", "hive_id": "localhost", "model": "demo", "prompt": PROMPT, "max_tokens": 12, "temperature": 0.0}
 
@@ -235,7 +233,7 @@ class OtherWorkers(unittest.TestCase):
             result = rdna_program.run("serve", *arguments)
             self.assertEqual((result.returncode, mentions in result.stderr.decode()), (2, True), arguments)
 
-    @unittest.skipUnless(EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
+    @unittest.skipUnless(serving.EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
     def test_rocm_device(self):
         server = worker(DEMO_MODEL, "--rocm-device", 1, environment={"RDNA_EMULATE": "gfx1100,gfx1030"}, device=None)
         self.addCleanup(server.stop)

@@ -7,9 +7,13 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
+import time
 
 import rdna_program
 from rdna_program import DEMO_MODEL, output
+
+EMULATOR = pathlib.Path(rdna_program.PROGRAM).parent.parent / "emulator/librdna_emulator.so"
 
 TEMPLATE = """{{ bos_token }}{% for m in messages %}
 {%- if m.role == 'system' and not loop.first %}{{ raise_exception('system messages come first') }}{% endif %}
@@ -31,6 +35,32 @@ def write_model(folder, template=TEMPLATE, tags=(), pooling=None):
     gf.write(path, keys + [("tokenizer.chat_template", gf.TEXT, template)],
              [(name, gf.TENSOR_F32, array) for name, array in file.tensors.items()])
     return path
+
+
+def at_end(case, clean_up):
+    """Calls clean_up when a test, or a class of them, has ended."""
+    (case.addClassCleanup if isinstance(case, type) else case.addCleanup)(clean_up)
+
+
+def folder_for(case):
+    """A folder that is there as long as a test, or a class of them, runs."""
+    folder = tempfile.TemporaryDirectory()
+    at_end(case, folder.cleanup)
+    return pathlib.Path(folder.name)
+
+
+def serve_for(case, *arguments, **more):
+    """A Server that runs as long."""
+    server = Server(*arguments, **more)
+    at_end(case, server.stop)
+    return server
+
+
+def wait_for(what, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
 
 
 class Server:
