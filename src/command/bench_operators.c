@@ -330,17 +330,17 @@ static rdna_status run_delta(bench *b) {
   return rdna_op_gated_delta(b->stream, &options, &order, &q, &k, &v, &b->t[1], &b->t[1], state, &b->t[4]);
 }
 
-/* c = a b, or a b^T of |turned|: square and contiguous. */
-static rdna_status prepare_gemm(bench *b, rdna_dtype dtype, int64_t side, bool turned) {
+/* c = a b, or a b^T of |transposed|: square and contiguous. */
+static rdna_status prepare_gemm(bench *b, rdna_dtype dtype, int64_t side, bool transposed) {
   for (int i = 0; i < 3; i++) RDNA_TRY(make(b, i, dtype, 2, (int64_t[]){side, side}));
-  if (turned) b->t[1].stride[0] = 1, b->t[1].stride[1] = side;
+  if (transposed) b->t[1].stride[0] = 1, b->t[1].stride[1] = side;
   b->bytes = 3 * size_of(&b->t[0]);
   b->flops = 2.0 * (double)side * (double)side * (double)side;
   return RDNA_OK;
 }
 static rdna_status prepare_gemm_1024(bench *b, rdna_dtype dtype) { return prepare_gemm(b, dtype, 1024, false); }
 static rdna_status prepare_gemm_4096(bench *b, rdna_dtype dtype) { return prepare_gemm(b, dtype, 4096, false); }
-static rdna_status prepare_gemm_turned(bench *b, rdna_dtype dtype) { return prepare_gemm(b, dtype, 4096, true); }
+static rdna_status prepare_gemm_transposed(bench *b, rdna_dtype dtype) { return prepare_gemm(b, dtype, 4096, true); }
 static rdna_status prepare_gemm_8192(bench *b, rdna_dtype dtype) { return prepare_gemm(b, dtype, 8192, false); }
 static rdna_status run_gemm(bench *b) { return rdna_op_gemm(b->stream, 1, &b->t[0], &b->t[1], 0, NULL, &b->t[2]); }
 
@@ -485,12 +485,12 @@ static const row rows[] = {
     {"experts up m=512", prepare_experts_512, run_experts, RDNA_Q4_K},
     {"gemm 1024", prepare_gemm_1024, run_gemm, RDNA_BF16},
     {"gemm 4096", prepare_gemm_4096, run_gemm, RDNA_BF16},
-    {"gemm 4096 b^T", prepare_gemm_turned, run_gemm, RDNA_BF16},
+    {"gemm 4096 b^T", prepare_gemm_transposed, run_gemm, RDNA_BF16},
     {"gemm 4096", prepare_gemm_4096, run_gemm, RDNA_F16},
     {"gemm 8192", prepare_gemm_8192, run_gemm, RDNA_BF16},
     {"gemm 1024", prepare_gemm_1024, run_gemm, RDNA_F32},
     {"gemm 4096", prepare_gemm_4096, run_gemm, RDNA_F32},
-    {"gemm 4096 b^T", prepare_gemm_turned, run_gemm, RDNA_F32},
+    {"gemm 4096 b^T", prepare_gemm_transposed, run_gemm, RDNA_F32},
     {"gemm 8192", prepare_gemm_8192, run_gemm, RDNA_F32},
     CONV_ROWS("64 56x56 k3", prepare_conv_64),
     CONV_ROWS("128 28x28 k3", prepare_conv_128),

@@ -39,7 +39,8 @@ typedef enum rdna_special_pair {
   RDNA_SPECIAL_PAIR_IGAMMA,      /* P(a, x), the share of the gamma function's integral below x; 32 + 4 a log(a) of 1 */
   RDNA_SPECIAL_PAIR_IGAMMAC,     /* 1 - P(a, x) */
   RDNA_SPECIAL_PAIR_ZETA,        /* Hurwitz's zeta(s, q), s > 1; 64 + 4 s for q > 0 */
-  RDNA_SPECIAL_PAIR_CHEBYSHEV_T, /* polynomials (x, n), the whole part of n their degree: 0 of -1 and below, a NaN above 2^20.
+  RDNA_SPECIAL_PAIR_CHEBYSHEV_T, /* polynomials (x, n), the whole part of n their degree: 0 of -1 and below, a NaN above
+                                  * 2^20.
                                   */
   RDNA_SPECIAL_PAIR_CHEBYSHEV_U, /* Errors of n + 1 roundings of the recurrence's terms */
   RDNA_SPECIAL_PAIR_CHEBYSHEV_V,

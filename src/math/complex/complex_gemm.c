@@ -57,14 +57,14 @@ static rdna_status rows_of_reals(rdna__scratch *scratch, const rdna_tensor *a, c
 /* Makes the (2 k, 2 n) reals of b. Where b lies by columns, they do too. */
 static rdna_status blocks_of(rdna__scratch *scratch, rdna_complex alpha, const rdna_tensor *b, const matrix *m,
                              bool conjugate_a, bool conjugate_b, rdna_tensor *out) {
-  bool turned = m->row_stride == 1 && m->column_stride != 1, shared = b->rank == 4 && m->batch_stride == 0;
-  int64_t rows = turned ? m->columns : m->rows, columns = turned ? m->rows : m->columns;
+  bool transposed = m->row_stride == 1 && m->column_stride != 1, shared = b->rank == 4 && m->batch_stride == 0;
+  int64_t rows = transposed ? m->columns : m->rows, columns = transposed ? m->rows : m->columns;
   int64_t batch = shared && m->batch > 0 ? 1 : m->batch, shape[3] = {batch, 2 * rows, 2 * columns};
   int64_t count = batch * rows * columns;
   struct complex_blocks_args a = {.x = b->data,
                                   .x_batch = m->batch_stride,
-                                  .x_row = turned ? m->column_stride : m->row_stride,
-                                  .x_column = turned ? m->row_stride : m->column_stride,
+                                  .x_row = transposed ? m->column_stride : m->row_stride,
+                                  .x_column = transposed ? m->row_stride : m->column_stride,
                                   .factor = {alpha.real, alpha.imag},
                                   .rows = (uint32_t)rows,
                                   .columns = (uint32_t)columns,
@@ -78,13 +78,13 @@ static rdna_status blocks_of(rdna__scratch *scratch, rdna_complex alpha, const r
   a.out = out->data;
   if (conjugate_b) a.flags |= COMPLEX_CONJ, a.factor[1] = -a.factor[1]; /* alpha is not conjugated with b */
   /* A transposed block is that of the conjugate; one with its second row negated is symmetric. */
-  if (turned && !conjugate_a) a.flags ^= COMPLEX_CONJ;
+  if (transposed && !conjugate_a) a.flags ^= COMPLEX_CONJ;
   rdna_grid grid = {0, 1, 1};
   RDNA_TRY(rdna__check_groups(name, count, COMPLEX_THREADS, &grid.x));
   if (count > 0) {
     RDNA_TRY(RDNA__ROUTE_LAUNCH(scratch->stream, &routes[0], 0, grid, &a, rdna_dtype_name(b->dtype)));
   }
-  if (turned) {
+  if (transposed) {
     int64_t stride = out->stride[1];
     out->shape[1] = 2 * columns, out->shape[2] = 2 * rows, out->stride[1] = 1, out->stride[2] = stride;
   }

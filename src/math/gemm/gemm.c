@@ -129,7 +129,7 @@ rdna_status rdna__matrix_view(const char *op_name, const char *argument, const r
                         "first",
                         op_name, argument, rdna__tensor_text(tensor, text), (long long)stride[0], (long long)stride[1]);
     }
-    m.turned = true;
+    m.transposed = true;
     m.ld = stride[1];
   }
   *out_matrix = m;
@@ -139,7 +139,7 @@ rdna_status rdna__matrix_view(const char *op_name, const char *argument, const r
 rdna_status rdna__matrix_check_written(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                        const rdna__matrix *matrix) {
   char text[RDNA__TENSOR_TEXT];
-  if (matrix->turned) {
+  if (matrix->transposed) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: %s is %s with a last stride of %lld; it must be 1: swap the operands",
                       op_name, argument, rdna__tensor_text(tensor, text), (long long)matrix->ld);
   }
@@ -242,7 +242,7 @@ static rdna_status multiply(rdna_stream *stream, const rdna_gemm_epilogue *e, co
       .stride_a = ma.stride,
       .stride_b = mb.stride,
       .stride_c = mc.stride,
-      .flags = (ma.turned ? GEMM_A_TRANSPOSED : 0) | (mb.turned ? GEMM_B_TRANSPOSED : 0),
+      .flags = (ma.transposed ? GEMM_A_TRANSPOSED : 0) | (mb.transposed ? GEMM_B_TRANSPOSED : 0),
   };
   rdna__gemm_set_epilogue(e, residual, &args);
   rdna_dtype types[3] = {a->dtype, b->dtype, c->dtype};

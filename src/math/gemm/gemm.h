@@ -16,14 +16,14 @@
 typedef struct rdna__matrix {
   int64_t rows, columns, batch;
   int64_t ld, stride; /* elements between rows as stored, and between matrices */
-  bool turned;        /* element (i, j) lies at j * ld + i instead of i * ld + j */
+  bool transposed;    /* element (i, j) lies at j * ld + i instead of i * ld + j */
 } rdna__matrix;
 
 /* Reads the last two dimensions of |tensor|, of rank 2 or 3. RDNA_UNSUPPORTED when neither is contiguous. */
 rdna_status rdna__matrix_view(const char *op_name, const char *argument, const rdna_tensor *tensor,
                               rdna__matrix *out_matrix);
 
-/* The matrix that is written: not turned, and no element twice. */
+/* The matrix that is written: not transposed, and no element twice. */
 rdna_status rdna__matrix_check_written(const char *op_name, const char *argument, const rdna_tensor *tensor,
                                        const rdna__matrix *matrix);
 

@@ -208,10 +208,10 @@ rdna_status rdna__product_case_make(const rdna__product_case *product, struct ge
   int64_t multiple_a = product->aligned ? 16 / (int64_t)rdna_dtype_block_bytes(product->type_a) : 1;
   int64_t multiple_b = quantized ? rdna_dtype_block_values(product->type_b) : multiple_a;
   if (!quantized && product->aligned && product->type_b != RDNA_F32) multiple_b = 8;
-  bool a_turned = args.flags & GEMM_A_TRANSPOSED, b_turned = args.flags & GEMM_B_TRANSPOSED;
-  matrix a = place(random, a_turned ? args.k : args.m, a_turned ? args.m : args.k, multiple_a);
+  bool a_transposed = args.flags & GEMM_A_TRANSPOSED, b_transposed = args.flags & GEMM_B_TRANSPOSED;
+  matrix a = place(random, a_transposed ? args.k : args.m, a_transposed ? args.m : args.k, multiple_a);
   int64_t rows_of_b = product->gated ? 2 * (int64_t)args.n : args.n;
-  matrix b = place(random, b_turned ? rows_of_b : args.k, b_turned ? args.k : args.n, multiple_b);
+  matrix b = place(random, b_transposed ? rows_of_b : args.k, b_transposed ? args.k : args.n, multiple_b);
   matrix c = place(random, args.m, args.n, 1);
   if (args.batch > 1 && rdna__random_below(random, 3) == 0) b.stride = 0; /* one B for the whole batch */
   args.lda = a.ld, args.ldb = b.ld, args.ldc = c.ld;

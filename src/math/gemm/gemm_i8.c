@@ -177,14 +177,14 @@ rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_epilogue *epilo
   if (rdna_tensor_count(c) == 0) return RDNA_OK;
 
   /* B's columns are rows of k values to the kernels */
-  rdna_tensor turned = *b;
-  turned.shape[rank - 2] = n, turned.shape[rank - 1] = k;
-  turned.stride[rank - 2] = b->stride[rank - 1], turned.stride[rank - 1] = b->stride[rank - 2];
+  rdna_tensor transposed = *b;
+  transposed.shape[rank - 2] = n, transposed.shape[rank - 1] = k;
+  transposed.stride[rank - 2] = b->stride[rank - 1], transposed.stride[rank - 1] = b->stride[rank - 2];
   operand in_a = {0}, in_b = {0};
   rdna__scratch scratch = {.stream = stream, .holder = "gemm_i8: an operand"};
   rdna_status status = RDNA_OK;
   if (k > 0) status = gather(&scratch, a, &in_a);
-  if (k > 0 && status == RDNA_OK) status = gather(&scratch, &turned, &in_b);
+  if (k > 0 && status == RDNA_OK) status = gather(&scratch, &transposed, &in_b);
   of->a = in_a.data, of->lda = in_a.ld, of->stride_a = in_a.stride;
   of->b = in_b.data, of->ldb = in_b.ld, of->stride_b = in_b.stride;
   of->c = c->data, of->ldc = written.ld, of->stride_c = written.stride;

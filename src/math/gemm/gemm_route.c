@@ -217,18 +217,18 @@ static rdna_status run_vector(const rdna__gemm_route *route, rdna_stream *stream
 #define BLOCKS "f32_{blocks}_f32"
 #define SUM "gemm_sum_{float}"
 const rdna__gemm_route rdna__gemm_rows[] = {
-    {.route = {.name = "rows 1",
-               .kernels = {"gemv_{dense}_m1", "gemv_" BLOCKS "_m1", "gemv_split_{float}"},
-               .when =
-                   "a vector, with B turned and aligned; of f32 and dense weights by several sets of lanes to a row",
-               .applies = vector_applies,
-               .cost = vector_cost},
+    {.route =
+         {.name = "rows 1",
+          .kernels = {"gemv_{dense}_m1", "gemv_" BLOCKS "_m1", "gemv_split_{float}"},
+          .when = "a vector, with B transposed and aligned; of f32 and dense weights by several sets of lanes to a row",
+          .applies = vector_applies,
+          .cost = vector_cost},
      .run = run_vector,
      .variant = M1,
      .rows = 1},
     {.route = {.name = "rows 4",
                .kernels = {"gemv_{dense}_m4", "gemv_" BLOCKS "_m4"},
-               .when = "up to 4 rows of A, with B turned and aligned",
+               .when = "up to 4 rows of A, with B transposed and aligned",
                .applies = vector_applies,
                .cost = vector_cost},
      .run = run_vector,
@@ -236,7 +236,7 @@ const rdna__gemm_route rdna__gemm_rows[] = {
      .rows = 4},
     {.route = {.name = "rows 8",
                .kernels = {"gemv_{dense}_m8", "gemv_" BLOCKS "_m8"},
-               .when = "up to 8 rows of A, with B turned and aligned",
+               .when = "up to 8 rows of A, with B transposed and aligned",
                .applies = vector_applies,
                .cost = vector_cost},
      .run = run_vector,

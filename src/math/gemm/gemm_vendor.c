@@ -80,7 +80,7 @@ bool rdna__gemm_columns_make(const rdna__gemm_problem *problem, rdna__gemm_colum
    * kernel of its own: so it was found with data that is not aligned */
   bool is_16_bits = problem->types[2] == RDNA_F16 || problem->types[2] == RDNA_BF16;
   if (is_16_bits && args->bias && (residual || args->beta != 0 || !in_16s(args))) return false;
-  bool a_turned = args->flags & GEMM_A_TRANSPOSED, b_turned = args->flags & GEMM_B_TRANSPOSED;
+  bool a_transposed = args->flags & GEMM_A_TRANSPOSED, b_transposed = args->flags & GEMM_B_TRANSPOSED;
   rdna__gemm_columns c = {
       .rows = args->n,
       .columns = args->m,
@@ -99,12 +99,12 @@ bool rdna__gemm_columns_make(const rdna__gemm_problem *problem, rdna__gemm_colum
       .stride_c = residual ? args->stride_residual : args->stride_c,
       .stride_d = args->stride_c,
       .beta = residual ? 1 : args->beta,
-      .a_transposed = b_turned,
-      .b_transposed = a_turned,
-      .a_rows = b_turned ? args->k : args->n,
-      .a_columns = b_turned ? args->n : args->k,
-      .b_rows = a_turned ? args->m : args->k,
-      .b_columns = a_turned ? args->k : args->m,
+      .a_transposed = b_transposed,
+      .b_transposed = a_transposed,
+      .a_rows = b_transposed ? args->k : args->n,
+      .a_columns = b_transposed ? args->n : args->k,
+      .b_rows = a_transposed ? args->m : args->k,
+      .b_columns = a_transposed ? args->k : args->m,
       .a_type = problem->types[1],
       .b_type = problem->types[0],
       .d_type = problem->types[2],

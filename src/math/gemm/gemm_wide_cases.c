@@ -34,11 +34,12 @@ RDNA_CASE_MAKER(rdna__gemm_f64_case) {
   args.flags = (uint32_t)rdna__random_below(random, 4);
   bool of_rows = rdna__random_below(random, 2);
   if (of_rows) args.flags |= GEMM_BIAS_OF_ROWS;
-  bool a_turned = args.flags & GEMM_A_TRANSPOSED, b_turned = args.flags & GEMM_B_TRANSPOSED;
-  args.lda = (a_turned ? args.m : args.k) + (int64_t)rdna__random_below(random, 3);
-  args.ldb = (b_turned ? args.k : args.n) + (int64_t)rdna__random_below(random, 3);
+  bool a_transposed = args.flags & GEMM_A_TRANSPOSED, b_transposed = args.flags & GEMM_B_TRANSPOSED;
+  args.lda = (a_transposed ? args.m : args.k) + (int64_t)rdna__random_below(random, 3);
+  args.ldb = (b_transposed ? args.k : args.n) + (int64_t)rdna__random_below(random, 3);
   args.ldc = args.n;
-  args.stride_a = args.lda * (a_turned ? args.k : args.m), args.stride_b = args.ldb * (b_turned ? args.n : args.k);
+  args.stride_a = args.lda * (a_transposed ? args.k : args.m),
+  args.stride_b = args.ldb * (b_transposed ? args.n : args.k);
   args.stride_c = (int64_t)args.m * args.n;
   memcpy(out_case->args, &args, sizeof args);
   out_case->grid = grid_of(&args, GEMM_F64_TILE);

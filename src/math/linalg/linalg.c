@@ -57,7 +57,7 @@ static rdna_status factor_block(const rdna__parts *w, rdna__part p, int64_t firs
   RDNA_TRY(rdna__check_groups(w->name, w->batch, 1, &args.batch));
   RDNA_TRY(rdna__part_launch(w, &routes[CHOLESKY], args.batch, &args));
   return rdna__part_solve(w, block, false, false,
-                          rdna__part_turned(rdna__part_cut(w, p, next, p.rows - next, first, columns)));
+                          rdna__part_transposed(rdna__part_cut(w, p, next, p.rows - next, first, columns)));
 }
 
 /* A panel of WIDE columns, block by block: before a block's turn a product subtracts from it what the panel's blocks
@@ -73,15 +73,15 @@ static rdna_status factor(const rdna__parts *w, rdna__part p, const rdna_tensor 
     do {
       int64_t columns = end - at < LINALG_BLOCK ? end - at : LINALG_BLOCK;
       rdna__part row = rdna__part_cut(w, p, at, columns, first, at - first);
-      RDNA_TRY(rdna__part_subtract(w, rdna__part_cut(w, p, at, n - at, first, at - first), rdna__part_turned(row),
+      RDNA_TRY(rdna__part_subtract(w, rdna__part_cut(w, p, at, n - at, first, at - first), rdna__part_transposed(row),
                                    rdna__part_cut(w, p, at, n - at, at, columns)));
       RDNA_TRY(factor_block(w, p, at, columns, info));
       at += columns;
     } while (at < end);
     rdna__part below = rdna__part_cut(w, p, end, n - end, first, end - first);
     if (end < n) {
-      RDNA_TRY(
-          rdna__part_subtract(w, below, rdna__part_turned(below), rdna__part_cut(w, p, end, n - end, end, n - end)));
+      RDNA_TRY(rdna__part_subtract(w, below, rdna__part_transposed(below),
+                                   rdna__part_cut(w, p, end, n - end, end, n - end)));
     }
     first = end;
   } while (first < n);
@@ -98,7 +98,7 @@ rdna_status rdna_op_cholesky(rdna_stream *stream, bool upper, const rdna_tensor 
   RDNA_TRY(rdna__part_check_numbers(&w, "info", info, -1));
   RDNA_TRY(rdna__check_apart(w.name, "info", info, "a", a));
   if (w.batch == 0) return RDNA_OK;
-  if (upper) p = rdna__part_turned(p);
+  if (upper) p = rdna__part_transposed(p);
   return factor(&w, p, info);
 }
 

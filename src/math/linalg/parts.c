@@ -11,15 +11,15 @@ rdna__part rdna__part_cut(const rdna__parts *w, rdna__part p, int64_t row, int64
 rdna_status rdna__part_product(const rdna__parts *w, float alpha, rdna__part a, rdna__part b, float beta,
                                rdna__part c) {
   if (c.column != 1) {
-    rdna__part left = rdna__part_turned(b);
-    b = rdna__part_turned(a), a = left, c = rdna__part_turned(c);
+    rdna__part left = rdna__part_transposed(b);
+    b = rdna__part_transposed(a), a = left, c = rdna__part_transposed(c);
   }
   const rdna_dtype types[3] = {w->dtype, w->dtype, w->dtype};
-  bool a_turned = a.column != 1, b_turned = b.column != 1;
+  bool a_transposed = a.column != 1, b_transposed = b.column != 1;
   struct gemm_args args = {.a = a.data, .b = b.data, .c = c.data, .alpha = alpha, .beta = beta};
-  args.lda = a_turned ? a.column : a.row, args.ldb = b_turned ? b.column : b.row, args.ldc = c.row;
+  args.lda = a_transposed ? a.column : a.row, args.ldb = b_transposed ? b.column : b.row, args.ldc = c.row;
   args.stride_a = a.stride, args.stride_b = b.stride, args.stride_c = c.stride;
-  args.flags = (a_turned ? GEMM_A_TRANSPOSED : 0) | (b_turned ? GEMM_B_TRANSPOSED : 0);
+  args.flags = (a_transposed ? GEMM_A_TRANSPOSED : 0) | (b_transposed ? GEMM_B_TRANSPOSED : 0);
   return rdna__gemm_launch(w->stream, w->name, types, args, c.rows, c.columns, a.columns, w->batch);
 }
 
@@ -33,13 +33,13 @@ rdna_status rdna__part_check(rdna__parts *w, const char *argument, const rdna_te
   rdna__matrix m;
   RDNA_TRY(rdna__matrix_view(w->name, argument, t, &m));
   w->dtype = t->dtype, w->batch = m.batch;
-  *out_part = (rdna__part){t->data, m.rows, m.columns, m.turned ? 1 : m.ld, m.turned ? m.ld : 1, m.stride};
+  *out_part = (rdna__part){t->data, m.rows, m.columns, m.transposed ? 1 : m.ld, m.transposed ? m.ld : 1, m.stride};
   return RDNA_OK;
 }
 
 rdna_status rdna__part_check_written(const rdna__parts *w, const char *argument, const rdna_tensor *t, rdna__part p) {
   if (rdna_tensor_count(t) == 0) return RDNA_OK;
-  if (p.column != 1) p = rdna__part_turned(p);
+  if (p.column != 1) p = rdna__part_transposed(p);
   rdna__matrix m = {.rows = p.rows, .columns = p.columns, .batch = w->batch, .ld = p.row, .stride = p.stride};
   rdna_tensor view = *t;
   view.shape[1] = p.rows, view.shape[2] = p.columns, view.stride[1] = p.row, view.stride[2] = p.column;

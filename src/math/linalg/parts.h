@@ -1,4 +1,4 @@
-/* Parts of the matrices of a batch, which are cut and turned without being moved: blocks of factorizations. */
+/* Parts of the matrices of a batch, which are cut and transposed without being moved: blocks of factorizations. */
 #ifndef RDNA_MATH_LINALG_PARTS_H
 #define RDNA_MATH_LINALG_PARTS_H
 
@@ -22,7 +22,7 @@ typedef struct rdna__parts {
 
 rdna__part rdna__part_cut(const rdna__parts *w, rdna__part p, int64_t row, int64_t rows, int64_t column,
                           int64_t columns);
-static inline rdna__part rdna__part_turned(rdna__part p) {
+static inline rdna__part rdna__part_transposed(rdna__part p) {
   return (rdna__part){p.data, p.columns, p.rows, p.column, p.row, p.stride};
 }
 

@@ -14,7 +14,8 @@ RDNA_FIXED_ROUTES(rdna__qr_routes, "qr, reflect", routes)
 
 /* A panel's reflections, and memory for what they make of a matrix. */
 typedef struct reflections {
-  void *v, *t, *product, *turned;
+  void *v, *t;
+  void *vx, *tvx; /* v^T x, and t times it */
 } reflections;
 
 /* Takes memory for panels of a matrix of |rows| that reflect |columns|; none where nothing is to be reflected. */
@@ -24,8 +25,8 @@ static rdna_status prepare(const rdna__parts *w, rdna__scratch *scratch, int64_t
   if (columns == 0 || rows == 0) return RDNA_OK;
   RDNA_TRY(rdna__scratch_take(scratch, rdna_dtype_bytes(w->dtype, w->batch * rows * QR_BLOCK), &out->v));
   RDNA_TRY(rdna__scratch_take(scratch, rdna_dtype_bytes(w->dtype, w->batch * QR_BLOCK * QR_BLOCK), &out->t));
-  RDNA_TRY(rdna__scratch_take(scratch, rdna_dtype_bytes(w->dtype, w->batch * QR_BLOCK * columns), &out->product));
-  return rdna__scratch_take(scratch, rdna_dtype_bytes(w->dtype, w->batch * QR_BLOCK * columns), &out->turned);
+  RDNA_TRY(rdna__scratch_take(scratch, rdna_dtype_bytes(w->dtype, w->batch * QR_BLOCK * columns), &out->vx));
+  return rdna__scratch_take(scratch, rdna_dtype_bytes(w->dtype, w->batch * QR_BLOCK * columns), &out->tvx);
 }
 
 static rdna_status launch(const rdna__parts *w, rdna__part panel, const rdna_tensor *tau, int64_t first, bool given,
@@ -49,11 +50,11 @@ static rdna_status launch(const rdna__parts *w, rdna__part panel, const rdna_ten
 static rdna_status apply(const rdna__parts *w, const reflections *r, int64_t count, bool transposed, rdna__part x) {
   if (x.columns == 0) return RDNA_OK;
   rdna__part v = {r->v, x.rows, count, 1, x.rows, x.rows * count}, t = {r->t, count, count, count, 1, count * count};
-  rdna__part product = {r->product, count, x.columns, x.columns, 1, count * x.columns}, turned = product;
-  turned.data = r->turned;
-  RDNA_TRY(rdna__part_product(w, 1, rdna__part_turned(v), x, 0, product));
-  RDNA_TRY(rdna__part_product(w, 1, transposed ? rdna__part_turned(t) : t, product, 0, turned));
-  return rdna__part_subtract(w, v, turned, x);
+  rdna__part vx = {r->vx, count, x.columns, x.columns, 1, count * x.columns}, tvx = vx;
+  tvx.data = r->tvx;
+  RDNA_TRY(rdna__part_product(w, 1, rdna__part_transposed(v), x, 0, vx));
+  RDNA_TRY(rdna__part_product(w, 1, transposed ? rdna__part_transposed(t) : t, vx, 0, tvx));
+  return rdna__part_subtract(w, v, tvx, x);
 }
 
 static rdna_status factor(const rdna__parts *w, rdna__scratch *scratch, rdna__part a, const rdna_tensor *tau) {

@@ -62,7 +62,7 @@ static rdna_status linear(rdna_stream *stream, const char *op_name, const rdna_t
       .lda = x_stride,
       .ldb = w.ld,
       .ldc = out_stride,
-      .flags = w.turned ? 0 : GEMM_B_TRANSPOSED,
+      .flags = w.transposed ? 0 : GEMM_B_TRANSPOSED,
       .alpha = 1,
       .beta = beta,
   };
