@@ -244,20 +244,20 @@ static rdna_status serve_models(const serve_options *o, const preset *presets, s
   return status;
 }
 
-static rdna_status serve(const serve_options *o, server_options *options) {
+static rdna_status serve(const serve_options *o, server_options options) {
   preset presets[MOST_PRESETS];
   const char *keys[MOST_KEYS + 1];
   char *text = NULL;
   size_t count;
-  options->keys = keys;
-  options->cache_folder = o->cache_folder;
-  options->warn = warn;
+  options.keys = keys;
+  options.cache_folder = o->cache_folder;
+  options.warn = warn;
   if (o->cache_folder && mkdir(o->cache_folder, 0700) != 0 && errno != EEXIST)
     return rdna__fail(RDNA_IO_ERROR, "--cache-dir %s: %s", o->cache_folder, strerror(errno));
-  rdna_status status = read_keys(o, &text, keys, &options->key_count);
+  rdna_status status = read_keys(o, &text, keys, &options.key_count);
   if (status == RDNA_OK) {
     status = collect_models(o, presets, &count);
-    if (status == RDNA_OK) status = serve_models(o, presets, count, options);
+    if (status == RDNA_OK) status = serve_models(o, presets, count, &options);
     free_models(presets, count);
   }
   free(text);
@@ -357,5 +357,5 @@ int command_serve(int argc, char **argv) {
                            .log = o.log,
                            .no_page = o.no_page,
                            .worker_id = o.worker_id};
-  return serve(&o, &served) == RDNA_OK ? EXIT_OK : fail_with_status();
+  return serve(&o, served) == RDNA_OK ? EXIT_OK : fail_with_status();
 }
