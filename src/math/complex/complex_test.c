@@ -10,7 +10,7 @@
 
 typedef long double complex value;
 
-static value reals(long double re, long double im) { return CMPLXL(re, im); }
+static value reals(long double re, long double im) { return __builtin_complex(re, im); }
 static value value_at(const operand *o, int64_t i) { return reals(operand_get(o, i), operand_get(o, i + 1)); }
 
 /* Where value |i| of |out| is in |t|, both with pairs. */

@@ -63,11 +63,11 @@ static void set_windows(rdna__random *random, const struct depthwise_args *a, in
 
 static rdna_grid grid_of(const form *f, const struct depthwise_args *a, uint32_t groups) {
   int32_t in_16 = f->dtype == RDNA_F32 ? 4 : 8, threads = DEPTHWISE_THREADS;
-  uint32_t beside = (uint32_t)(f->last ? depthwise_tiles(a->channels, a->width) : 1);
   int32_t values = a->images * a->channels * a->place_size[0] * a->place_size[1];
   if (f->sum)
     return (rdna_grid){(uint32_t)depthwise_tiles(a->channels * a->window[0] * a->window[1], GEMM_SUM_VALUES(a->parts)),
                        1, 1};
+  uint32_t beside = (uint32_t)(f->last ? depthwise_tiles(a->channels, a->width) : 1);
   if (f->weight) return (rdna_grid){(uint32_t)a->parts, f->last ? beside : (uint32_t)a->channels, 1};
   if (!f->window) return (rdna_grid){(uint32_t)depthwise_tiles(f->last ? values / in_16 : values, threads), 1, 1};
   if (f->last) return (rdna_grid){groups, beside, 1};

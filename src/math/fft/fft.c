@@ -6,6 +6,7 @@
  * that is as transforms of a power of two from 2 n - 1: of the chirp, of x w, and back. */
 #include "rdna/op/fft.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "math/common/plan/check.h"
@@ -88,6 +89,7 @@ static rdna_status transform(work *w, struct fft_args a) {
   a.columns = 1, a.n = a.whole, a.x_step = a.out_step = 1;
   if (a.whole <= most) return launch(w, a);
   uint32_t n1 = divisor_of(a.whole, most);
+  assert(n1 > 0); /* others are convolutions */
   struct fft_args first = a, second = a;
   RDNA_TRY(take(w, &a, &first.out, first.out_outer));
   first.flags &= READ_FLAGS, first.scale = 1, first.twiddles = 1, first.out_count = a.whole, first.out_stride = 2;
