@@ -98,11 +98,6 @@ static rdna_status launch(struct batch *b) {
   return RDNA_OK;
 }
 
-static bool overlaps(const void *left, const void *right, size_t left_bytes, size_t right_bytes) {
-  uintptr_t a = (uintptr_t)left, b = (uintptr_t)right;
-  return a < b + right_bytes && b < a + left_bytes;
-}
-
 /* The tensors of |x| in the order of each_args; an input that is the constant is NULL. */
 static void operands_of(const struct batch *b, const rdna_pointwise *x, const rdna_tensor *operand[4]) {
   operand[0] = x->out, operand[1] = x->a, operand[2] = x->b, operand[3] = x->c;
@@ -111,8 +106,11 @@ static void operands_of(const struct batch *b, const rdna_pointwise *x, const rd
   if (b->constant_first) operand[1] = NULL;
 }
 
-static bool is_one(const rdna_tensor *t, const rdna_tensor *out) {
-  return t->rank <= out->rank && rdna_tensor_count(t) == 1;
+/* Whether input |k| is one value for all of the result. */
+static bool is_one(const struct batch *b, const rdna_tensor *const operand[4], uint32_t k) {
+  const rdna_tensor *t = operand[k], *out = operand[0];
+  if (b->inputs != 2 || k != 2 || !t) return false;
+  return t->rank <= out->rank && rdna_tensor_count(t) == 1 && rdna_tensor_count(out) > 1;
 }
 
 /* Whether a launch for many can compute a tensor of these operands. What overlaps its result without being it, the
@@ -123,15 +121,13 @@ static bool fits(const struct batch *b, const rdna_tensor *const operand[4]) {
   int lines = 1;
   if (!b->joins || count == 0 || count > STRIDED_MAX_COUNT) return false;
   if (out->dtype != RDNA_F32 && out->dtype != RDNA_F16 && out->dtype != RDNA_BF16) return false;
-  size_t bytes = (size_t)count * rdna_dtype_block_bytes(out->dtype);
-  for (uint32_t k = 0; k <= b->inputs; k++) {
+  for (uint32_t k = 1; k <= b->inputs; k++) {
     const rdna_tensor *t = operand[k];
-    if (!t && k > 0) continue;
-    if (!t->data || t->dtype != out->dtype) return false;
-    bool one = k == 2 && b->inputs == 2 && is_one(t, out) && count > 1;
-    if (!one && k > 0) line[lines++] = t;
-    if (k == 0 || (t->data == out->data && !one)) continue;
-    if (overlaps(out->data, t->data, bytes, one ? rdna_dtype_block_bytes(out->dtype) : bytes)) return false;
+    if (!t) continue;
+    if (!out->data || !t->data || t->dtype != out->dtype) return false;
+    bool one = is_one(b, operand, k), in_place = !one && t->data == out->data;
+    if (!one) line[lines++] = t;
+    if (!in_place && rdna_tensor_overlap(out, t)) return false;
   }
   return rdna__is_line(line, lines);
 }
@@ -154,7 +150,7 @@ static rdna_status add(struct batch *b, const rdna_pointwise *x) {
   for (uint32_t k = 0; k <= b->inputs; k++) {
     a->pointer[t * (b->inputs + 1) + k] = operand[k] ? operand[k]->data : NULL;
   }
-  if (b->inputs == 2 && operand[2] && count > 1 && rdna_tensor_count(operand[2]) == 1) a->ones |= (uint64_t)1 << t;
+  if (is_one(b, operand, 2)) a->ones |= (uint64_t)1 << t;
   a->count[t] = (uint32_t)count;
   a->group[t] = a->groups;
   a->groups += ((uint32_t)count + tile - 1) / tile;

@@ -78,7 +78,8 @@ static void check_list(const call *c, rdna_dtype dtype, int count, int64_t most,
     operand_download(want);
     for (int64_t n = 0; n < rdna_tensor_count(&want->tensor); n++) {
       double g = operand_get(got, n), w = operand_get(want, n);
-      if (memcmp(&g, &w, sizeof g) != 0 && !(isnan(g) && isnan(w)))
+      bool same = isnan(w) ? isnan(g) : g == w && signbit(g) == signbit(w);
+      if (!same)
         fail_msg("kind %d, op %d, %s: tensor %d of %d, value %lld is %.9g, alone %.9g", c->kind, c->op,
                  rdna_dtype_name(dtype), i, count, (long long)n, g, w);
     }

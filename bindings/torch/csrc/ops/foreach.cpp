@@ -95,6 +95,14 @@ std::optional<std::vector<at::Scalar>> numbers(Call &call, size_t i, size_t coun
   return values;
 }
 
+// The same; raises where the type that a tensor is computed in does not hold its number.
+std::optional<std::vector<at::Scalar>> held_numbers(Call &call, size_t i, const Tensors &x) {
+  const auto values = numbers(call, i, x.size());
+  if (values)
+    for (size_t k = 0; k < x.size(); k++) scalar_of((*values)[k], at::toOpMathType(x[k].scalar_type()));
+  return values;
+}
+
 // Calls |launch(items, how many, number)| for each run of tensors whose numbers are equal.
 template <class Launch>
 void by_runs(const Items &items, const std::vector<at::Scalar> &values, Launch launch) {
@@ -228,17 +236,10 @@ const Zip with_tensor[] = {
     {"_foreach_div.Tensor", RDNA_ZIP_DIV}, {"_foreach_div_.Tensor", RDNA_ZIP_DIV},
 };
 
-// Numbers that take part in the computation's type, not in that of the values.
-bool held(const Tensors &x, const std::optional<std::vector<at::Scalar>> &values) {
-  if (values)
-    for (size_t i = 0; i < x.size(); i++) scalar_of((*values)[i], at::toOpMathType(x[i].scalar_type()));
-  return values.has_value();
-}
-
 bool lerp_numbers(Call &call) {  // self, tensors1, weight or weights
   const Tensors x = call.tensors(0), b = call.tensors(1);
-  const auto values = usable(x) && match(x, b) ? numbers(call, 2, x.size()) : std::nullopt;
-  if (!held(x, values)) return one_by_one(call);
+  const auto values = usable(x) && match(x, b) ? held_numbers(call, 2, x) : std::nullopt;
+  if (!values) return one_by_one(call);
   return compute(call, x, &b, nullptr, [&](rdna_stream *stream, const Items &items) {
     by_runs(items, *values, [&](const rdna_pointwise *run, int count, rdna_scalar weight) {
       check(rdna_op_zip_each(stream, RDNA_ZIP_LERP, run, count, weight, {}));
@@ -261,8 +262,8 @@ struct Zip3 {
 
 bool zip3(const Zip3 &row, Call &call) {  // self, tensor1, tensor2, value or scalars
   const Tensors x = call.tensors(0), b = call.tensors(1), c = call.tensors(2);
-  const auto values = usable(x) && match(x, b) && match(x, c) ? numbers(call, 3, x.size()) : std::nullopt;
-  if (!held(x, values)) return one_by_one(call);
+  const auto values = usable(x) && match(x, b) && match(x, c) ? held_numbers(call, 3, x) : std::nullopt;
+  if (!values) return one_by_one(call);
   return compute(call, x, &b, &c, [&](rdna_stream *stream, const Items &items) {
     by_runs(items, *values, [&](const rdna_pointwise *run, int count, rdna_scalar value) {
       check(rdna_op_zip3_each(stream, row.op, run, count, value));
