@@ -29,12 +29,13 @@ def settle(work):
     norms = [m for m in work.module.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
     if not norms or work.inputs[0].dim() != 4:
         return
+    usual = [norm.momentum for norm in norms]
     for norm in norms:
-        norm.momentum, norm.usual = 1.0, norm.momentum
+        norm.momentum = 1.0
     with torch.no_grad():
         work.module.train()(*(x[:2] for x in work.inputs))
-    for norm in norms:
-        norm.momentum = norm.usual
+    for norm, momentum in zip(norms, usual):
+        norm.momentum = momentum
 
 
 def prepared(model, dtype, mode, device, tiny):

@@ -86,23 +86,24 @@ def ratio_of(line, key="ms"):
     return other / ours if other and ours else None
 
 
-def table(names, sides):
-    """Prints a line for each name: milliseconds of each side, the ratio, what fell back. |sides|: device to its lines."""
+def table(names, sides, unit="ms"):
+    """Prints a line for each name: the time of each side, the ratio, what fell back. |sides|: device to its lines."""
     width = max(map(len, names))
-    print(f"{'':{width}}" + "".join(f"{device + ' ms':>14}" for device in sides) + f"{'ratio':>8}")
+    print(f"{'':{width}}" + "".join(f"{device + ' ' + unit:>14}" for device in sides) + f"{'ratio':>8}")
     on_device = []
     for i, name in enumerate(names):
         line = {"name": name, **{device: side[i] for device, side in sides.items()}}
         fallen = line.get("rdna", {}).get("fallbacks")
-        on_device.append(None if fallen else ratio_of(line))
-        print(f"{name:{width}}" + "".join(shown(line[device].get("ms"), 14, 3) for device in sides)
-              + shown(ratio_of(line), 8) + ("  on the CPU: " + ", ".join(sorted(fallen)) if fallen else ""))
+        ratio = ratio_of(line, unit)
+        on_device.append(None if fallen else ratio)
+        print(f"{name:{width}}" + "".join(shown(line[device].get(unit), 14, 3) for device in sides)
+              + shown(ratio, 8) + ("  on the CPU: " + ", ".join(sorted(fallen)) if fallen else ""))
     mean = geometric_mean(on_device)
     print("geometric mean of those on the device", "-" if mean is None else f"{mean:.2f}")
 
 
-def main(script, doc, names, one):
-    """A bench: |names| of (tiny) are its lines, |one| of (device, tiny) yields {"ms": …} for each in turn."""
+def main(script, doc, names, one, unit="ms"):
+    """A bench: |names| of (tiny) are its lines, |one| of (device, tiny) yields {unit: time} for each in turn."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tiny", action="store_true", help="sizes at which only the script itself is tried")
     parser.add_argument("--devices", default="rdna,cuda", help="one, or two that are compared")
@@ -120,5 +121,5 @@ def main(script, doc, names, one):
             print(f"{device}: {side[-1].get('error', 'too few lines') if side else 'no lines'}", file=sys.stderr)
             return 1
         sides[device] = side
-    table(wanted, sides)
+    table(wanted, sides, unit)
     return 0

@@ -3,8 +3,7 @@
 
     python bindings/torch/bench/small.py [--tiny] [--devices rdna,cuda]
 
-The "ms" of the table are here microseconds a call. With RDNA_DRIVER=host --devices rdna,cpu it is our whole way beside
-PyTorch's own on the CPU."""
+With RDNA_DRIVER=host --devices rdna,cpu it is our whole way beside PyTorch's own on the CPU."""
 import sys
 import time
 
@@ -44,8 +43,8 @@ def one(device, tiny):
             for _ in range(repeats):
                 call()
             best = min(best, (time.perf_counter() - began) / repeats)
-        yield {"ms": best * 1e6}
+        yield {"us": best * 1e6}
 
 
 if __name__ == "__main__":
-    sys.exit(sides.main(__file__, __doc__, lambda tiny: list(calls("cpu")), one))
+    sys.exit(sides.main(__file__, __doc__, lambda tiny: list(calls("cpu")), one, "us"))

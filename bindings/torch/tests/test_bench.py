@@ -14,6 +14,7 @@ import check  # noqa: E402
 import models  # noqa: E402
 import picture  # noqa: E402
 import sides  # noqa: E402
+import small  # noqa: E402
 import where  # noqa: E402
 import zoo  # noqa: E402
 
@@ -66,6 +67,18 @@ def test_a_side_goes_on_behind_the_model_that_killed_it(monkeypatch):
     monkeypatch.setattr(sides, "lines", lambda *command: iter([{"error": "exit status 1: no GPU"}]))
     with pytest.raises(SystemExit, match="no GPU"):
         list(models.side(options, "cuda", 4))
+
+
+@pytest.mark.parametrize("name", ["EfficientNet-B0", "MobileNetV3, channels last", "DeepLab, dilated", "detector of one stage"])
+def test_results_of_deep_networks_depend_on_their_input(name):
+    work = check.prepared(zoo.MODELS[name], "f32", "inference", "cpu", True)
+    module, first = work.module.eval(), work.inputs[0]
+    assert check.distance(check.sample(module, (first.flip(0),)), check.sample(module, (first,))) > 0.05
+
+
+def test_small_operators():
+    assert len(list(small.one("rdna", True))) == len(small.calls("cpu"))
+    assert not sides.fallbacks("rdna")
 
 
 def test_where_a_models_time_goes(capsys):
