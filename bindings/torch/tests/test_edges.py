@@ -286,6 +286,11 @@ def test_results_in_place_that_do_not_fit_are_refused(name):
         refuse(lambda device: torch.ones(3, dtype=torch.int64, device=device), torch.ones(3))
 
 
+@pytest.mark.parametrize("name", ["add.Tensor", "add_.Tensor", "mul.Tensor", "div_.Tensor", "lt.Scalar", "exp", "exp_", "neg", "sigmoid_backward", "lerp.Scalar", "addcmul"])
+def test_forms_of_an_operator_are_ours(name):
+    assert torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + name, "PrivateUse1")
+
+
 def test_forms_of_an_operator_give_the_same():
     """New, in place and out=, of several types and layouts, with numbers first and last."""
     for x in (torch.randn(3, 4), torch.randn(4, 3).t(), torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last), torch.randn(3, 4).bfloat16()):

@@ -202,4 +202,4 @@ def test_optimizers_as_they_are_by_default(name, options):
     torch.testing.assert_close(results[1], results[0], rtol=2e-4, atol=2e-5)
     seen_twice = DRIVER == "cuda" and torch.backends.cuda.is_built()  # by CUDA's tracer and by ours
     if name in ("AdamW", "Adam", "SGD") and "capturable" not in options and not seen_twice:
-        assert launched < 1.5 * len(start)  # a launch for each parameter and list is 8, 10 and 3 times as many
+        assert launched < len(start) / 2  # a launch for each parameter in one of eight, ten and four lists would be more
