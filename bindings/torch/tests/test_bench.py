@@ -77,6 +77,7 @@ def test_results_of_deep_networks_depend_on_their_input(name):
 
 
 def test_small_operators():
+    sides.fallbacks("rdna")  # those of other tests
     assert len(list(small.one("rdna", True))) == len(small.calls("cpu"))
     assert not sides.fallbacks("rdna")
 
