@@ -1,4 +1,4 @@
-/* Triangular matrices in blocks of LINALG_BLOCK columns, between which products do the rest. */
+/* Triangular matrices in blocks, between which products do the rest. */
 #include "rdna/op/linalg.h"
 
 #include "math/linalg/linalg_kernels.h"
@@ -11,10 +11,10 @@ static const rdna__route routes[] = {
                   .when = "blocks on the diagonal: a group for each"},
     [TRIANGULAR] = {.name = "triangular",
                     .kernels = {"solve_triangular_{f32|f64}"},
-                    .when = "what stands below or beside such a block: a thread for each column"},
+                    .when = "systems of up to 128 rows: a group for every 32 columns"},
     [THIN] = {.name = "thin",
               .kernels = {"solve_thin_{f32|f64}"},
-              .when = "systems of more than 32 rows and up to 32 columns: a group for each column"},
+              .when = "systems of more than 128 and up to 256 rows, with up to 32 columns: a group for each column"},
 };
 RDNA_FIXED_ROUTES(rdna__linalg_routes, "cholesky, solve_triangular", routes)
 
@@ -39,7 +39,7 @@ static rdna_status launch(const rdna__parts *w, int which, int64_t columns, rdna
 }
 
 rdna_status rdna__part_solve(const rdna__parts *w, rdna__part l, bool upper, bool unit, rdna__part x) {
-  return x.columns == 0 ? RDNA_OK : launch(w, TRIANGULAR, TRIANGULAR_THREADS, l, upper, unit, x);
+  return x.columns == 0 ? RDNA_OK : launch(w, TRIANGULAR, TRIANGULAR_COLUMNS, l, upper, unit, x);
 }
 
 /* The block on the diagonal at |first|, which lies in |p|, and what is below it in its columns. */
@@ -105,8 +105,8 @@ rdna_status rdna_op_cholesky(rdna_stream *stream, bool upper, const rdna_tensor 
 /* Halves: what one solves is subtracted from the other's right sides by one product, so that nearly all work is in
  * products of which no side is short. */
 static rdna_status solve(const rdna__parts *w, rdna__part l, bool upper, bool unit, rdna__part x) {
-  if (l.rows <= LINALG_BLOCK) return rdna__part_solve(w, l, upper, unit, x);
-  int64_t n = l.rows, half = rdna__divide_up(rdna__divide_up(n, LINALG_BLOCK), 2) * LINALG_BLOCK;
+  if (l.rows <= TRIANGULAR_BLOCK) return rdna__part_solve(w, l, upper, unit, x);
+  int64_t n = l.rows, half = rdna__divide_up(rdna__divide_up(n, TRIANGULAR_BLOCK), 2) * TRIANGULAR_BLOCK;
   rdna__part top = rdna__part_cut(w, l, 0, half, 0, half),
              bottom = rdna__part_cut(w, l, half, n - half, half, n - half);
   rdna__part above = rdna__part_cut(w, x, 0, half, 0, x.columns),
@@ -117,8 +117,8 @@ static rdna_status solve(const rdna__parts *w, rdna__part l, bool upper, bool un
   return solve(w, upper ? top : bottom, upper, unit, upper ? above : below);
 }
 
-/* A group reads all of l for its column, which takes less time than the launches that blocks would need. */
-enum { THIN_COLUMNS = 32 };
+/* A group reads all of l for its column, which for few rows takes less time than launches would. */
+enum { THIN_COLUMNS = 32, THIN_ROWS = 2 * TRIANGULAR_BLOCK };
 
 rdna_status rdna_op_solve_triangular(rdna_stream *stream, bool upper, bool unit, const rdna_tensor *a,
                                      const rdna_tensor *x) {
@@ -134,6 +134,6 @@ rdna_status rdna_op_solve_triangular(rdna_stream *stream, bool upper, bool unit,
   RDNA_TRY(rdna__part_check_written(&w, "x", x, p));
   RDNA_TRY(rdna__check_apart(w.name, "x", x, "a", a));
   if (w.batch == 0 || l.rows == 0 || p.columns == 0) return RDNA_OK;
-  bool thin = l.rows > LINALG_BLOCK && l.rows <= INT32_MAX && p.columns <= THIN_COLUMNS;
+  bool thin = l.rows > TRIANGULAR_BLOCK && l.rows <= THIN_ROWS && p.columns <= THIN_COLUMNS;
   return thin ? launch(&w, THIN, 1, l, upper, unit, p) : solve(&w, l, upper, unit, p);
 }

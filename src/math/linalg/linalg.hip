@@ -48,39 +48,118 @@ RDNA_DEVICE void cholesky(const struct cholesky_args &a, block<T> &s) {
   }
 }
 
-/* A thread's column of the solution. In registers it would have to be unrolled, and the block's values, which are
- * loaded ahead then, spill. */
+/* 32 columns of a triangle, or of a solution, with up to TRIANGULAR_BLOCK rows: s[column][row], so that neighbouring
+ * lanes read neighbouring rows. */
 template <typename T>
-using solution = T[LINALG_BLOCK][TRIANGULAR_THREADS];
+using tile = T[TEAM][TRIANGULAR_BLOCK + 1];
 
-template <typename T>
-RDNA_DEVICE void solve_column(const struct triangular_args &a, T *x, const block<T> &s, solution<T> &solved) {
-  int64_t row = a.flipped ? -a.x_row : a.x_row;
-  if (a.flipped) x += (int64_t)(a.n - 1) * a.x_row;
-#pragma unroll 8
-  for (uint32_t i = 0; i < a.n; i++) solved[i][thread_id()] = x[i * row]; /* all in flight at once */
-  for (uint32_t i = 0; i < a.n; i++) {
-    T v = solved[i][thread_id()];
-    for (uint32_t k = 0; k < i; k++) v = fused(-s[i][k], solved[k][thread_id()], v);
-    if (!a.unit) v /= s[i][i];
-    x[i * row] = solved[i][thread_id()] = v;
+/* Calls visit(i, k) for all rows and columns of a tile, so that neighbouring threads have neighbouring values. */
+template <typename F>
+RDNA_DEVICE void each_of_tile(bool by_rows, const F &visit) {
+  uint32_t i = thread_id() % TRIANGULAR_BLOCK, k = thread_id() / TRIANGULAR_BLOCK;
+  uint32_t rows = 0, columns = TRIANGULAR_THREADS / TRIANGULAR_BLOCK;
+  if (by_rows) i = thread_id() / TEAM, k = thread_id() % TEAM, rows = TRIANGULAR_THREADS / TEAM, columns = 0;
+#pragma unroll 4
+  for (uint32_t e = 0; e < TEAM * TRIANGULAR_BLOCK; e += TRIANGULAR_THREADS) {
+    visit(i, k);
+    i += rows, k += columns;
   }
 }
 
+/* A team solves COLUMNS columns; lane i has their rows i, i + 32 ... */
+enum { SLOTS = TRIANGULAR_BLOCK / TEAM, COLUMNS = TEAM * TEAM / TRIANGULAR_THREADS };
 template <typename T>
-RDNA_DEVICE void solve_triangular(const struct triangular_args &a, block<T> &s, solution<T> &solved) {
-  int64_t last = (int64_t)a.n - 1;
+using solution = T[SLOTS][COLUMNS];
+
+RDNA_DEVICE bool ordinary(float d) { return abs_f32(d) >= LINALG_LEAST_F32 && abs_f32(d) <= LINALG_MOST_F32; }
+RDNA_DEVICE bool ordinary(double d) {
+  double size = __builtin_fabs(d);
+  return size >= LINALG_LEAST_F64 && size <= LINALG_MOST_F64;
+}
+
+/* Columns 32 p and after: a row is divided by the diagonal and subtracted from those below, one after the other. */
+template <typename T, uint32_t p, bool all_ordinary>
+RDNA_DEVICE void solve_rows(uint32_t count, T d, const tile<T> &s, solution<T> &x) {
+  uint32_t lane = thread_id() % TEAM;
+  bool multiply = all_ordinary || ordinary(d);
+  T inverse = 1 / d;
+#pragma unroll 1
+  for (uint32_t j = 0; j < count; j++) {
+    T l[SLOTS];
+#pragma unroll
+    for (uint32_t r = p; r < SLOTS; r++) l[r] = -s[j][r * TEAM + lane];
+#pragma unroll
+    for (uint32_t c = 0; c < COLUMNS; c++) {
+      T v = x[p][c] * inverse;
+      if (!multiply) v = x[p][c] / d;
+      v = team_broadcast(v, j);
+      T rest = fused(l[p], v, x[p][c]);
+      if (lane >= j) x[p][c] = lane == j ? v : rest;
+#pragma unroll
+      for (uint32_t r = p + 1; r < SLOTS; r++) x[r][c] = fused(l[r], v, x[r][c]);
+    }
+  }
+}
+
+template <typename T, uint32_t p>
+RDNA_DEVICE void solve_columns(uint32_t count, T d, const tile<T> &s, solution<T> &x) {
+  if (wave_all(ordinary(d)))
+    solve_rows<T, p, true>(count, d, s, x);
+  else
+    solve_rows<T, p, false>(count, d, s, x);
+}
+
+/* Panel |p| of 32 columns. */
+template <typename T>
+RDNA_DEVICE void solve_panel(const struct triangular_args &a, uint32_t p, const T *l, tile<T> &s, solution<T> &x) {
+  uint32_t first = p * TEAM, count = min_u32(a.n - first, TEAM), lane = thread_id() % TEAM;
+  each_of_tile(a.l_column == 1 || a.l_column == -1, [&](uint32_t i, uint32_t k) {
+    uint32_t column = first + k;
+    bool there = i < a.n && column + a.unit <= i;
+    s[k][i] = there ? l[i * a.l_row + column * a.l_column] : (T)(i == column);
+  });
+  group_barrier();
+  T d = s[lane][first + lane];
+  if (p == 0) solve_columns<T, 0>(count, d, s, x);
+  if (p == 1) solve_columns<T, 1>(count, d, s, x);
+  if (p == 2) solve_columns<T, 2>(count, d, s, x);
+  if (p == 3) solve_columns<T, 3>(count, d, s, x);
+  group_barrier();
+}
+
+template <typename T>
+RDNA_DEVICE void solve_triangular(const struct triangular_args &args, tile<T> &s) {
+  struct triangular_args a = args;
+  int64_t last = a.flipped ? (int64_t)a.n - 1 : 0, l_begins = last * (a.l_row + a.l_column), x_begins = last * a.x_row;
+  if (a.flipped) a.l_row = -a.l_row, a.l_column = -a.l_column, a.x_row = -a.x_row;
+  uint32_t lane = thread_id() % TEAM, first = thread_id() / TEAM * COLUMNS;
+  bool by_rows = a.x_column == 1;
   for (uint32_t unit = group_id_x(); unit < a.units; unit += group_count_x()) {
-    int64_t b = unit / a.parts, column = (int64_t)(unit % a.parts) * TRIANGULAR_THREADS + thread_id();
-    const T *l = (const T *)a.l + b * a.l_stride;
-    for (uint32_t e = thread_id(); e < LINALG_BLOCK * LINALG_BLOCK; e += TRIANGULAR_THREADS) {
-      int64_t i = e / LINALG_BLOCK, k = e % LINALG_BLOCK;
-      bool there = i <= last && (a.unit ? k < i : k <= i);
-      int64_t at = a.flipped ? (last - i) * a.l_row + (last - k) * a.l_column : i * a.l_row + k * a.l_column;
-      s[i][k] = there ? l[at] : (T)(i == k);
+    int64_t b = unit / a.parts, column = (int64_t)(unit % a.parts) * TEAM, columns = a.columns - column;
+    const T *l = (const T *)a.l + b * a.l_stride + l_begins;
+    T *values = (T *)a.x + b * a.x_stride + column * a.x_column + x_begins;
+    each_of_tile(by_rows, [&](uint32_t i, uint32_t k) {
+      s[k][i] = i < a.n && k < columns ? values[i * a.x_row + k * a.x_column] : 0;
+    });
+    group_barrier();
+    solution<T> x;
+#pragma unroll
+    for (uint32_t r = 0; r < SLOTS; r++) {
+#pragma unroll
+      for (uint32_t c = 0; c < COLUMNS; c++) x[r][c] = s[first + c][r * TEAM + lane];
     }
     group_barrier();
-    if (column < a.columns) solve_column<T>(a, (T *)a.x + b * a.x_stride + column * a.x_column, s, solved);
+#pragma unroll 1
+    for (uint32_t p = 0; p * TEAM < a.n; p++) solve_panel<T>(a, p, l, s, x);
+#pragma unroll
+    for (uint32_t r = 0; r < SLOTS; r++) {
+#pragma unroll
+      for (uint32_t c = 0; c < COLUMNS; c++) s[first + c][r * TEAM + lane] = x[r][c];
+    }
+    group_barrier();
+    each_of_tile(by_rows, [&](uint32_t i, uint32_t k) {
+      if (i < a.n && k < columns) values[i * a.x_row + k * a.x_column] = s[k][i];
+    });
     group_barrier();
   }
 }
@@ -175,9 +254,8 @@ RDNA_DEVICE void solve_thin(const struct triangular_args &args, thin_shared<T> &
     cholesky<T>(a, s);                                                                  \
   }                                                                                     \
   RDNA_KERNEL(TRIANGULAR_THREADS) solve_triangular_##suffix(struct triangular_args a) { \
-    RDNA_SHARED solution<T> solved;                                                     \
-    RDNA_SHARED block<T> s;                                                             \
-    solve_triangular<T>(a, s, solved);                                                  \
+    RDNA_SHARED tile<T> s;                                                              \
+    solve_triangular<T>(a, s);                                                          \
   }                                                                                     \
   RDNA_KERNEL(THIN_THREADS) solve_thin_##suffix(struct triangular_args a) {             \
     RDNA_SHARED thin_shared<T> s;                                                       \

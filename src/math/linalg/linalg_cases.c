@@ -37,11 +37,10 @@ RDNA_CASE_MAKER(rdna__cholesky_case) {
 }
 
 /* Which systems a maker takes: sizes of the first six, the most rows and columns of the others, how many columns a
- * group has, and by what values beside the diagonal are divided. */
+ * group has. */
 typedef struct systems {
   uint32_t edges[6], rows;
   int64_t columns, of_a_group;
-  double by;
 } systems;
 
 static rdna_status system_case(const rdna__kernel_info *kernel, rdna__random *random, int n, const systems *s,
@@ -64,21 +63,23 @@ static rdna_status system_case(const rdna__kernel_info *kernel, rdna__random *ra
   void *x =
       l ? rdna__case_add(out_case, RDNA__INOUT, dtype, batch * a.x_stride, offsetof(struct triangular_args, x)) : l;
   if (!x) return rdna__case_no_memory(out_case);
-  for (int64_t i = 0; i < batch * a.l_stride; i++) store_double(dtype, l, i, rdna__random_normal(random) / s->by);
+  for (int64_t i = 0; i < batch * a.l_stride; i++) store_double(dtype, l, i, rdna__random_normal(random) / a.n);
   for (int64_t i = 0; i < batch * a.x_stride; i++) store_double(dtype, x, i, rdna__random_normal(random));
   for (int64_t i = 0; i < batch * a.n; i++) {
-    double v = n % 7 == 6 && i == 0 ? 0 : 1 + rdna__random_unit(random);
+    double v = 1 + rdna__random_unit(random);
+    if (n % 7 == 6 && i == 0) v = 0;
+    if (n % 7 == 5 && i == a.n / 2) v = dtype == RDNA_F64 ? 0x1p-1030 : 0x1p-130; /* its inverse is infinite */
     store_double(dtype, l, i / a.n * a.l_stride + i % a.n * (ld + 1), v);
   }
   return RDNA_OK;
 }
 
 RDNA_CASE_MAKER(rdna__triangular_case) {
-  const systems s = {{1, 2, 31, 32, 16, 17}, LINALG_BLOCK, n % 2 ? 9 : 150, TRIANGULAR_THREADS, 8};
+  const systems s = {{1, 128, 31, 33, 64, 97}, TRIANGULAR_BLOCK, n % 2 ? 9 : 75, TRIANGULAR_COLUMNS};
   return system_case(kernel, random, n, &s, out_case);
 }
 
 RDNA_CASE_MAKER(rdna__thin_case) {
-  const systems s = {{1, 33, 64, 65, 32, 2}, n == 9 ? 1200 : 200, 4, 1, 200};
+  const systems s = {{1, 33, 64, 65, 32, 2}, n == 9 ? 1200 : 200, 4, 1};
   return system_case(kernel, random, n, &s, out_case);
 }

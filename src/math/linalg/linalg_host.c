@@ -5,7 +5,7 @@
 #include "kernel/host.h"
 #include "math/linalg/linalg_kernels.h"
 
-#define TWINS(suffix, T, root, fused)                                                                           \
+#define TWINS(suffix, T, root, fused, size, least, most)                                                        \
   static uint32_t factor_##suffix(const struct cholesky_args *a, T *x) {                                        \
     int64_t n = a->n, row = a->row, column = a->column;                                                         \
     for (int64_t i = 0; i < n; i++) {                                                                           \
@@ -45,7 +45,8 @@
       T *x = (T *)a->x + b * a->x_stride + at % a->columns * a->x_column + from * a->x_row;                     \
       for (int64_t i = 0; i < a->n; i++) {                                                                      \
         T v = x[i * x_row];                                                                                     \
-        if (!a->unit) v = x[i * x_row] = v / l[i * (row + column)];                                             \
+        T d = a->unit ? 1 : l[i * (row + column)];                                                              \
+        v = x[i * x_row] = size(d) >= least && size(d) <= most ? v * (1 / d) : v / d;                           \
         for (int64_t k = i + 1; k < a->n; k++) x[k * x_row] = fused(-l[k * row + i * column], v, x[k * x_row]); \
       }                                                                                                         \
     }                                                                                                           \
@@ -86,5 +87,5 @@
     struct triangular_args a = *(const struct triangular_args *)args;                                           \
     rdna__parallel_for(a.units, 1, thin_##suffix, &a);                                                          \
   }
-TWINS(f32, float, sqrtf, __builtin_fmaf)
-TWINS(f64, double, sqrt, __builtin_fma)
+TWINS(f32, float, sqrtf, __builtin_fmaf, fabsf, LINALG_LEAST_F32, LINALG_MOST_F32)
+TWINS(f64, double, sqrt, __builtin_fma, fabs, LINALG_LEAST_F64, LINALG_MOST_F64)

@@ -4,7 +4,15 @@
 
 #include <stdint.h>
 
-enum { LINALG_BLOCK = 32, CHOLESKY_THREADS = 256, TRIANGULAR_THREADS = 64, THIN_THREADS = 1024 };
+enum { LINALG_BLOCK = 32, CHOLESKY_THREADS = 256, THIN_THREADS = 1024 };
+enum { TRIANGULAR_BLOCK = 128, TRIANGULAR_COLUMNS = 32, TRIANGULAR_THREADS = 256 };
+
+/* A diagonal's values of these sizes have inverses that are as exact as other values; solve_triangular multiplies by
+ * them. By others it divides. */
+#define LINALG_LEAST_F32 0x1p-120f
+#define LINALG_MOST_F32 0x1p120f
+#define LINALG_LEAST_F64 0x1p-1000
+#define LINALG_MOST_F64 0x1p1000
 
 /* Element (i, j) of matrix b lies at b * stride + i * row + j * column. */
 
@@ -21,7 +29,7 @@ struct cholesky_args {
 /* Solves l x' = x in place. With |flipped| rows and columns of l, and rows of x, count from the last: an upper triangle
  * is a lower one then. Groups take units in turn.
  *
- * solve_triangular has up to LINALG_BLOCK rows: a thread solves a column, a group TRIANGULAR_THREADS of them.
+ * solve_triangular has up to TRIANGULAR_BLOCK rows: a group solves TRIANGULAR_COLUMNS columns, in registers.
  *
  * solve_thin has any number of rows and few columns, with a group for each, which solves LINALG_BLOCK rows at a time:
  *

@@ -89,8 +89,9 @@ static void solve(rdna_dtype dtype, int64_t batch, int64_t n, int64_t m, bool up
 }
 
 static void systems(void **state) {
-  static const int64_t sizes[][2] = {{1, 1}, {31, 3}, {32, 64}, {33, 1}, {70, 130}, {97, 2}};
-  for (int s = 0; s < 6; s++) {
+  static const int64_t sizes[][2] = {{1, 1},  {31, 3},   {32, 64},  {33, 1},  {70, 130},
+                                     {97, 2}, {128, 33}, {129, 35}, {150, 2}, {290, 1}};
+  for (int s = 0; s < 10; s++) {
     for (int k = 0; k < 8; k++)
       solve((s + k) % 2 ? RDNA_F64 : RDNA_F32, 1 + k % 3, sizes[s][0], sizes[s][1], k & 1, k & 2, k & 4);
   }

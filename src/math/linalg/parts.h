@@ -46,7 +46,7 @@ rdna_status rdna__part_product(const rdna__parts *w, float alpha, rdna__part a, 
 static inline rdna_status rdna__part_subtract(const rdna__parts *w, rdna__part a, rdna__part b, rdna__part c) {
   return a.columns == 0 ? RDNA_OK : rdna__part_product(w, -1, a, b, 1, c);
 }
-/* x becomes the solution of l x' = x, for a block of up to LINALG_BLOCK rows. */
+/* x becomes the solution of l x' = x, for a block of up to TRIANGULAR_BLOCK rows. */
 rdna_status rdna__part_solve(const rdna__parts *w, rdna__part l, bool upper, bool unit, rdna__part x);
 
 #endif
