@@ -54,8 +54,16 @@ rdna_scalar whole_of(const at::Scalar &s, at::ScalarType type) {
   return rdna_scalar_integer(whole);
 }
 
+// item() would go through the dispatcher twice: most numbers are Python's, which are of two types.
+at::Scalar number_of(const at::Tensor &t) {
+  if (t.is_neg()) return t.item();
+  if (t.scalar_type() == at::kDouble) return *t.const_data_ptr<double>();
+  if (t.scalar_type() == at::kLong) return *t.const_data_ptr<int64_t>();
+  return t.item();
+}
+
 void set_number(const at::Tensor &t, at::ScalarType type, Input *input) {
-  const at::Scalar s = t.item();
+  const at::Scalar s = number_of(t);
   input->number = rdna_scalar{};
   if (is_complex(type))
     input->complex = complex_of(s);

@@ -11,7 +11,7 @@ namespace rdna_torch {
 
 c10::DeviceIndex Call::device() const { return one_device(op_, *stack_); }
 
-std::vector<std::string> made_of(const char *name) {
+std::vector<std::string> made_of(const char *name, bool in_place) {
   const std::string whole(name), base = whole.substr(0, whole.find('.'));
   std::string overload = whole.size() > base.size() ? whole.substr(base.size() + 1) : "";
   auto find = [](const std::string &op, const std::string &form) {
@@ -32,8 +32,9 @@ std::vector<std::string> made_of(const char *name) {
     break;
   }
   std::vector<std::string> names;
-  for (const std::string &op : {base, base + "_"})
-    for (const std::string &form : {overload, std::string("Tensor"), std::string("Scalar")}) {
+  for (const std::string &op : in_place ? std::vector{base, base + "_"} : std::vector{base})
+    for (const std::string &form : {overload, std::string("Tensor"), std::string("Scalar"), std::string("dim"),
+                                    "dim_" + overload}) {  // sum.IntList_out is that of sum.dim_IntList
       const auto found = find(op, form);
       if (!found || !found->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional) ||
           !takes_the_same(*found))

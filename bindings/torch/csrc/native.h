@@ -133,17 +133,28 @@ void add(torch::Library &m, const Row (&rows)[N], Run<Row> run) {
 }
 
 // The forms of the out= overload |name| ("mul.out") that PyTorch makes of it: the one that makes a new tensor
-// ("mul.Tensor") and the one in place ("mul_.Tensor"). They take the same arguments.
-std::vector<std::string> made_of(const char *name);
+// ("mul.Tensor") and, where |in_place|, the one that writes its first ("mul_.Tensor"). They take the same arguments.
+std::vector<std::string> made_of(const char *name, bool in_place);
+
+template <class Row, size_t N>
+void add_forms(torch::Library &m, const Row (&rows)[N], Run<Row> run, bool in_place) {
+  add<Row, N>(m, rows, run);
+  for (const Row &row : rows)
+    for (const std::string &name : made_of(row.name, in_place))
+      m.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Native<Row>>(row, run)));
+}
 
 // As add, and also registers what PyTorch would make of each row. It would allocate the result after an iterator of its
 // own, only for ours to be built again behind another call: half of a small operator's time on the host.
 template <class Row, size_t N>
 void add_all_forms(torch::Library &m, const Row (&rows)[N], Run<Row> run) {
-  add<Row, N>(m, rows, run);
-  for (const Row &row : rows)
-    for (const std::string &name : made_of(row.name))
-      m.impl(name.c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Native<Row>>(row, run)));
+  add_forms<Row, N>(m, rows, run, true);
+}
+
+// The same without the forms in place, whose shape and type PyTorch checks before it calls out=.
+template <class Row, size_t N>
+void add_new_forms(torch::Library &m, const Row (&rows)[N], Run<Row> run) {
+  add_forms<Row, N>(m, rows, run, false);
 }
 
 // A family without a table: each overload has its function.
@@ -159,6 +170,10 @@ void add(torch::Library &m, const Single (&rows)[N]) {
 template <size_t N>
 void add_all_forms(torch::Library &m, const Single (&rows)[N]) {
   add_all_forms<Single, N>(m, rows, &run_single);
+}
+template <size_t N>
+void add_new_forms(torch::Library &m, const Single (&rows)[N]) {
+  add_new_forms<Single, N>(m, rows, &run_single);
 }
 
 // |given| when it can be written as it is asked for, resized as out= arguments are, or a new tensor where it is

@@ -286,7 +286,8 @@ def test_results_in_place_that_do_not_fit_are_refused(name):
         refuse(lambda device: torch.ones(3, dtype=torch.int64, device=device), torch.ones(3))
 
 
-@pytest.mark.parametrize("name", ["add.Tensor", "add_.Tensor", "mul.Tensor", "div_.Tensor", "lt.Scalar", "exp", "exp_", "neg", "sigmoid_backward", "lerp.Scalar", "addcmul"])
+@pytest.mark.parametrize("name", ["add.Tensor", "add_.Tensor", "mul.Tensor", "div_.Tensor", "lt.Scalar", "exp", "exp_", "neg", "sigmoid_backward", "lerp.Scalar", "addcmul",
+                                  "mm", "addmm", "bmm", "sum.dim_IntList", "mean.dim", "any.dim", "amax", "cumsum", "_softmax", "index.Tensor", "gather", "scatter_add"])
 def test_forms_of_an_operator_are_ours(name):
     assert torch._C._dispatch_has_kernel_for_dispatch_key("aten::" + name, "PrivateUse1")
 

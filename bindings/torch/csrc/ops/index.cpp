@@ -135,6 +135,12 @@ std::vector<int64_t> indexed_shape(const at::Tensor &self, const std::vector<at:
   size_t first = indices.size(), last = 0, count = 0;
   for (size_t i = 0; i < indices.size(); i++)
     if (indices[i].defined()) {
+      for (size_t d = 1; d <= std::min(places.size(), indices[i].sizes().size()); d++) {
+        const int64_t a = places[places.size() - d], b = indices[i].size(-static_cast<int64_t>(d));
+        TORCH_CHECK_INDEX(a == b || a == 1 || b == 1,
+                          "shape mismatch: indexing tensors could not be broadcast together with shapes ", places, ", ",
+                          indices[i].sizes());
+      }
       places = count ? at::infer_size(places, indices[i].sizes()) : indices[i].sizes().vec();
       first = std::min(first, i);
       last = i;
@@ -172,6 +178,7 @@ bool index(Call &call) {  // self, indices, out
   if (shape.size() > RDNA_MAX_RANK) return false;
   Output out(call.output(), shape, self.scalar_type(), self, false);
   if (out.get().numel() == 0) return call.give(out.finish());
+  TORCH_CHECK_INDEX(self.numel(), "index is out of bounds for dimension with size 0");
   const Entries entries(*indices);
   const rdna_tensor from = describe(x), to = describe(movable(out.get()));
   check(rdna_op_index(stream_of(x), &from, entries.list.data(), &to, outside(x, "index")));
@@ -556,7 +563,7 @@ const Single singles[] = {
     {"masked_fill_.Tensor", masked_fill},
 };
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add_new_forms(m, singles); }
 
 }  // namespace
 }  // namespace rdna_torch

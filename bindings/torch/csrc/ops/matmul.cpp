@@ -78,6 +78,7 @@ bool add_product(Call &call, const at::Tensor &self, const at::Tensor &a, const 
   const at::Tensor &c = out.get();
   if (c.numel() == 0) return call.give(out.finish());
   if (beta.equal(0)) {
+    self.expand(shape);  // refused where it does not fit, though it is not read
     product(alpha, a, b, 0, {}, c);
   } else if (beta.equal(1) && !c.is_complex() && self.dim() == 1 && self.size(0) == shape.back() &&
              self.is_contiguous() && self.storage().data() != c.storage().data()) {
@@ -213,7 +214,7 @@ const Single singles[] = {
     {"vdot", vdot},
 };
 
-TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add_new_forms(m, singles); }
 
 }  // namespace
 }  // namespace rdna_torch

@@ -65,7 +65,7 @@ struct Row {
 
 bool give_complex(Call &call, const at::Tensor &value) {
   Output out(call.output(), value.sizes(), value.scalar_type(), value, false);
-  if (!call.output().defined()) return call.give(value);
+  if (!call.output().defined()) return call.give(apart(value, call.tensor(0)));
   out.get().copy_(value);
   return call.give(out.finish());
 }
@@ -85,15 +85,20 @@ bool complex_sum(const Row &row, Call &call, at::ScalarType type) {
   return give_complex(call, at::view_as_complex(value.contiguous()));
 }
 
+// The type of a sum or product: what argument |asked| says, out= has, or holds sums of |x|.
+at::ScalarType type_of_sum(const Call &call, size_t asked, const at::Tensor &x) {
+  const at::Tensor given = call.output();
+  return call.type(asked)                            ? *call.type(asked)
+         : given.defined()                           ? given.scalar_type()
+         : at::isIntegralType(x.scalar_type(), true) ? at::kLong
+                                                     : x.scalar_type();
+}
+
 // self, dim?, keepdim, dtype?
 bool sum(const Row &row, Call &call) {
   at::Tensor x = call.tensor(0);
   const bool integral = at::isIntegralType(x.scalar_type(), true);
-  const at::Tensor given = call.output();
-  const at::ScalarType type = call.type(3)      ? *call.type(3)
-                              : given.defined() ? given.scalar_type()
-                              : integral        ? at::kLong
-                                                : x.scalar_type();
+  const at::ScalarType type = type_of_sum(call, 3, x);
   if (is_complex(type)) return complex_sum(row, call, type);
   if (!has_dtype(type) || !describable(x)) return false;
   if (row.op == RDNA_REDUCTION_MEAN && !is_real(type)) return false;
@@ -126,9 +131,9 @@ at::Tensor complex_product(at::Tensor x, int64_t dim) {
   return x;
 }
 
-bool prod_dim(Call &call) {  // self, dim, keepdim, dtype?, out
+bool prod_dim(Call &call) {  // self, dim, keepdim, dtype?
   at::Tensor x = call.tensor(0);
-  const at::ScalarType type = call.tensor(4).scalar_type();
+  const at::ScalarType type = type_of_sum(call, 3, x);
   if (is_complex(type)) {
     const int64_t dim = wrap(call.integer(1), x.dim());
     const at::Tensor value = x.dim() ? complex_product(x.to(type), dim) : x.to(type);
@@ -143,9 +148,7 @@ bool prod_dim(Call &call) {  // self, dim, keepdim, dtype?, out
 }
 bool prod(Call &call) {  // self, dtype?
   at::Tensor x = call.tensor(0);
-  const at::ScalarType type = call.type(1)                                ? *call.type(1)
-                              : at::isIntegralType(x.scalar_type(), true) ? at::kLong
-                                                                          : x.scalar_type();
+  const at::ScalarType type = type_of_sum(call, 1, x);
   if (is_complex(type)) return call.give(complex_product(x.to(type).reshape({-1}), 0).reshape({}).clone());
   if (!describable(x)) return false;
   const uint32_t dims = dims_of({}, x.dim());
@@ -161,9 +164,11 @@ bool extreme(const Row &row, Call &call) {
   const uint32_t dims = dims_of(call.integers(1), x.dim());
   if (x.numel() == 0) {  // PyTorch has the sentences for what has no extreme
     const std::vector<int64_t> shape = reduced_shape(x, dims, call.flag(2));
-    if (!describable(x) || c10::multiply_integers(shape) != 0 || call.output().scalar_type() != x.scalar_type())
+    const at::Tensor given = call.output();
+    if (!describable(x) || c10::multiply_integers(shape) != 0 ||
+        (given.defined() && given.scalar_type() != x.scalar_type()))
       return false;
-    return call.give(Output(call.output(), shape, x.scalar_type(), x, false).finish());
+    return call.give(Output(given, shape, x.scalar_type(), x, false).finish());
   }
   return reduce(call, row.op, x, dims, call.flag(2), x.scalar_type());
 }
@@ -228,7 +233,9 @@ bool test(const TestRow &row, Call &call) {
   if (is_complex(x.scalar_type())) x = at::ne(x, 0);
   if (!describable(x)) return false;
   const at::Tensor given = call.output();
-  if (given.defined() && given.scalar_type() != at::kBool) return false;
+  // of u8 the answer is u8
+  if ((given.defined() ? given.scalar_type() : x.scalar_type() == at::kByte ? at::kByte : at::kBool) != at::kBool)
+    return false;
   // a NaN is not zero, which librdna's own answer about floats does not say
   if (at::isFloatingType(x.scalar_type())) x = converted(x, at::kBool);
   const uint32_t dims = row.dims == TestRow::kAll ? dims_of({}, x.dim()) : dims_of(call.integers(1), x.dim());
@@ -240,13 +247,15 @@ const TestRow tests[] = {
     {"any.dims_out", RDNA_REDUCTION_ANY, TestRow::kSome}, {"all.dims_out", RDNA_REDUCTION_ALL, TestRow::kSome},
 };
 
-bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?, out
+bool norm(Call &call) {  // self, ord, dim?, keepdim, dtype?
   at::Tensor x = call.tensor(0);
-  const at::Tensor given = call.tensor(5);
+  const at::Tensor given = call.output();
   const double p = call.scalar(1).isComplex() ? NAN : call.real(1);
   if (is_complex(x.scalar_type())) x = measured(RDNA_COMPLEX_ABS, x);
   const at::ScalarType type = at::toRealValueType(call.type(4) ? *call.type(4) : x.scalar_type());
-  if (std::isnan(p) || !is_real(x.scalar_type()) || !is_real(type) || !is_real(given.scalar_type())) return false;
+  if (std::isnan(p) || !is_real(x.scalar_type()) || !is_real(type) ||
+      (given.defined() && !is_real(given.scalar_type())))
+    return false;
   if (x.numel() == 0) {
     if (!(p >= 0) || std::isinf(p)) return false;  // PyTorch has the sentences for what has no extreme
     Output out(given, reduced_shape(x, dims_of(call.integers(2), x.dim()), call.flag(3)), type, x, false);
@@ -317,16 +326,16 @@ struct ScanRow {
   rdna_status (*op)(rdna_stream *, const rdna_tensor *, int, const rdna_tensor *);
 };
 
-bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?, out
-  const at::Tensor x = call.tensor(0), given = call.tensor(3);
-  const at::ScalarType type = given.scalar_type();
+bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?
+  const at::Tensor x = call.tensor(0);
+  const at::ScalarType type = type_of_sum(call, 2, x);
   if (is_complex(type) && row.op == rdna_op_cumsum && x.dim() && x.dim() < RDNA_MAX_RANK) {
     const at::Tensor parts = at::view_as_real(x.to(type).resolve_conj());
     return give_complex(call, at::view_as_complex(at::cumsum(parts, wrap(call.integer(1), x.dim())).contiguous()));
   }
   if (!describable(x) || !(is_real(type) || type == at::kInt || type == at::kLong)) return false;
   const int64_t dim = wrap(call.integer(1), x.dim());
-  Output out(given, x.sizes(), type, x);
+  Output out(call.output(), x.sizes(), type, x);
   if (x.numel() == 0) return call.give(out.finish());
   const at::Tensor in = converted(x, type).contiguous();
   if (x.dim() == 0) {
@@ -388,15 +397,15 @@ const Single singles[] = {
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  add(m, sums, sum);
-  add(m, extremes, extreme);
-  add(m, whole_extremes, extreme_of_all);
-  add(m, args, arg);
-  add(m, indexed, extreme_with_index);
-  add(m, tests, test);
-  add(m, scans, scan);
-  add(m, extreme_scans, extreme_scan);
-  add(m, singles);
+  add_new_forms(m, sums, sum);
+  add_new_forms(m, extremes, extreme);
+  add_new_forms(m, whole_extremes, extreme_of_all);
+  add_new_forms(m, args, arg);
+  add_new_forms(m, indexed, extreme_with_index);
+  add_new_forms(m, tests, test);
+  add_new_forms(m, scans, scan);
+  add_new_forms(m, extreme_scans, extreme_scan);
+  add_new_forms(m, singles);
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ bool backward(const Row &row, Call &call) {  // grad_output, output, dim, input_
 const Row backwards[] = {{"_softmax_backward_data.out", false}, {"_log_softmax_backward_data.out", true}};
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  add(m, forwards, forward);
-  add(m, backwards, backward);
+  add_new_forms(m, forwards, forward);
+  add_new_forms(m, backwards, backward);
 }
 
 }  // namespace
