@@ -62,9 +62,9 @@ ARGUMENTS_ON_CPU = {"tensor_split"}
 # comparison fails, and --all fails on a name that no type needs.
 RULES = {
     # Which of equal values is named is open ("the relative order is not guaranteed" of sort without stable=True,
-    # topk's and kthvalue's notes). As PyTorch's own tests have it: values as the CPU's, and the input has them where
-    # the indices say; of sort and topk, no place is named twice.
-    "ties": {"argsort", "kthvalue", "sort", "topk"},
+    # topk's and kthvalue's notes; mode's on the CPU is what an unstable sort leaves). As PyTorch's own tests have it:
+    # values as the CPU's, and the input has them where the indices say; of sort and topk, no place is named twice.
+    "ties": {"argsort", "kthvalue", "mode", "sort", "topk"},
     # The type of saved means and inverse deviations of 16-bit inputs is the input's on the CPU and float32 on other
     # devices, as the function for PyTorch's meta device says. Values are compared in the CPU's type.
     "type": {"_batch_norm_with_update", "_native_batch_norm_legit", "native_batch_norm", "native_layer_norm"},
@@ -337,13 +337,13 @@ class Rules:
             if not equal(values, actual[0].detach().cpu()):
                 return False
         name, args, kwargs = self.op.name, self.sample.args, self.sample.kwargs
-        first = 0 if name in ("sort", "argsort", "msort") else 1  # others have k before it
+        first = 0 if name in ("sort", "argsort", "msort", "mode") else 1  # others have k before it
         dim = kwargs.get("dim", args[first] if len(args) > first else -1)
         if isinstance(dim, bool) or at.shape != mine.shape or at.dtype != mine.dtype:
             return False
         if x.dim() == 0:
             return False  # there is no other place
-        if at.dim() < x.dim():  # kthvalue without keepdim
+        if at.dim() < x.dim():  # kthvalue and mode without keepdim
             at, mine = at.unsqueeze(dim), mine.unsqueeze(dim)
         if mine.numel() and not (0 <= mine.min() and mine.max() < x.size(dim)):
             return False
