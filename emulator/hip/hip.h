@@ -207,6 +207,8 @@ struct emu_module {
   struct emu_program *program;
   uint64_t program_at;  // the executable segment's address as linked
   struct emu_function *functions;
+  struct emu_symbol *symbols;  // with the checker: of the variables, and those as they are loaded
+  struct emu_variable *variables;
   pthread_mutex_t lines_lock;
   struct emu_lines *lines;  // read when the first report asks for one
   bool lines_read;

@@ -89,6 +89,20 @@ static int place_segments(struct emu_module *module) {
   return module->program ? HIP_SUCCESS : HIP_OUT_OF_MEMORY;
 }
 
+static int prepare_variables(struct emu_module *module) {
+  unsigned count;
+  if (!module->program || !emu_state()->check) return HIP_SUCCESS;
+  module->symbols = emu_object_variables(&module->object, &count);
+  if (!module->symbols) return HIP_SUCCESS;
+  module->variables = calloc(count + 1, sizeof *module->variables);
+  if (!module->variables) return HIP_OUT_OF_MEMORY;
+  for (unsigned i = 0; i < count; i++) {
+    const struct emu_symbol *s = &module->symbols[i];
+    module->variables[i] = (struct emu_variable){loaded_at(module, s->address), s->bytes, s->name};
+  }
+  return emu_program_variables(module->program, module->variables, count) ? HIP_SUCCESS : HIP_OUT_OF_MEMORY;
+}
+
 static int prepare_functions(struct emu_module *module) {
   const struct emu_object *object = &module->object;
   module->functions = calloc(object->kernel_count + 1, sizeof *module->functions);
@@ -138,6 +152,7 @@ int emu_module_load(struct emu_device *device, const void *image, size_t size, s
   if (status != EMU_OBJECT_OK && error.text[0]) emu_say("a code object does not load: %s", error.text);
   unsigned shown = 0;
   if (code == HIP_SUCCESS) code = place_segments(module);
+  if (code == HIP_SUCCESS) code = prepare_variables(module);
   if (code == HIP_SUCCESS) code = prepare_functions(module);
   if (code == HIP_SUCCESS && !show_segments(module, &shown)) {
     hide_segments(module, shown);
@@ -160,6 +175,8 @@ void emu_module_unload(struct emu_module *module) {
   pthread_mutex_destroy(&module->lines_lock);
   emu_object_close(&module->object);
   emu_image_release(&module->image);
+  free(module->variables);
+  free(module->symbols);
   free(module->functions);
   free(module->copy);
   free(module);

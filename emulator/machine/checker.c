@@ -20,6 +20,9 @@ bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
   if (met && emu__sets_meet(&plan->touch, &c->pending)) emu__check_hazards(wave, step, plan);
   if (plan->waits) emu__check_wait(wave, step);
   if (lints) emu__check_lanes(wave, step);
+  if (plan->roots || (met && emu__sets_meet(&plan->touch, &c->rooted))) {
+    emu__check_provenance(wave, step, (struct emu_plan *)plan);
+  }
   bool dirty = met && emu__sets_meet(&plan->touch, &c->dirty);
   switch (plan->kind) {
     case EMU_PLAN_VECTOR:
@@ -67,7 +70,9 @@ bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
 // The time of an acquire is that after the access: what others do until then, on their threads, it may have seen.
 void emu__check_after(struct emu_wave *wave) {
   struct emu_wave_check *c = wave->checker;
-  if (!c || !c->acquires) return;
+  if (!c) return;
+  c->pointed = false;
+  if (!c->acquires) return;
   c->acquires = false;
   c->sync = emu__time_next();
 }
@@ -151,15 +156,17 @@ bool emu__check_group_create(struct emu_group *group) {
   size_t scratch = (size_t)run->scratch_bytes * run->lanes;
   g->wave = aligned_alloc(64, (group->waves * sizeof(*g->wave) + 63) / 64 * 64);
   g->undefined = aligned_alloc(64, (group->waves * a_wave * 4 + 63) / 64 * 64);
+  g->root = malloc(group->waves * a_wave * sizeof(*g->root) + 1);
   g->scratch = malloc(group->waves * scratch + 1);
   g->lds = malloc(dwords * 4);
   g->lds_writers = calloc(dwords * 2, sizeof(uint64_t));
-  if (!g->wave || !g->undefined || !g->scratch || !g->lds || !g->lds_writers) return false;
+  if (!g->wave || !g->undefined || !g->root || !g->scratch || !g->lds || !g->lds_writers) return false;
   g->lds_readers = g->lds_writers + dwords;
   memset(g->wave, 0, group->waves * sizeof(*g->wave));
   make_begun(&g->begun, run, group->wave[0].vgprs);
   for (unsigned i = 0; i < group->waves; i++) {
     g->wave[i].undefined = g->undefined + i * a_wave;
+    g->wave[i].root = g->root + i * a_wave;
     g->wave[i].scratch = g->scratch + i * scratch;
     group->wave[i].checker = &g->wave[i];
   }
@@ -169,9 +176,11 @@ bool emu__check_group_create(struct emu_group *group) {
 static void begin_wave(struct emu_wave *wave, const struct emu_wave_check *begun) {
   struct emu_wave_check *c = wave->checker;
   uint32_t *undefined = c->undefined;
+  uint16_t *root = c->root;
   uint8_t *scratch = c->scratch;
   *c = *begun;
   c->undefined = undefined;
+  c->root = root;
   c->scratch = scratch;
   c->started = emu__wave_exec(wave);
   // lanes that never run need no watching
@@ -201,6 +210,7 @@ void emu__check_group_release(struct emu_group *group) {
   if (!g) return;
   free(g->wave);
   free(g->undefined);
+  free(g->root);
   free(g->scratch);
   free(g->lds);
   free(g->lds_writers);

@@ -23,6 +23,10 @@ bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const
 
 uint64_t emu__check_start(void);  // the time at which a launch begins
 
+// Which variables the addresses in registers are meant for, kept with the program.
+struct emu_roots *emu__roots_create(const struct emu_variable *variables, unsigned count);
+void emu__roots_release(struct emu_roots *roots);
+
 // A group's shadows: made once, begun with each group, freed with it.
 bool emu__check_group_create(struct emu_group *group);
 void emu__check_group_begin(struct emu_group *group);

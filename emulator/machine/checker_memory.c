@@ -366,6 +366,7 @@ bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const s
                      const struct emu_shape *shape, unsigned reg) {
   struct access a = begin_access(wave, step, reading(step));
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
+  if (wave->checker->pointed) emu__check_pointed(wave, step, p, shape->bytes, "reads");
   check_shared(wave, step, p, shape->bytes);
   struct piece piece;
   bool together = find_piece(wave, step, p, shape->bytes, &piece);
@@ -395,6 +396,7 @@ bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const 
                       const struct emu_shape *shape, unsigned reg) {
   struct access a = begin_access(wave, step, EMU_TOUCH_WRITE);
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
+  if (wave->checker->pointed) emu__check_pointed(wave, step, p, shape->bytes, "writes");
   check_shared(wave, step, p, shape->bytes);
   struct piece piece;
   bool together = find_piece(wave, step, p, shape->bytes, &piece);
@@ -425,6 +427,7 @@ bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const
     c->acquires = true;
   }
   struct access a = begin_access(wave, step, EMU_TOUCH_ATOMIC);
+  if (c->pointed) emu__check_pointed(wave, step, p, bytes, "accesses");
   check_shared(wave, step, p, bytes);
   for (unsigned k = 0; k < bytes / 4; k++) {
     for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {

@@ -331,7 +331,10 @@ static void fill(struct emu_plan *plan, const struct emu_step *step) {
     case EMU_V_MOVRELSD_B32:
     case EMU_V_MOVRELSD_2_B32:
     case EMU_V_SWAPREL_B32:
-      plan->always = true;
+    case EMU_S_MOVRELD_B32:
+    case EMU_S_MOVRELD_B64:
+    case EMU_S_GETPC_B64:
+      plan->always = plan->roots = true;
       break;
     default:
       break;

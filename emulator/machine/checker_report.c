@@ -17,6 +17,17 @@ static bool said_before(struct emu_group_check *g, uint64_t pc, const char *kind
   return same;
 }
 
+// Where to put a finding that is new; NULL: it is known, or there is no room. Counts it. The caller holds the lock.
+static struct emu_report *place_for(struct emu_run *run, uint64_t pc, const char *kind) {
+  struct emu_dispatch *d = run->dispatch;
+  uint32_t count = atomic_load(&run->report_count), kept = count < d->report_room ? count : d->report_room;
+  for (uint32_t i = 0; i < kept; i++) {
+    if (d->reports[i].pc == pc && !strcmp(d->reports[i].kind, kind)) return NULL;
+  }
+  atomic_store(&run->report_count, count + 1);
+  return count < d->report_room ? &d->reports[count] : NULL;
+}
+
 void emu__check_report(struct emu_wave *wave, const struct emu_step *step, const char *kind, int lane, uint64_t address,
                        const char *format, ...) {
   struct emu_run *run = wave->group->run;
@@ -29,17 +40,18 @@ void emu__check_report(struct emu_wave *wave, const struct emu_step *step, const
   vsnprintf(message, sizeof(message), format, arguments);
   va_end(arguments);
   pthread_mutex_lock(&lock);
-  uint32_t count = atomic_load(&run->report_count), kept = count < d->report_room ? count : d->report_room;
-  bool known = false;
-  for (uint32_t i = 0; i < kept && !known; i++) {
-    known = d->reports[i].pc == step->offset && !strcmp(d->reports[i].kind, kind);
-  }
-  if (!known) {
-    if (count < d->report_room) {
-      emu__report_fill(wave, step, EMU_CHECK, kind, lane, address, message, &d->reports[count]);
-    }
-    atomic_store(&run->report_count, count + 1);
-  }
+  struct emu_report *report = place_for(run, step->offset, kind);
+  if (report) emu__report_fill(wave, step, EMU_CHECK, kind, lane, address, message, report);
+  pthread_mutex_unlock(&lock);
+}
+
+void emu__check_report_later(struct emu_wave *wave, const struct emu_report *found) {
+  struct emu_run *run = wave->group->run;
+  const struct emu_dispatch *d = run->dispatch;
+  if (d->is_suppressed && d->is_suppressed(d->name ? d->name : "?", found->kind)) return;
+  pthread_mutex_lock(&lock);
+  struct emu_report *report = place_for(run, found->pc, found->kind);
+  if (report) *report = *found;
   pthread_mutex_unlock(&lock);
 }
 

@@ -94,13 +94,15 @@ struct emu_plan {
   uint8_t half;    // of the registers that a load fills, as pending_half
   bool always;     // look at it even when no register of interest is named
   bool waits, acquires, lints;
+  bool roots;     // it makes an address, or writes registers that it does not name
+  uint16_t root;  // atomic: number of the address that it makes; 0: not yet
 };
 
 // ---- state of a wave
 
 struct emu_wave_check {
-  // registers with undefined bits; registers that a load in flight fills; the union of both
-  struct emu_set dirty, pending, watch;
+  // registers with undefined bits; that a load in flight fills; that hold addresses of variables; the union of all
+  struct emu_set dirty, pending, rooted, watch;
   uint32_t *undefined;                     // shadow of the vector registers, laid out as emu_wave.v
   uint8_t *scratch;                        // shadow of the wave's scratch, laid out as that
   uint32_t scalar[EMU_SCALAR_COUNT + 16];  // shadow of the scalar registers
@@ -117,6 +119,10 @@ struct emu_wave_check {
   bool has_origin;
   uint64_t origin;
   uint32_t origin_pc;
+  // checker_provenance.c: of the registers in `rooted`, laid out as emu_wave.v and .s, and of the instruction's
+  // addresses
+  uint16_t *root, scalar_root[EMU_SCALAR_COUNT + 16], pointed_by[64];
+  bool pointed;
   const struct emu_shadow *regions[4];  // of the last accesses, the newest first
   uint64_t regions_epoch;               // emu__memory_epoch when they were noted
 };
@@ -124,6 +130,7 @@ struct emu_wave_check {
 struct emu_group_check {
   struct emu_wave_check *wave, begun;  // begun: as each wave is at first
   uint32_t *undefined;
+  uint16_t *root;
   uint8_t *scratch, *lds;
   uint64_t *lds_writers, *lds_readers;  // by dword
   uint64_t said[64];                    // findings already reported by this group
@@ -176,8 +183,16 @@ void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, cons
 void emu__check_wait(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
 
+// Numbers of addresses, 0: none. PC: of the code itself, to which a constant is going to be added.
+enum { EMU_ROOT_PC = 0xfffe, EMU_ROOT_LOST = 0xffff };
+void emu__check_provenance(struct emu_wave *wave, const struct emu_step *step, struct emu_plan *plan);
+void emu__check_pointed(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
+                        unsigned bytes, const char *verb);
+// Reports what was found earlier, and filled then.
+void emu__check_report_later(struct emu_wave *wave, const struct emu_report *report);
+
 static inline void emu__check_watch(struct emu_wave_check *c, unsigned i) {
-  emu__set_put(&c->watch, i, emu__set_has(&c->dirty, i) || emu__set_has(&c->pending, i));
+  emu__set_put(&c->watch, i, emu__set_has(&c->dirty, i) || emu__set_has(&c->pending, i) || emu__set_has(&c->rooted, i));
 }
 static inline uint32_t *emu__undefined(const struct emu_wave *wave, unsigned reg, unsigned lane) {
   return wave->checker->undefined + (size_t)reg * wave->lanes + lane;

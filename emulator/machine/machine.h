@@ -61,6 +61,13 @@ void emu_memory_each(struct emu_memory *memory, bool (*visit)(void *context, con
 struct emu_program;
 struct emu_program *emu_program_create(enum emu_target target, const void *code, size_t bytes, uint64_t address);
 void emu_program_release(struct emu_program *program);
+// For the checker, which tells them apart. Ascending, and none shares a byte with another; kept, not copied. false: no
+// memory.
+struct emu_variable {
+  uint64_t address, bytes;
+  const char *name;
+};
+bool emu_program_variables(struct emu_program *program, const struct emu_variable *variables, unsigned count);
 
 // ---- kernels
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "machine/checker.h"
 #include "machine/valu.h"
 
 enum { PAGE_STEPS = 1024, LONGEST = 4 };  // an instruction has up to four words
@@ -31,6 +32,7 @@ struct emu_program {
   pthread_mutex_t lock;
   struct page **pages[2];  // of 32 lanes, of 64; entries are published atomically
   struct chunk *chunks;    // what steps point to, freed with the program
+  struct emu_roots *roots;
 };
 
 struct chunk {
@@ -75,6 +77,7 @@ void emu_program_release(struct emu_program *program) {
     for (size_t p = 0; p < program->page_count; p++) free(program->pages[i][p]);
     free(program->pages[i]);
   }
+  emu__roots_release(program->roots);
   while (program->chunks) {
     struct chunk *chunk = program->chunks;
     program->chunks = chunk->next;
@@ -84,6 +87,12 @@ void emu_program_release(struct emu_program *program) {
   free(program);
 }
 
+bool emu_program_variables(struct emu_program *program, const struct emu_variable *variables, unsigned count) {
+  if (count && !program->roots) program->roots = emu__roots_create(variables, count);
+  return !count || program->roots;
+}
+
+struct emu_roots *emu__program_roots(const struct emu_program *program) { return program->roots; }
 enum emu_target emu__program_target(const struct emu_program *program) { return program->target; }
 uint64_t emu__program_address(const struct emu_program *program) { return program->address; }
 size_t emu__program_bytes(const struct emu_program *program) { return program->bytes; }

@@ -160,7 +160,8 @@ enum emu_target emu__program_target(const struct emu_program *program);
 uint64_t emu__program_address(const struct emu_program *program);
 size_t emu__program_bytes(const struct emu_program *program);
 const void *emu__program_code(const struct emu_program *program);
-void *emu__program_keep(struct emu_program *program, size_t bytes);  // zeros, freed with it; NULL: no memory
+struct emu_roots *emu__program_roots(const struct emu_program *program);  // NULL: nothing is known of variables
+void *emu__program_keep(struct emu_program *program, size_t bytes);       // zeros, freed with it; NULL: no memory
 void emu__step_text(const struct emu_wave *wave, const struct emu_step *step, char text[EMU_ISA_TEXT]);
 
 // ---- actions, one table a file, ended by op 0

@@ -132,6 +132,9 @@ void emu_object_close(struct emu_object *object);
 
 const struct emu_object_kernel *emu_object_kernel(const struct emu_object *object, const char *name);
 const struct emu_symbol *emu_object_symbol(const struct emu_object *object, const char *name);
+// The variables that have a name, static ones too unless the object is stripped: ascending, and none shares a byte
+// with another. The caller frees them; the names stay in the image. NULL: there are none, or there is no memory.
+struct emu_symbol *emu_object_variables(const struct emu_object *object, unsigned *out_count);
 // The section's bytes, or NULL.
 const uint8_t *emu_object_section(const struct emu_object *object, const char *name, size_t *out_bytes);
 

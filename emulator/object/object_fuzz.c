@@ -1,4 +1,6 @@
 // libFuzzer: any bytes as an image; what opens is looked through as a module would.
+#include <stdlib.h>
+
 #include "object/object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -19,6 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     for (unsigned i = 0; i < object.symbol_count; i++) (void)emu_object_symbol(&object, object.symbols[i].name);
     size_t bytes;
     (void)emu_object_section(&object, ".debug_line", &bytes);
+    unsigned count;
+    struct emu_symbol *variables = emu_object_variables(&object, &count);
+    for (unsigned i = 0; i < (variables ? count : 0); i++) sum ^= (uint8_t)variables[i].name[0];
+    free(variables);
     emu_object_close(&object);
   }
   emu_image_release(&image);

@@ -69,6 +69,58 @@ static void check_probe(const struct emu_image *image, const char *arch) {
   emu_object_close(&object);
 }
 
+static const struct emu_symbol *variable(const struct emu_symbol *variables, unsigned count, const char *name) {
+  for (unsigned i = 0; i < count; i++) {
+    if (!strcmp(variables[i].name, name)) return &variables[i];
+  }
+  return NULL;
+}
+
+static struct emu_symbol *variables_of(const struct emu_object *object, unsigned *count) {
+  struct emu_symbol *variables = emu_object_variables(object, count);
+  assert_non_null(variables);
+  for (unsigned i = 1; i < *count; i++) {
+    assert_true(variables[i].address >= variables[i - 1].address + variables[i - 1].bytes);
+  }
+  return variables;
+}
+
+// `table` has 16 bytes and stands before a pointer. First as it is, then as if it reached into that, then stripped.
+static void test_variables(void **state) {
+  file f = read_all("probe_gfx1100.hsaco");
+  struct emu_image image;
+  struct emu_object object;
+  assert_int_equal(emu_image_find(f.data, f.size, NULL, &image, NULL), EMU_OBJECT_OK);
+  assert_int_equal(emu_object_open(&image, &object, NULL), EMU_OBJECT_OK);
+  unsigned count, fewer;
+  struct emu_symbol *all = variables_of(&object, &count);
+  const struct emu_symbol *table = variable(all, count, "table"), *pointer = variable(all, count, "pointer_to_table");
+  assert_true(table && pointer && table->bytes == 16 && pointer->bytes == 8);
+  assert_int_equal(pointer->address, table->address + 16);
+  assert_non_null(variable(all, count, "arguments.kd"));
+  assert_null(variable(all, count, "arguments"));
+  size_t bytes;
+  uint8_t *symbols = (uint8_t *)emu_object_section(&object, ".symtab", &bytes);
+  for (size_t at = 0; at + 24 <= bytes; at += 24) {
+    if (!memcmp(symbols + at + 8, &table->address, 8)) symbols[at + 16] = 20;
+  }
+  struct emu_symbol *joined = variables_of(&object, &fewer);
+  assert_int_equal(fewer, count - 1);
+  assert_int_equal(variable(joined, fewer, "table")->bytes, 24);
+  assert_null(variable(joined, fewer, "pointer_to_table"));
+  free(joined);
+  uint8_t *name = memmem(f.data, f.size, ".symtab", 8);
+  assert_non_null(name);
+  name[1] = 'x';
+  struct emu_symbol *shared = variables_of(&object, &fewer);
+  assert_int_equal(variable(shared, fewer, "table")->bytes, 16);
+  free(shared);
+  free(all);
+  emu_object_close(&object);
+  emu_image_release(&image);
+  free(f.data);
+}
+
 static void check_target(const char *name, const char *arch) {
   file f = read_all(name);
   struct emu_image image;
@@ -148,7 +200,9 @@ static void try(const uint8_t *data, size_t size) {
   if (emu_image_find(data, size, NULL, &image, NULL) != EMU_OBJECT_OK) return;
   if (emu_object_open(&image, &object, NULL) == EMU_OBJECT_OK) {
     size_t bytes;
+    unsigned count;
     (void)emu_object_section(&object, ".debug_line", &bytes);
+    free(emu_object_variables(&object, &count));
     emu_object_close(&object);
   }
   emu_image_release(&image);
@@ -206,13 +260,10 @@ int main(int argc, char **argv) {
   if (argc < 2) return 2;
   folder = argv[1];
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_code_objects),
-      cmocka_unit_test(test_bundles),
-      cmocka_unit_test(test_zlib_and_later_headers),
-      cmocka_unit_test(test_wrappers),
-      cmocka_unit_test(test_damage),
-      cmocka_unit_test(test_generic_targets),
-      cmocka_unit_test_prestate(test_targets_of_the_library, argv + 2),
+      cmocka_unit_test(test_code_objects),    cmocka_unit_test(test_variables),
+      cmocka_unit_test(test_bundles),         cmocka_unit_test(test_zlib_and_later_headers),
+      cmocka_unit_test(test_wrappers),        cmocka_unit_test(test_damage),
+      cmocka_unit_test(test_generic_targets), cmocka_unit_test_prestate(test_targets_of_the_library, argv + 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

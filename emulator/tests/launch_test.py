@@ -1,5 +1,5 @@
 """Launches through the emulated HIP library: stacks that the compiler cannot know, arguments that are not passed, kernels
-that never end. Usage: launch_test.py librdna_emulator.so"""
+that never end, constants beside each other. Usage: launch_test.py librdna_emulator.so"""
 import ctypes
 import os
 import struct
@@ -61,6 +61,8 @@ KERNEL chain(int *out) {
   out[link] = link ? out[link - 1] + 1 : 1;
   STORE(flags + link, 1);
 }
+__attribute__((constant)) int near[8] = {1, 2, 3, 4, 5, 6, 7, 8}, behind[8] = {9};
+KERNEL one_of(int *out, int i) { out[TX] = near[i]; }
 KERNEL endless(int *out) { for (int i = 0;; i++) asm volatile("v_mov_b32 v0, %0" : : "s"(i) : "v0"); }
 KERNEL recursion(int *out, int n) { volatile int first[2] = {0, 0}; out[TX] = descend(n, first); }
 """
@@ -195,6 +197,16 @@ def test_short_arguments(hip, checks):
         checks.expect(f"{given} bytes of 28", found if hip.checked else code == 0 and not text, (code, text))
 
 
+def test_variables(hip, checks):
+    """What launches know of an address is kept: the first reads where it points, the third in the variable behind."""
+    for i in (0, 7):
+        code, out = hip.launch("one_of", ctypes.c_int(i))
+        checks.expect(f"element {i}", code == 0 and out[0] == i + 1, (code, out[0]))
+    (code, out), text = said(lambda: hip.launch("one_of", ctypes.c_int(8)))
+    found = code == LAUNCH_FAILURE and "byte 0 of behind and 0 bytes past the end of near, which has 32 bytes" in text
+    checks.expect("element 8 of 8", (found if hip.checked else code == 0 and not text) and out[0] == 9, (code, text))
+
+
 def test_waits(hip, checks):
     """A card of 36 (gfx1030) or 48 WGPs holds 64 waves in each: who waits for a group beyond them waits for ever."""
     if hip.checked:
@@ -254,7 +266,8 @@ def main():
         return 1 if checks.failures else 0
     library, target, tests = sys.argv[1:]
     hip = Hip(library, target)
-    for test in [test_limit] if tests == "limit" else [test_stack, test_short_arguments, test_handing_on, test_waits]:
+    for test in [test_limit] if tests == "limit" else [test_stack, test_short_arguments, test_variables, test_handing_on,
+                                                                    test_waits]:
         test(hip, checks)
     print(f"{target}, {tests}: {checks.count} checks, {checks.failures} failures")
     return 1 if checks.failures else 0

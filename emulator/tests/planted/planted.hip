@@ -62,6 +62,132 @@ KERNEL(lds_misaligned) {
   *(volatile SHARED float4 *)(SHARED float *)(lds + 4 * LANE + EITHER(1, 0)) = v;  // FINDS lds_misaligned
 }
 
+// ---- variables of the code object: 16 floats and their like, each beside the next
+
+#define __constant__ __attribute__((constant))
+#define __device__ __attribute__((device))
+#define CONSTANT __attribute__((address_space(4)))
+#define SIXTEEN {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+struct item {
+  float weight;
+  int at;
+  float bias;
+};
+__constant__ float first[16] = SIXTEEN, second[16] = SIXTEEN, third[16] = SIXTEEN;
+__constant__ struct item items[5] = {{1, 2, 3}, {4, 5, 6}};
+__constant__ unsigned char bytes24[24] = SIXTEEN, more_bytes[24] = SIXTEEN;
+static __constant__ const int order[16] = SIXTEEN, order_back[16] = SIXTEEN;
+__device__ __attribute__((visibility("default"))) int shown[16] = SIXTEEN, shown_too[16] = SIXTEEN;
+__device__ int tally[16], tally_too[16];
+__constant__ __attribute__((aligned(16))) float three[3] = {1, 2, 3}, five[5] = {1, 2, 3, 4, 5};
+__constant__ float behind_five[16] = SIXTEEN;
+
+KERNEL(variable_past_end) {
+  out[LANE] = first[LANE & EITHER(31, 15)];  // FINDS variable_past_end
+}
+
+KERNEL(variable_before_start) {
+  out[LANE] = second[(LANE & 15) - EITHER(1, 0)];  // FINDS variable_before_start
+}
+
+KERNEL(variable_counted_past) {
+  float sum = 0;
+#pragma clang loop unroll(disable)
+  for (int i = 0; i < n / 4 + EITHER(1, 0); i++) sum += first[i];  // FINDS variable_counted_past
+  out[LANE] = sum;
+}
+
+// What is wrong comes before what is right.
+KERNEL(variable_counted_down) {
+  float sum = 0;
+#pragma clang loop unroll(disable)
+  for (int i = n / 4 - EITHER(0, 1); i >= 0; i--) sum = sum * 2 + first[i];  // FINDS variable_counted_down
+  out[LANE] = sum;
+}
+
+KERNEL(variable_counted_before) {
+  float sum = 0;
+#pragma clang loop unroll(disable)
+  for (int i = n / 64 - EITHER(2, 1); i < 16; i++) sum += second[i];  // FINDS variable_counted_before
+  out[LANE] = sum;
+}
+
+KERNEL(variable_of_structs) {
+  out[LANE] = items[LANE % EITHER(6, 5)].bias;  // FINDS variable_of_structs
+}
+
+KERNEL(variable_of_bytes) {
+  out[LANE] = (float)bytes24[LANE % EITHER(32, 24)];  // FINDS variable_of_bytes
+}
+
+KERNEL(variable_of_static) {
+  out[LANE] = (float)order[LANE & EITHER(31, 15)];  // FINDS variable_of_static
+}
+
+KERNEL(variable_of_linker) {
+  out[LANE] = (float)shown[LANE & EITHER(31, 15)];  // FINDS variable_of_linker
+}
+
+KERNEL(variable_stored) {
+  if (LANE <= EITHER(16, 15)) tally[LANE] = LANE;  // FINDS variable_stored
+}
+
+KERNEL(variable_counted) {
+  __hip_atomic_fetch_add(tally + (LANE & EITHER(31, 15)), 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);  // FINDS variable_counted
+}
+
+// The first wave stays within, the second without.
+KERNEL(variable_of_waves) {
+  out[LANE] = first[(LANE & 15) + EITHER(LANE / 32 * 16, 0)];  // FINDS variable_of_waves
+}
+
+typedef float float2 __attribute__((ext_vector_type(2), aligned(4)));
+KERNEL(variable_straddled) {
+  float2 v = *(const CONSTANT float2 *)(first + (LANE & EITHER(15, 7)));  // FINDS variable_straddled
+  out[LANE] = v.x + v.y;
+}
+
+KERNEL(variable_selected) {
+  const float *from = LANE & 1 ? first : third;
+  out[LANE] = first[LANE & 15] + from[LANE & EITHER(31, 15)];  // FINDS variable_selected
+}
+
+KERNEL(variable_chosen) {
+  const float *from = n > 5 ? first : third;
+  asm volatile("" : "+s"(from));
+  out[LANE] = third[LANE & 15] + from[LANE & EITHER(31, 15)];  // FINDS variable_chosen
+}
+
+KERNEL(variable_branched) {
+  const float *from = third;
+  if (LANE & 1) {
+    from = first;
+    asm volatile("v_nop" : "+v"(from));
+  }
+  out[LANE] = from[LANE & EITHER(31, 15)];  // FINDS variable_branched
+}
+
+static __device__ __attribute__((noinline)) float element(const float *from, int i) {
+  return from[i];  // FINDS variable_passed
+}
+KERNEL(variable_passed) {
+  out[LANE] = element(first, LANE & EITHER(31, 15));
+}
+
+// Through registers that move: lanes of a register and back, an exchange.
+KERNEL(variable_moved) {
+  const float *from = first;
+  float v;
+  asm volatile("s_mov_b64 s[76:77], %1\n v_writelane_b32 v77, s76, 5\n v_writelane_b32 v77, s77, 6\n"  // FINDS variable_moved
+               "s_mov_b64 s[76:77], 0\n"
+               "v_readlane_b32 s78, v77, 5\n v_readlane_b32 s79, v77, 6\n v_mov_b32 v76, s78\n v_mov_b32 v75, s79\n"
+               "v_mov_b32 v74, 0\n v_swap_b32 v74, v76\n v_readfirstlane_b32 s76, v74\n v_readfirstlane_b32 s77, v75\n"
+               "global_load_dword %0, %2, s[76:77]\n s_waitcnt vmcnt(0)"
+               : "=&v"(v) : "s"(from), "v"(4 * (LANE & EITHER(31, 15)))
+               : "s76", "s77", "s78", "s79", "v74", "v75", "v76", "v77");
+  out[LANE] = v;
+}
+
 // ---- values that nobody wrote
 
 KERNEL(lds_read_before_write) {
@@ -440,6 +566,75 @@ KERNEL(lint_wmma) {  // there is none: a swizzle
 #endif
 
 // ---- nothing wrong here
+
+// The address behind an array is that of the next.
+KERNEL(right_from_end) {
+  int i = 1 + (LANE & 15);
+  asm volatile("" : "+v"(i));
+  out[LANE] = (first + 16)[-i];
+}
+
+KERNEL(right_to_end) {
+  const CONSTANT float *p = (const CONSTANT float *)first, *end = (const CONSTANT float *)first + 16;
+  asm volatile("" : "+s"(end));
+  float sum = 0;
+#pragma clang loop unroll(disable)
+  for (; p != end; p++) sum = sum * 2 + *p;
+  out[LANE] = sum;
+}
+
+// Of an index that begins at 1 or at 16 the compiler makes an address in the array before.
+KERNEL(right_from_one) {
+  int i = 1 + (LANE & 15), k = 16 + (LANE & 15);
+  asm volatile("" : "+v"(i), "+v"(k));
+  out[LANE] = second[i - 1] + second[k - 16] + third[k - 16];
+}
+
+KERNEL(right_in_turn) {
+  float sum = 0;
+#pragma clang loop unroll(disable)
+  for (int i = 0; i < n / 2; i++) sum += i < 16 ? first[i] : second[i - 16];
+  for (int i = 0; i < n / 2; i++) sum += (LANE & 1 ? first : third)[i & 15];
+  out[LANE] = sum;
+}
+
+// An address plus the distance to another is the other.
+KERNEL(right_distance) {
+  long long apart = (const CONSTANT char *)second - (const CONSTANT char *)first;
+  asm volatile("" : "+s"(apart));
+  out[LANE] = *(const CONSTANT float *)((const CONSTANT char *)first + apart + 4 * (LANE & 15)) + first[LANE & 15];
+}
+
+// So it is where the distances are the array's own.
+extern "C" __constant__ __attribute__((visibility("hidden"))) const int distances[2];
+KERNEL(right_distances) {
+  asm volatile(".pushsection .rodata\n .p2align 2\n .globl distances\n .hidden distances\n .type distances, @object\n"
+               "distances: .long first - distances, second - distances\n .size distances, 8\n .popsection");
+  out[LANE] = *(const CONSTANT float *)((const CONSTANT char *)distances + distances[LANE & 1]);
+}
+
+typedef float float3 __attribute__((ext_vector_type(3)));
+typedef float aligned3 __attribute__((ext_vector_type(3), aligned(8)));
+// 12 aligned bytes come with the four behind them.
+KERNEL(right_widened) {
+  float3 v = *(const CONSTANT float3 *)three;
+  aligned3 w = *(const CONSTANT aligned3 *)(five + 2);
+  out[LANE] = v.x + v.y * v.z + w.x * w.y + w.z;
+}
+
+// A register that has held the address of one gets that of another from memory.
+KERNEL(right_reused) {
+  const float **kept = (const float **)tmp;
+  kept[LANE] = second + (LANE & 15);
+  float v, w;
+  asm volatile("v_mov_b32 v76, %2\n v_mov_b32 v77, %3\n global_load_dword %0, v[76:77], off\n s_waitcnt vmcnt(0)\n"
+               "s_waitcnt_vscnt null, 0x0\n global_load_dwordx2 v[76:77], %4, off\n s_waitcnt vmcnt(0)\n"
+               "global_load_dword %1, v[76:77], off\n s_waitcnt vmcnt(0)"
+               : "=&v"(v), "=&v"(w)
+               : "s"((int)(unsigned long)first), "s"((int)((unsigned long)first >> 32)), "v"(kept + LANE)
+               : "v76", "v77", "memory");
+  out[LANE] = v + w;
+}
 
 // The last group to arrive sums what all have left behind.
 KERNEL(right_last_group) {

@@ -27,6 +27,24 @@ static const struct plant plants[] = {
     {"lds_overflow", "out of bounds", 1, 64},
     {"lds_straddles_end", "out of bounds", 1, 64},
     {"lds_misaligned", "misaligned", 1, 64},
+    {"variable_past_end", "out of bounds", 1, 32},
+    {"variable_before_start", "out of bounds", 1, 32},
+    {"variable_counted_past", "out of bounds", 1, 32},
+    {"variable_counted_down", "out of bounds", 1, 32},
+    {"variable_counted_before", "out of bounds", 1, 32},
+    {"variable_of_structs", "out of bounds", 1, 32},
+    {"variable_of_bytes", "out of bounds", 1, 32},
+    {"variable_of_static", "out of bounds", 1, 32},
+    {"variable_of_linker", "out of bounds", 1, 32},
+    {"variable_stored", "out of bounds", 1, 32},
+    {"variable_counted", "out of bounds", 1, 32},
+    {"variable_of_waves", "out of bounds", 1, 64},
+    {"variable_straddled", "out of bounds", 1, 32},
+    {"variable_selected", "out of bounds", 1, 32},
+    {"variable_chosen", "out of bounds", 1, 32},
+    {"variable_branched", "out of bounds", 1, 32},
+    {"variable_passed", "out of bounds", 1, 32},
+    {"variable_moved", "out of bounds", 1, 32},
     {"lds_read_before_write", "uninitialized", 1, 64},
     {"memory_never_written", "uninitialized", 1, 64},
     {"undefined_branch", "uninitialized", 1, 64},
@@ -86,6 +104,14 @@ static const struct plant plants[] = {
     {"right_not_zero", NULL, 1, 32},
     {"right_exchange", NULL, 1, 32},
     {"right_undefined", NULL, 1, 64},
+    {"right_from_end", NULL, 1, 32},
+    {"right_to_end", NULL, 1, 32},
+    {"right_from_one", NULL, 1, 32},
+    {"right_in_turn", NULL, 1, 32},
+    {"right_distance", NULL, 1, 32},
+    {"right_distances", NULL, 1, 32},
+    {"right_widened", NULL, 1, 32},
+    {"right_reused", NULL, 1, 32},
 };
 enum { PLANTS = sizeof(plants) / sizeof(plants[0]), BUFFERS = 4, ROOM = 8, SMALL = 64 * 4, LARGE = 4096 * 4 };
 
@@ -119,6 +145,8 @@ struct loaded {
   struct emu_lines *lines;
   uint8_t *memory;
   struct emu_program *program;
+  struct emu_symbol *symbols;
+  struct emu_variable *variables;
 };
 
 static bool line_of(void *context, uint64_t pc, char *text, size_t size) {
@@ -147,14 +175,31 @@ static void load_object(struct loaded *l, const char *path) {
     const struct emu_segment *g = &l->object.segments[i];
     memcpy(l->memory + g->address, g->data, g->file_bytes);
   }
+  for (unsigned i = 0; i < l->object.relocation_count; i++) {  // the linker's table of addresses
+    const struct emu_relocation *r = &l->object.relocations[i];
+    assert_int_equal(r->kind, EMU_ABS64);
+    uint64_t value = (uint64_t)(uintptr_t)l->memory + r->symbol + (uint64_t)r->addend;
+    memcpy(l->memory + r->address, &value, 8);
+  }
   enum emu_target target;
   assert_true(emu_target_from_name(emu_mach_name(l->object.flags), &target));
   l->program = emu_program_create(target, l->memory, l->object.high, (uint64_t)(uintptr_t)l->memory);
   assert_non_null(l->program);
+  unsigned count;
+  l->symbols = emu_object_variables(&l->object, &count);
+  assert_non_null(l->symbols);
+  l->variables = calloc(count, sizeof(*l->variables));
+  for (unsigned i = 0; i < count; i++) {
+    const struct emu_symbol *v = &l->symbols[i];
+    l->variables[i] = (struct emu_variable){(uint64_t)(uintptr_t)l->memory + v->address, v->bytes, v->name};
+  }
+  assert_true(emu_program_variables(l->program, l->variables, count));
 }
 
 static void unload_object(struct loaded *l) {
   emu_program_release(l->program);
+  free(l->variables);
+  free(l->symbols);
   emu_lines_release(l->lines);
   emu_object_close(&l->object);
   emu_image_release(&l->image);
@@ -183,6 +228,11 @@ static void launch(const struct loaded *l, const struct plant *plant, struct out
     assert_true(emu_memory_add(memory, at, bytes[i], names[i], false));
     if (written[i]) emu_memory_written(memory, at, bytes[i]);
     memcpy(kernarg + 8 * i, &at, 8);
+  }
+  for (unsigned i = 0; i < l->object.segment_count; i++) {
+    const struct emu_segment *g = &l->object.segments[i];
+    uint64_t at = (uint64_t)(uintptr_t)l->memory + g->address;
+    if (g->writable) assert_true(emu_memory_add(memory, at, g->memory_bytes, "device variables", true));
   }
   int32_t n = 64;
   memcpy(kernarg + 32, &n, 4);
@@ -263,7 +313,8 @@ static void finds_what_is_planted(void **state) {
   for (int i = 0; i < PLANTS; i++) {
     if (!plants[i].kind) continue;
     launch(&l, &plants[i], &o);
-    bool fails = !strcmp(plants[i].kind, "out of bounds") && strncmp(plants[i].kernel, "lds_", 4);
+    bool goes_on = !strncmp(plants[i].kernel, "lds_", 4) || !strncmp(plants[i].kernel, "variable_", 9);
+    bool fails = !strcmp(plants[i].kind, "out of bounds") && !goes_on;
     if (o.status != (fails ? EMU_FAULT : EMU_CHECK)) say("%s: status %d", plants[i].kernel, o.status);
     if (o.status == EMU_FAULT) expect_finding(&l, source, &plants[i], &o.failure, 0);
     for (uint32_t k = 0; k < o.count && k < ROOM; k++) expect_finding(&l, source, &plants[i], &o.reports[k], k);
@@ -352,6 +403,20 @@ static void says_where(void **state) {
   assert_non_null(strstr(report_of(&o)->text, "LDS at byte 20, which wave 0 of the same group wrote with no barrier"));
   launch(&l, plant_of("store_after_equal_ones"), &o);
   assert_non_null(strstr(report_of(&o)->text, "LDS at byte 0, which another wave wrote with no synchronization"));
+  launch(&l, plant_of("variable_past_end"), &o);
+  assert_non_null(
+      strstr(report_of(&o)->text, "byte 0 of second and 0 bytes past the end of first, which has 64 bytes. Th"));
+  assert_int_equal(o.reports[0].lane, 16);
+  launch(&l, plant_of("variable_counted_down"), &o);
+  assert_non_null(
+      strstr(report_of(&o)->text, "byte 0 of second and 0 bytes past the end of first, which has 64 bytes. Th"));
+  launch(&l, plant_of("variable_counted_before"), &o);
+  assert_non_null(strstr(report_of(&o)->text, "byte 0 of second and 0 bytes past the end of first"));
+  launch(&l, plant_of("variable_of_static"), &o);
+  assert_non_null(strstr(report_of(&o)->text, "past the end of order, which has 64 bytes"));
+  launch(&l, plant_of("variable_straddled"), &o);
+  assert_non_null(strstr(report_of(&o)->text, "It reads 8 bytes at 0x"));
+  assert_non_null(strstr(report_of(&o)->text, "byte 0 of second and 0 bytes past the end of first"));
   unload_object(&l);
 }
 
