@@ -5,7 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 import torch
+from test_profiler import BOTH, on_device
 from torch import nn
+from torch.profiler import profile
 
 
 @contextmanager
@@ -44,7 +46,7 @@ def test_results_and_gradients_are_those_of_the_cpu(make):
 
 
 LSTM, GRU, RNN = nn.LSTM, nn.GRU, nn.RNN
-# Up to 64 units all steps are one launch but in f64, above them two each.
+# Up to 64 units all steps are one launch, above them one each; in f64, and with projections, a product and a cell.
 SIZES = [(torch.float32, 2e-5, 19), (torch.float32, 2e-5, 67), (torch.float64, 1e-12, 19), (torch.bfloat16, 0.1, 19),
          (torch.float16, 0.02, 19), (torch.float16, 0.02, 67)]
 
@@ -113,6 +115,32 @@ def test_packed_sequences(kind, options, dtype, error, size):
     module, lengths = kind(5, size, **options), torch.tensor([2, 6, 4, 4, 1])
     x = torch.randn(6, 5, 5)
     compare(module, x.transpose(0, 1) if module.batch_first else x, states_of(module, 5), dtype, error, lengths)
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU, RNN, relu])
+@pytest.mark.parametrize("size,rows,dtype,error", [
+    (100, 33, torch.float32, 2e-5), (257, 3, torch.float32, 2e-5), (257, 1, torch.float16, 0.02),
+    (128, 70, torch.bfloat16, 0.1)])
+def test_wide_layers(kind, size, rows, dtype, error):
+    torch.manual_seed(8)
+    module = kind(5, size, bidirectional=rows == 3)
+    lengths = torch.randint(1, 4, (rows,)) if rows == 33 else None
+    x = torch.randn(int(lengths.max()) if rows == 33 else 3, rows, 5)
+    compare(module, x, states_of(module, rows), dtype, error, lengths)
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU, RNN])
+def test_wide_layers_are_few_launches(kind):
+    """Of two layers of 256, 32 sequences and 100 steps, without gradients: one launch a step, and a few products."""
+    module, x = kind(256, 256, 2).to("rdna"), torch.randn(100, 32, 256, device="rdna")
+    with torch.no_grad():
+        module(x)
+        with profile(activities=BOTH) as seen:
+            module(x)
+            torch.rdna.synchronize()
+    names = [e.name for e in on_device(seen)]
+    assert sum("_step_" in name for name in names) == 200
+    assert len(names) < 220
 
 
 def test_packed_sequences_of_random_lengths():

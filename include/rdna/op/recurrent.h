@@ -146,8 +146,8 @@ RDNA_CHECKED rdna_status rdna_op_rnn_cell_backward(rdna_stream *stream, rdna_act
                                                    const rdna_tensor *dh, const rdna_tensor *dout,
                                                    const rdna_tensor *h_out, const rdna_tensor *dsum);
 
-/* The most units of a layer whose steps are one launch. */
-enum { RDNA_RECURRENT_LAYER_UNITS = 64 };
+/* The most units of a layer whose steps are one call. */
+enum { RDNA_RECURRENT_LAYER_UNITS = 1024 };
 
 typedef enum rdna_cell { RDNA_CELL_LSTM, RDNA_CELL_GRU, RDNA_CELL_TANH, RDNA_CELL_RELU, RDNA_CELL_COUNT } rdna_cell;
 
@@ -167,10 +167,16 @@ typedef struct rdna_recurrent_layer {
 } rdna_recurrent_layer;
 #define RDNA_RECURRENT_LAYER_INIT .size = sizeof(rdna_recurrent_layer)
 
-/* All steps of a layer, in one launch: before it |gates|, (tokens, parts n), holds the products of the inputs with
- * their weights and biases; after it what lstm_cell and gru_cell call gates. |out| takes the h of each token, |cells|
- * an LSTM's c, |inner| a GRU's, (tokens, n); those that a cell has not are NULL. Without gates, of tanh and relu, the
- * sums are in |out| before. States are rounded to the type after every step.
+/* Whether recurrent_layer is thought to be faster than a product and a cell for each step, for |rows| sequences and n
+ * units: of more units or rows than that the products of gemm are, which read the weights less often. False for what it
+ * does not offer. */
+RDNA_API bool rdna_recurrent_layer_pays(rdna_cell cell, rdna_dtype dtype, int64_t rows, int64_t n);
+
+/* All steps of a layer, in one launch of up to 64 units, of more in one for each step: before it |gates|, (tokens,
+ * parts n), holds the products of the inputs with their weights and biases; after it what lstm_cell and gru_cell call
+ * gates. |out| takes the h of each token, |cells| an LSTM's c, |inner| a GRU's, (tokens, n); those that a cell has not
+ * are NULL. Without gates, of tanh and relu, the sums are in |out| before. States are rounded to the type after every
+ * step.
  *
  * All are contiguous, of one type, f32, f16 or bf16; what is written overlaps nothing. RDNA_UNSUPPORTED: more
  * units, more than 2^30 tokens, rows or steps. */
@@ -182,7 +188,7 @@ RDNA_CHECKED rdna_status rdna_op_recurrent_layer(rdna_stream *stream, const rdna
  * |dsums|, (tokens, parts n), of a GRU's products with the states, |dhidden|, (tokens, 3 n), and of the first states,
  * |dfirst| and |dfirst_c|. The gradient of |weight| is the product of dsums (dhidden) with the states before each
  * token. |gates|, |out|, |cells| and |inner| are as the steps left them; of a cell that has it not, all that is c's,
- * cells, inner or dhidden is NULL. */
+ * cells, inner or dhidden is NULL. n is at most 64. */
 RDNA_CHECKED rdna_status rdna_op_recurrent_layer_backward(rdna_stream *stream, const rdna_recurrent_layer *layer,
                                                           const rdna_tensor *dout, const rdna_tensor *dh,
                                                           const rdna_tensor *dc, const rdna_tensor *gates,

@@ -4,17 +4,46 @@
 #include "math/common/plan/check.h"
 #include "math/common/plan/route.h"
 #include "math/common/plan/strided.h"
-#include "math/recurrent/layer_kernels.h"
+#include "math/recurrent/step_kernels.h"
 #include "rdna/op/recurrent.h"
 
-enum { FORWARD, BACKWARD };
+/* What is chosen by. */
+typedef struct problem {
+  int64_t n;
+} problem;
+static bool is_narrow(const rdna__route *route, const void *given) {
+  return ((const problem *)given)->n <= LAYER_UNITS;
+}
+
 static const rdna__route routes[] = {
-    [FORWARD] = {.name = "layer", .kernels = {"{lstm|gru|rnn}_layer_{float}"}, .when = "recurrent_layer: by the cell"},
-    [BACKWARD] = {.name = "backward",
-                  .kernels = {"{lstm|gru|rnn}_layer_backward_{float}"},
-                  .when = "recurrent_layer_backward: by the cell"},
+    {.name = "layer",
+     .kernels = {"{lstm|gru|rnn}_layer_{float}"},
+     .when = "up to 64 units: all steps in one launch, by the cell",
+     .applies = is_narrow},
+    {.name = "steps",
+     .kernels = {"{lstm|gru|rnn}_step_{float}"},
+     .when = "up to 1,024 units: a launch for each step, its product and its cell"},
 };
-RDNA_FIXED_ROUTES(rdna__layer_routes, "recurrent_layer, recurrent_layer_backward", routes)
+RDNA_ROUTES(rdna__layer_routes, "recurrent_layer", routes)
+
+static const rdna__route backward_routes[] = {
+    {.name = "layer",
+     .kernels = {"{lstm|gru|rnn}_layer_backward_{float}"},
+     .when = "up to 64 units: all steps in one launch, by the cell"},
+};
+RDNA_FIXED_ROUTES(rdna__layer_backward_routes, "recurrent_layer_backward", backward_routes)
+
+/* Most multiply-adds of a step for which one launch is estimated to be faster than two. It reads the weights again for
+ * up to 16 rows of f32 or 64 of 16 bits, where a product has larger tiles, and its f32 sums are limited by the cache at
+ * about half of the peak: at these sizes on a card of 60 TFLOP/s that loses what the second launch costs, 3 us. */
+enum { MOST_F32 = 1 << 27, MOST_16_BITS = 1 << 30 };
+
+bool rdna_recurrent_layer_pays(rdna_cell cell, rdna_dtype dtype, int64_t rows, int64_t n) {
+  if (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16) return false;
+  if (n <= LAYER_UNITS || n > RDNA_RECURRENT_LAYER_UNITS) return n <= LAYER_UNITS;
+  const int64_t parts = cell == RDNA_CELL_LSTM ? 4 : cell == RDNA_CELL_GRU ? 3 : 1;
+  return rows <= (dtype == RDNA_F32 ? MOST_F32 : MOST_16_BITS) / (parts * n * n);
+}
 
 enum { most = 1 << 30 }; /* rows, so that kernels may count in 32 bits */
 
@@ -85,7 +114,7 @@ static rdna_status check_begin(const char *op_name, const rdna_tensor *begin, co
 
 /* Checks the options and |out|, and gives the sizes. */
 static rdna_status check_layer(const char *op_name, const rdna_recurrent_layer *layer, const rdna_tensor *out,
-                               sizes *s) {
+                               int units, sizes *s) {
   if ((int)layer->cell < 0 || layer->cell >= RDNA_CELL_COUNT)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the cell is number %d; there are 0 to %d", op_name, (int)layer->cell,
                       RDNA_CELL_COUNT - 1);
@@ -98,10 +127,10 @@ static rdna_status check_layer(const char *op_name, const rdna_recurrent_layer *
   *s = (sizes){
       h->shape[0], h->shape[1], out->shape[0], 0, 1, layer->cell == RDNA_CELL_LSTM, layer->cell == RDNA_CELL_GRU};
   s->parts = s->lstm ? 4 : s->gru ? 3 : 1;
-  if (s->n > RDNA_RECURRENT_LAYER_UNITS || s->rows > most || s->tokens > most)
+  if (s->n > units || s->rows > most || s->tokens > most)
     return rdna__fail(RDNA_UNSUPPORTED,
                       "%s: h is (%lld, %lld) and out has %lld rows; offered are up to %d units, and %d rows", op_name,
-                      (long long)s->rows, (long long)s->n, (long long)s->tokens, RDNA_RECURRENT_LAYER_UNITS, most);
+                      (long long)s->rows, (long long)s->n, (long long)s->tokens, units, most);
   RDNA_TRY(check_begin(op_name, layer->begin, out, s));
   const part parts[] = {{"weight", layer->weight, s->parts * s->n, s->n, true, READ},
                         {"bias", layer->bias, -1, 3 * s->n, s->gru, MAYBE},
@@ -131,11 +160,41 @@ static struct layer_args args_of(const rdna_recurrent_layer *layer, const sizes 
                              .relu = layer->cell == RDNA_CELL_RELU};
 }
 
-static rdna_status launch(rdna_stream *stream, int which, const sizes *s, const rdna_tensor *h,
-                          const struct layer_args *args) {
+static const char *cell_of(const sizes *s) { return s->lstm ? "lstm" : s->gru ? "gru" : "rnn"; }
+
+static rdna_status launch_layer(rdna_stream *stream, const rdna__route *route, const sizes *s, rdna_dtype dtype,
+                                const struct layer_args *args) {
   const rdna_grid grid = {rdna__groups_in_turn(s->rows), 1, 1};
-  const char *cell = s->lstm ? "lstm" : s->gru ? "gru" : "rnn";
-  return RDNA__ROUTE_LAUNCH(stream, &routes[which], 0, grid, args, cell, rdna_dtype_name(h->dtype));
+  return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, args, cell_of(s), rdna_dtype_name(dtype));
+}
+
+static bool at_16(const rdna_tensor *tensor) { return !tensor || ((uintptr_t)tensor->data & 15) == 0; }
+
+/* Fills in the bands of a group's rows and gives the grid. A group has as many bands as there are rows for, since it
+ * reads its weights once for all of them; fewer, if twice as many groups still run at once. */
+static rdna_grid step_grid(rdna_stream *stream, const sizes *s, rdna_dtype dtype, int64_t group_units,
+                           struct step_args *args) {
+  const int64_t band = dtype == RDNA_F32 ? STEP_BAND_F32 : STEP_BAND, across = rdna__divide_up(s->n, group_units);
+  const int64_t at_once = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
+  int log = STEP_BANDS_LOG;
+  while (log > 0 && (s->rows <= band << (log - 1) || rdna__divide_up(s->rows, band << (log - 1)) * across <= at_once))
+    log--;
+  args->bands_log = (uint32_t)log;
+  return (rdna_grid){(uint32_t)rdna__divide_up(s->rows, band << log), (uint32_t)across, 1};
+}
+
+static rdna_status launch_steps(rdna_stream *stream, const rdna__route *route, const sizes *s,
+                                const rdna_recurrent_layer *layer, const rdna_tensor *out,
+                                const struct layer_args *of) {
+  const rdna_dtype dtype = layer->h->dtype;
+  struct step_args args = {.layer = *of};
+  args.vectors = s->n % (dtype == RDNA_F32 ? 4 : 8) == 0 && at_16(layer->weight) && at_16(layer->h) && at_16(out);
+  const rdna_grid grid = step_grid(stream, s, dtype, s->lstm || s->gru ? STEP_UNITS : STEP_UNITS_PLAIN, &args);
+  for (int32_t i = 0; i < of->steps; i++) {
+    args.step = of->reverse ? of->steps - 1 - i : i;
+    RDNA_TRY(RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &args, cell_of(s), rdna_dtype_name(dtype)));
+  }
+  return RDNA_OK;
 }
 
 rdna_status rdna_op_recurrent_layer(rdna_stream *stream, const rdna_recurrent_layer *layer, const rdna_tensor *gates,
@@ -144,7 +203,7 @@ rdna_status rdna_op_recurrent_layer(rdna_stream *stream, const rdna_recurrent_la
   rdna_recurrent_layer known;
   sizes s;
   RDNA_TRY(RDNA__OPTIONS(op_name, "layer", layer, &known));
-  RDNA_TRY(check_layer(op_name, &known, out, &s));
+  RDNA_TRY(check_layer(op_name, &known, out, RDNA_RECURRENT_LAYER_UNITS, &s));
   const part parts[] = {{"out", out, s.tokens, s.n, true, WRITTEN},
                         {"gates", gates, s.tokens, s.parts * s.n, s.lstm || s.gru, WRITTEN},
                         {"cells", cells, s.tokens, s.n, s.lstm, WRITTEN},
@@ -152,7 +211,9 @@ rdna_status rdna_op_recurrent_layer(rdna_stream *stream, const rdna_recurrent_la
   RDNA_TRY(check_call(stream, op_name, &known, parts, 4));
   if (!rdna_tensor_count(out) || !s.rows) return RDNA_OK;
   const struct layer_args args = args_of(&known, &s, gates, out, cells, inner);
-  return launch(stream, FORWARD, &s, known.h, &args);
+  const rdna__route *route = rdna__route_choose(&rdna__layer_routes, &(problem){s.n});
+  return route == &routes[0] ? launch_layer(stream, route, &s, known.h->dtype, &args)
+                             : launch_steps(stream, route, &s, &known, out, &args);
 }
 
 rdna_status rdna_op_recurrent_layer_backward(rdna_stream *stream, const rdna_recurrent_layer *layer,
@@ -166,7 +227,7 @@ rdna_status rdna_op_recurrent_layer_backward(rdna_stream *stream, const rdna_rec
   sizes s;
   RDNA_TRY(RDNA__OPTIONS(op_name, "layer", layer, &known));
   known.bias = NULL;
-  RDNA_TRY(check_layer(op_name, &known, out, &s));
+  RDNA_TRY(check_layer(op_name, &known, out, LAYER_UNITS, &s));
   const bool gated = s.lstm || s.gru;
   const part parts[] = {{"dout", dout, s.tokens, s.n, true, MAYBE},
                         {"dh", dh, s.rows, s.n, true, MAYBE},
@@ -185,5 +246,5 @@ rdna_status rdna_op_recurrent_layer_backward(rdna_stream *stream, const rdna_rec
   args.dout = data_of(dout), args.dh = data_of(dh), args.dc = data_of(dc);
   args.dsums = dsums->data, args.dhidden = data_of(dhidden);
   args.dfirst = dfirst->data, args.dfirst_c = data_of(dfirst_c);
-  return launch(stream, BACKWARD, &s, known.h, &args);
+  return launch_layer(stream, &backward_routes[0], &s, known.h->dtype, &args);
 }

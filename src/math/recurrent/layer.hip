@@ -3,13 +3,8 @@
 
 #include "kernel/arguments.h"
 #include "kernel/prelude.h"
-#include "math/recurrent/cell_functions.h"
+#include "math/recurrent/layer_step.h"
 
-enum cell { LSTM, GRU, RNN };
-template <cell kind>
-struct parts_of {
-  static constexpr uint32_t count = kind == LSTM ? 4 : kind == GRU ? 3 : 1;
-};
 static constexpr uint32_t own = LAYER_UNITS / LAYER_SLICES; /* states of a thread */
 
 /* Number |i| of the states of a slice. */
@@ -22,14 +17,6 @@ RDNA_DEVICE float slice_sum(float v) {
 }
 RDNA_DEVICE float chosen(uint32_t i, float a, float b, float c, float d) {
   return i == 0 ? a : i == 1 ? b : i == 2 ? c : d;
-}
-
-/* The token of |row| in step |t|, or -1 where its sequence has none. */
-RDNA_DEVICE int32_t token_of(const layer_args &a, int32_t t, int32_t row) {
-  if (t < 0 || t >= a.steps) return -1;
-  if (!a.begin) return t * a.rows + row;
-  const int32_t begin = a.begin[t], end = a.begin[t + 1];
-  return begin >= 0 && begin < end && end <= a.tokens && row < end - begin ? begin + row : -1;
 }
 
 template <typename type, cell kind>

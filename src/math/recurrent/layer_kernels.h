@@ -13,7 +13,7 @@
  *     thread   4 u + 0   4 u + 1   4 u + 2   4 u + 3     of unit u
  *     states   0..3      4..7      8..11     12..15
  *              16..19    20..23    24..27    28..31      ... to 63 */
-enum { LAYER_UNITS = RDNA_RECURRENT_LAYER_UNITS, LAYER_SLICES = 4, LAYER_THREADS = LAYER_UNITS * LAYER_SLICES };
+enum { LAYER_UNITS = 64, LAYER_SLICES = 4, LAYER_THREADS = LAYER_UNITS * LAYER_SLICES };
 
 /* Kernels' names end in the type of all tensors, which are contiguous. Tokens are those of all steps: step t has
  * begin[t] to begin[t + 1], of which number r is sequence r's; without |begin| every step has |rows|. |parts| is 4 in

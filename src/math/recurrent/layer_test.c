@@ -76,7 +76,7 @@ static operand made(rdna_dtype type, int64_t rows, int64_t n, const double *valu
   return o;
 }
 
-/* A random layer of up to |most| units, with what the operators take of it. */
+/* A random layer of |least| to |most| units and up to |rows| sequences, with what the operators take of it. */
 typedef struct layer {
   model m;
   operand weight, bias, h, c, x, begin;
@@ -84,13 +84,13 @@ typedef struct layer {
   rdna_recurrent_layer options;
 } layer;
 
-static layer *make_layer(int turn, rdna_dtype type, int64_t most) {
+static layer *make_layer(int turn, rdna_dtype type, int64_t least, int64_t most, int64_t rows_most) {
   layer *l = calloc(1, sizeof *l);
   assert_non_null(l);
   model *m = &l->m;
-  *m =
-      (model){.cell = (rdna_cell)(turn / 4 % 4), .reverse = turn % 3 == 1, .rows = 1 + below(4), .steps = 1 + below(5)};
-  m->n = turn % 5 == 0 ? most : 1 + below(most);
+  *m = (model){
+      .cell = (rdna_cell)(turn / 4 % 4), .reverse = turn % 3 == 1, .rows = 1 + below(rows_most), .steps = 1 + below(5)};
+  m->n = turn % 5 == 0 ? most : least + below(most + 1 - least);
   m->parts = m->cell == RDNA_CELL_LSTM ? 4 : m->cell == RDNA_CELL_GRU ? 3 : 1;
   const bool packed = turn % 2;
   int64_t rows = m->rows, ends = m->steps + 1;
@@ -137,24 +137,40 @@ static void compare(operand *o, const double *want, int64_t count, double error,
 static double error_of(rdna_dtype type) { return type == RDNA_F32 ? 0x1p-17 : 12 * half_step(type, 1); }
 
 static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16};
+enum { NARROW = 64 }; /* units up to which all steps are one launch */
+
+static void compare_forward(layer *l, rdna_dtype type) {
+  model *m = &l->m;
+  const bool lstm = m->cell == RDNA_CELL_LSTM, gru = m->cell == RDNA_CELL_GRU;
+  operand cells = made(type, m->tokens, m->n, NULL), inner = made(type, m->tokens, m->n, NULL);
+  operand own = made(type, m->tokens, m->n, NULL), *out = lstm || gru ? &own : &l->x;
+  assert_ok(rdna_op_recurrent_layer(stream, &l->options, lstm || gru ? &l->x.tensor : NULL, &out->tensor,
+                                    lstm ? &cells.tensor : NULL, gru ? &inner.tensor : NULL));
+  run(m);
+  const double error = error_of(type);
+  compare(out, m->out, m->tokens * m->n, error, "out");
+  if (lstm || gru) compare(&l->x, m->gates, m->tokens * m->parts * m->n, error, "gates");
+  if (lstm) compare(&cells, m->cells, m->tokens * m->n, error, "cells");
+  if (gru) compare(&inner, m->inner, m->tokens * m->n, error, "inner");
+  operand_free(&cells), operand_free(&inner), operand_free(&own);
+}
 
 static void layers_match_double(void **test_state) {
   for (int turn = 0; turn < 48; turn++) {
     const rdna_dtype type = types[turn / 2 % 3];
-    layer *l = make_layer(turn, type, turn < 16 ? RDNA_RECURRENT_LAYER_UNITS : 20);
-    model *m = &l->m;
-    const bool lstm = m->cell == RDNA_CELL_LSTM, gru = m->cell == RDNA_CELL_GRU;
-    operand cells = made(type, m->tokens, m->n, NULL), inner = made(type, m->tokens, m->n, NULL);
-    operand own = made(type, m->tokens, m->n, NULL), *out = lstm || gru ? &own : &l->x;
-    assert_ok(rdna_op_recurrent_layer(stream, &l->options, lstm || gru ? &l->x.tensor : NULL, &out->tensor,
-                                      lstm ? &cells.tensor : NULL, gru ? &inner.tensor : NULL));
-    run(m);
-    const double error = error_of(type);
-    compare(out, m->out, m->tokens * m->n, error, "out");
-    if (lstm || gru) compare(&l->x, m->gates, m->tokens * m->parts * m->n, error, "gates");
-    if (lstm) compare(&cells, m->cells, m->tokens * m->n, error, "cells");
-    if (gru) compare(&inner, m->inner, m->tokens * m->n, error, "inner");
-    operand_free(&cells), operand_free(&inner), operand_free(&own);
+    layer *l = make_layer(turn, type, 1, turn < 16 ? NARROW : 20, 4);
+    compare_forward(l, type);
+    free_layer(l);
+  }
+}
+
+/* Layers of a launch for each step: of units and rows that fill no group, and that fill several. */
+static void wide_layers_match_double(void **test_state) {
+  for (int turn = 0; turn < 24; turn++) {
+    const rdna_dtype type = types[turn / 2 % 3];
+    const int64_t most = turn % 8 == 0 ? 257 : turn % 3 ? 72 : 128, least = turn % 3 ? NARROW + 1 : most;
+    layer *l = make_layer(turn, type, least, most, turn % 4 ? 8 : 35);
+    compare_forward(l, type);
     free_layer(l);
   }
 }
@@ -184,10 +200,21 @@ static void compare_differences(operand *o, model *m, double *of, int64_t count,
   }
 }
 
+/* What pays is offered: not f64, nor more units, and of f32 fewer rows than of 16 bits. */
+static void what_pays_is_offered(void **test_state) {
+  const rdna_cell lstm = RDNA_CELL_LSTM;
+  assert_true(rdna_recurrent_layer_pays(lstm, RDNA_F32, 1 << 30, 64));
+  assert_true(rdna_recurrent_layer_pays(lstm, RDNA_F32, 64, 512));
+  assert_true(rdna_recurrent_layer_pays(lstm, RDNA_BF16, 256, 1024));
+  assert_false(rdna_recurrent_layer_pays(lstm, RDNA_F32, 256, 1024));
+  assert_false(rdna_recurrent_layer_pays(lstm, RDNA_F16, 1, RDNA_RECURRENT_LAYER_UNITS + 1));
+  assert_false(rdna_recurrent_layer_pays(lstm, RDNA_F64, 1, 8));
+}
+
 static void gradients_match_differences(void **test_state) {
   for (int turn = 0; turn < 32; turn++) {
     const rdna_dtype type = types[turn / 2 % 3];
-    layer *l = make_layer(turn, type, 5);
+    layer *l = make_layer(turn, type, 1, 5, 4);
     model *m = &l->m;
     const bool lstm = m->cell == RDNA_CELL_LSTM, gru = m->cell == RDNA_CELL_GRU, gated = lstm || gru;
     const int64_t n = m->n, tokens = m->tokens, wide = m->parts * n;
@@ -221,7 +248,7 @@ static void gradients_match_differences(void **test_state) {
 /* Tokens that |begin| puts outside belong to no step: nothing else is read or written. */
 static void steps_outside_are_left_out(void **test_state) {
   for (int turn = 0; turn < 6; turn++) {
-    layer *l = make_layer(4 * turn + 17, RDNA_F32, 9);
+    layer *l = make_layer(4 * turn + 17, RDNA_F32, turn < 3 ? 1 : NARROW + 1, turn < 3 ? 9 : NARROW + 9, 4);
     model *m = &l->m;
     m->cell = l->options.cell = RDNA_CELL_TANH;
     const int32_t far[] = {INT32_MAX, -5, (int32_t)m->tokens + 1};
@@ -242,8 +269,8 @@ static void steps_outside_are_left_out(void **test_state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(layers_match_double),
-      cmocka_unit_test(gradients_match_differences),
+      cmocka_unit_test(layers_match_double),        cmocka_unit_test(wide_layers_match_double),
+      cmocka_unit_test(what_pays_is_offered),       cmocka_unit_test(gradients_match_differences),
       cmocka_unit_test(steps_outside_are_left_out),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);

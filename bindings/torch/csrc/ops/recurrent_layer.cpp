@@ -149,18 +149,17 @@ at::Tensor transposed(const at::Tensor &w) { return dense_rows(w).t(); }
 
 at::Tensor contiguous(const at::Tensor &t) { return t.defined() ? t.contiguous() : t; }
 
-// A layer that is narrow enough for all its steps to be one launch.
-class Narrow {
+// A layer whose steps are one call.
+class Whole {
  public:
-  Narrow(Kind kind, const Walk &walk, const at::Tensor &w_hh, const at::Tensor &bias, const at::Tensor &h,
-         const at::Tensor &c)
+  Whole(Kind kind, const Walk &walk, const at::Tensor &w_hh, const at::Tensor &bias, const at::Tensor &h,
+        const at::Tensor &c)
       : weight_(w_hh.contiguous()),
         bias_(contiguous(kind == kGru ? bias : at::Tensor())),
         h_(h.contiguous()),
         c_(contiguous(c)),
         begin_(walk.steps.packed() ? walk.steps.begins(h.device()) : at::Tensor()),
         reads_{Operand(weight_), Operand(bias_), Operand(h_), Operand(c_), Operand(begin_)} {
-    static constexpr rdna_cell cells[] = {RDNA_CELL_LSTM, RDNA_CELL_GRU, RDNA_CELL_TANH, RDNA_CELL_RELU};
     options_.size = sizeof options_;
     options_.cell = cells[kind];
     options_.reverse = walk.reverse;
@@ -170,21 +169,23 @@ class Narrow {
     options_.c = reads_[3];
     options_.begin = reads_[4];
   }
-  Narrow(const Narrow &) = delete;
-  Narrow &operator=(const Narrow &) = delete;
+  Whole(const Whole &) = delete;
+  Whole &operator=(const Whole &) = delete;
 
-  static bool fits(int64_t n, const at::Tensor &x, const at::Tensor &w_hr) {
-    return n <= RDNA_RECURRENT_LAYER_UNITS && is_float(x.scalar_type()) && !w_hr.defined();
+  static bool fits(Kind kind, int64_t rows, int64_t n, const at::Tensor &x, const at::Tensor &w_hr) {
+    return is_float(x.scalar_type()) && !w_hr.defined() &&
+           rdna_recurrent_layer_pays(cells[kind], *dtype_of(x.scalar_type()), rows, n);
   }
   operator const rdna_recurrent_layer *() const { return &options_; }
 
  private:
+  static constexpr rdna_cell cells[] = {RDNA_CELL_LSTM, RDNA_CELL_GRU, RDNA_CELL_TANH, RDNA_CELL_RELU};
   const at::Tensor weight_, bias_, h_, c_, begin_;
   const Operand reads_[5];
   rdna_recurrent_layer options_{};
 };
 
-// One layer in one direction, whose steps are one launch where it is narrow. All steps' products with the inputs are
+// One layer in one direction, whose steps are one call where that pays. All steps' products with the inputs are
 // one product before the first step, and the gradients of the weights one product each after the last: a step is the
 // product with the state, and the cell.
 //
@@ -226,8 +227,8 @@ class RecurrentLayer : public torch::autograd::Function<RecurrentLayer> {
                                plain(kind) ? at::Tensor() : gates,
                                inner,
                                raw};
-    if (Narrow::fits(n, x, raw))
-      check(rdna_op_recurrent_layer(stream_of(x), Narrow(kind, walk, w_hh, all[kBhh], h, all[kC]), Operand(all[kGates]),
+    if (Whole::fits(kind, steps.most(), n, x, raw))
+      check(rdna_op_recurrent_layer(stream_of(x), Whole(kind, walk, w_hh, all[kBhh], h, all[kC]), Operand(all[kGates]),
                                     Operand(out), Operand(cells), Operand(inner)));
     else
       steps_forward(kind, walk, all);
@@ -349,7 +350,7 @@ class RecurrentLayer : public torch::autograd::Function<RecurrentLayer> {
     return back;
   }
 
-  static Back narrow_back(Kind kind, const Walk &walk, const variable_list &saved, const variable_list &grads) {
+  static Back whole_back(Kind kind, const Walk &walk, const variable_list &saved, const variable_list &grads) {
     Back back;
     const at::Tensor &x = saved[kX];
     back.sums = make({x.size(0), saved[kWhh].size(0)}, x.scalar_type(), x);
@@ -358,7 +359,7 @@ class RecurrentLayer : public torch::autograd::Function<RecurrentLayer> {
     if (kind == kLstm) back.c = make_like(back.h);
     const at::Tensor dout = contiguous(grads[0]), dh = contiguous(grads[1]);
     const at::Tensor dc = kind == kLstm ? contiguous(grads[2]) : at::Tensor();
-    const Narrow layer(kind, walk, saved[kWhh], {}, saved[kH], saved[kC]);
+    const Whole layer(kind, walk, saved[kWhh], {}, saved[kH], saved[kC]);
     check(rdna_op_recurrent_layer_backward(
         stream_of(x), layer, Operand(dout), Operand(dh), Operand(dc), Operand(saved[kGates]), Operand(saved[kOut]),
         Operand(saved[kCells]), Operand(saved[kInner]), Operand(back.sums),
@@ -374,8 +375,9 @@ class RecurrentLayer : public torch::autograd::Function<RecurrentLayer> {
     bool wanted[kInputs];
     size_t edge = 0;  // those of optional inputs that are not there are left out
     for (size_t i = 0; i < kInputs; i++) wanted[i] = saved[i].defined() && ctx->needs_input_grad(edge++);
-    const bool narrow = Narrow::fits(saved[kWhh].size(0) / parts_of(kind), saved[kX], saved[kWhr]);
-    const Back back = narrow ? narrow_back(kind, walk, saved, grads) : steps_back(kind, walk, saved, grads, wanted[kH]);
+    const int64_t n = saved[kWhh].size(0) / parts_of(kind);
+    const bool whole = n <= 64 && Whole::fits(kind, walk.steps.most(), n, saved[kX], saved[kWhr]);
+    const Back back = whole ? whole_back(kind, walk, saved, grads) : steps_back(kind, walk, saved, grads, wanted[kH]);
     variable_list result(kInputs);
     if (wanted[kX]) result[kX] = at::mm(back.sums, saved[kWih]);
     if (wanted[kH]) result[kH] = back.h;
