@@ -1,5 +1,8 @@
 """scaled_dot_product_attention in librdna's kernel, against the CPU in float64."""
 
+import math
+import warnings
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -191,3 +194,61 @@ def test_other_transforms_of_attention():
     for f, right in zip(transforms, expected):
         found = f(*(t.to("rdna", torch.float32) for t in given))
         torch.testing.assert_close(found.cpu().double(), right, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 2e-6), (torch.bfloat16, 3e-2)])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("key_lengths", [(3, 7, 1, 5), (4, 2, 6, 5)])
+def test_jagged_sequences(dtype, tolerance, causal, key_lengths, nothing_falls_back):
+    """Each sequence beside float64's attention of it alone, with gradients."""
+    lengths, heads, width = (3, 7, 1, 5), 4, 8
+
+    def sequences(of):
+        return [torch.randn(n, heads, width).to(dtype).to("rdna").requires_grad_() for n in of]
+
+    queries, keys, values = sequences(lengths), sequences(key_lengths), sequences(key_lengths)
+    q = torch.nested.as_nested_tensor(queries, layout=torch.jagged)
+    # tensors of one length are those that share offsets
+    k = torch.nested.nested_tensor_from_jagged(torch.cat(keys), q.offsets() if key_lengths == lengths else
+                                               torch.nested.as_nested_tensor(keys, layout=torch.jagged).offsets())
+    v = torch.nested.nested_tensor_from_jagged(torch.cat(values), k.offsets())
+    out = F.scaled_dot_product_attention(*(t.transpose(1, 2) for t in (q, k, v)), is_causal=causal)
+    rows = out.transpose(1, 2).unbind()
+    weights = [torch.randn(r.shape) for r in rows]
+    sum((r.float() * w.to("rdna")).sum() for r, w in zip(rows, weights)).backward()
+    assert out.dtype == dtype and [len(r) for r in rows] == list(lengths)
+    for row, weight, *mine in zip(rows, weights, queries, keys, values):
+        exact = [t.detach().double().cpu().requires_grad_() for t in mine]
+        expected = F.scaled_dot_product_attention(*(t.transpose(0, 1) for t in exact), is_causal=causal).transpose(0, 1)
+        (expected * weight).sum().backward()
+        for a, b in ((row, expected), *((m.grad, e.grad) for m, e in zip(mine, exact))):
+            torch.testing.assert_close(a.detach().cpu().double(), b.detach(), rtol=tolerance, atol=tolerance)
+
+
+def test_flex_attention(nothing_falls_back):
+    """Scores that a function changes, and a mask of blocks, plain and compiled, beside float64."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def nearer(score, b, h, i, j):
+        return score - 0.1 * (i - j).abs()
+
+    def behind(b, h, i, j):
+        return i >= j
+
+    tensors = [torch.randn(2, 3, 40, 16) for _ in range(3)]
+    exact = [t.double().requires_grad_() for t in tensors]
+    i = torch.arange(40)
+    scores = exact[0] @ exact[1].mT / 4 - 0.1 * (i[:, None] - i).abs()
+    expected = scores.masked_fill(i[:, None] < i, -math.inf).softmax(-1) @ exact[2]
+    expected.square().sum().backward()
+    mask = create_block_mask(behind, None, None, 40, 40, device="rdna")
+    for attention in (flex_attention, torch.compile(flex_attention)):
+        torch._dynamo.reset()
+        mine = [t.to("rdna").requires_grad_() for t in tensors]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it is not compiled
+            out = attention(*mine, score_mod=nearer, block_mask=mask)
+        out.square().sum().backward()
+        torch.testing.assert_close(out.detach().cpu().double(), expected.detach(), rtol=2e-6, atol=2e-6)
+        for m, e in zip(mine, exact):
+            torch.testing.assert_close(m.grad.cpu().double(), e.grad, rtol=2e-5, atol=2e-5)

@@ -439,12 +439,28 @@ def test_options_and_modes_that_there_are_not(options, sentence):
     (nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3)).to("rdna"), "rdna"), (lambda x: x + torch.ones(3, device="rdna"), "rdna"),
     (lambda x: torch.ones(3, device="rdna") * 2, "cpu"), (lambda x: x.to("rdna") @ x.to("rdna"), "cpu"),
 ], ids=["a model", "a function", "made inside", "moved inside"])
-def test_the_default_backend_names_the_one_that_works(f, device):
-    x = torch.ones(3, device=device)
-    with pytest.raises(Exception, match=re.escape("torch.compile(model, backend='rdna') does")):
-        torch.compile(f)(x)
+def test_the_default_backend_is_ours(f, device, monkeypatch):
+    import torch_rdna._compile
+
+    seen, ours = [], torch_rdna._compile.backend
+    monkeypatch.setattr(torch_rdna._compile, "backend", lambda gm, inputs: seen.append(gm) or ours(gm, inputs))
     torch._dynamo.reset()
-    torch.testing.assert_close(compiled(f)(x), f(x))
+    x = torch.ones(3, device=device)
+    torch.testing.assert_close(torch.compile(f)(x), f(x))
+    assert len(seen) == 1
+
+
+def test_options_of_the_default_backend_change_nothing_and_say_so_once():
+    import torch_rdna._compile
+
+    torch_rdna._compile._options_mean_nothing.cache_clear()
+    x = torch.ones(3, device="rdna")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for options in ({}, {"mode": "reduce-overhead"}, {"options": {"max_autotune": True}}):
+            torch._dynamo.reset()
+            assert torch.compile(lambda x: x * 2 + 1, **options)(x).tolist() == [3, 3, 3]
+    assert sum("options of Inductor change nothing" in str(w.message) for w in seen) == 1
 
 
 def test_the_environment_asks_for_a_log(capfd, monkeypatch):

@@ -8,7 +8,7 @@ import torch
 
 from . import _C  # registers the device type with PyTorch
 from ._compile import compile_report, reset_compile_report
-from ._compile import refuse_inductor as _refuse_inductor
+from ._compile import serve_inductor as _serve_inductor
 from ._device import is_ours as _is_ours
 from ._device import (
     DeviceProperties,
@@ -177,7 +177,7 @@ def _register():
     _register_distributed()
     _register_profiler()
     _register_sharing()
-    _refuse_inductor()
+    _serve_inductor()
     _register_libraries()
     _register_collect_env()
     _register_encoder()

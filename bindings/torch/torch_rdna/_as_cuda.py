@@ -101,13 +101,6 @@ def _default_type(plain):
     return set_default_tensor_type
 
 
-def _compile(plain):
-    def compile(model=None, *, backend=None, **named):
-        return plain(model, backend="rdna" if backend in (None, "inductor") else backend, **named)
-
-    return compile
-
-
 def _backend(plain):
     def with_ours(backend):
         if not isinstance(backend, str):
@@ -193,7 +186,6 @@ def register():
     _module()
     _tensors()
     _wrap(torch, "set_default_tensor_type", _default_type)
-    _wrap(torch, "compile", _compile)
     _distributed()
     _parallel()
     _checkpoints()

@@ -778,18 +778,26 @@ def _is_on_rdna(value):
     return isinstance(value, torch.Tensor) and is_ours(value.device)
 
 
-def refuse_inductor():
-    """torch.compile without a backend means Inductor, which generates no code for rdna and would fail somewhere within."""
+@functools.cache
+def _options_mean_nothing():
+    warnings.warn(
+        "torch.compile: rdna's tensors are compiled by backend 'rdna', for which mode and options of Inductor change nothing",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def serve_inductor():
+    """torch.compile without a backend means Inductor, which generates no code for rdna: its graphs there are ours."""
     inductor = torch._TorchCompileInductorWrapper
     plain = inductor.__call__
 
     def __call__(self, model_, inputs_, **more):
         made = (node.meta.get("example_value") for node in model_.graph.nodes)
-        if any(_is_on_rdna(value) for value in (*inputs_, *made)):
-            raise NotImplementedError(
-                "torch.compile's default backend, 'inductor', generates no code for tensors of rdna; "
-                "torch.compile(model, backend='rdna') does"
-            )
-        return plain(self, model_, inputs_, **more)
+        if not any(_is_on_rdna(value) for value in (*inputs_, *made)):
+            return plain(self, model_, inputs_, **more)
+        if self.config:
+            _options_mean_nothing()
+        return backend(model_, inputs_)
 
     inductor.__call__ = __call__

@@ -16,6 +16,8 @@ _MODULES = {
     "accelerate.accelerator": "_accelerate",
     "accelerate.state": "_accelerate",
     "accelerate.utils.modeling": "_accelerate",
+    "torch.nested._internal.sdpa": "_nested",
+    "torch.nn.attention.flex_attention": "_flex_attention",
     "torch.utils.collect_env": "_collect_env",
     "safetensors.torch": "_safetensors",
     "transformers.training_args": "_transformers",
