@@ -106,7 +106,7 @@ static bool read_register(const struct emu_wave *w, unsigned id, uint32_t *value
       *value = 0;
       return true;
     case HW_SH_MEM_BASES:
-      *value = EMU_PRIVATE_APERTURE | EMU_SHARED_APERTURE << 16;
+      *value = EMU_PRIVATE_APERTURE >> 16 | EMU_SHARED_APERTURE;
       return true;
     case HW_FLAT_SCR_LO:
       *value = (uint32_t)w->flat_scratch;

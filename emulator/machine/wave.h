@@ -18,8 +18,9 @@
 // Vector instructions work on 32 lanes; a wave of 64 does each of its halves in turn, as the hardware does.
 enum { EMU_HALF = 32 };
 
-// The windows of a flat address: its high word. LDS and scratch appear there.
-enum { EMU_SHARED_APERTURE = 1, EMU_PRIVATE_APERTURE = 2 };
+// The windows of a flat address: its high word. LDS and scratch appear there. Code finds them in source operands, or
+// makes them of the 16 bits each in SH_MEM_BASES, which are the upper ones of the address (clang 15 does).
+enum { EMU_SHARED_APERTURE = 1 << 16, EMU_PRIVATE_APERTURE = 2 << 16 };
 
 struct emu_step;
 struct emu_wave;

@@ -590,7 +590,10 @@ def find_windows(t):
             r = t.step(code, t.scalars())
             t.windows |= {"lds": int(r.s[21]), "scratch": int(r.s[23])}
             t.expect(not r.status and r.s[20] == 0 and r.s[22] == 0 and r.s[21] != r.s[23], r.text)
-        t.add("S_MOV_B64", "s_mov_b64 s[20:21], src_shared_base\ns_mov_b64 s[22:23], src_private_base", check)
+            t.expect(r.s[24] == r.s[21] >> 16 and r.s[25] == r.s[23] >> 16 and not (r.s[21] | r.s[23]) & 0xffff, r.text)
+        t.add("S_MOV_B64", "s_mov_b64 s[20:21], src_shared_base\ns_mov_b64 s[22:23], src_private_base\n"
+              "s_getreg_b32 s24, hwreg(HW_REG_SH_MEM_BASES, 16, 16)\ns_getreg_b32 s25, hwreg(HW_REG_SH_MEM_BASES, 0, 16)",
+              check)
 
 
 def add(t, row):
