@@ -118,6 +118,7 @@ rdna_status generation_open_model(generation *g) {
   if (!g->options->silent) say_plan(g->device, &planned);
   RDNA_TRY(open_planned_model(g->device, g->file, &planned, &g->llm));
   RDNA_TRY(rdna_llm_session_create(g->llm, &session, &g->session));
+  RDNA_TRY(adapt_session(g->llm, g->session, &g->options->lora));
   RDNA_TRY(rdna_detokenizer_create(g->tokenizer, false, &g->detokenizer));
   g->logits = malloc((size_t)rdna_llm_get_info(g->llm)->vocabulary * sizeof *g->logits);
   if (!g->logits) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for logits");

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include "command/adapters.h"
 #include "command/placement.h"
 #include "model/grammar/grammar.h"
 #include "rdna/llm.h"
@@ -17,6 +18,7 @@ typedef struct generation_options {
   const char *kv;
   bool greedy, ignore_end, exact;
   bool silent;                       /* the text is kept and not printed */
+  option_texts lora;                 /* see adapters.h */
   const char *grammar, *json_schema; /* files that say what may be written; one of them, or none */
 } generation_options;
 #define GENERATION_OPTIONS_DEFAULT  \
@@ -52,6 +54,8 @@ typedef struct generation_options {
       {"--kv", OPTION_CHOICE, &(o).kv, KV_CHOICES, "type of the cache (f16)", 0, 0},                                    \
       {"--exact", OPTION_FLAG, &(o).exact, NULL, "round nothing to 16 bits in a prompt's products on a GPU", 0, 0},     \
       {"--ignore-end", OPTION_FLAG, &(o).ignore_end, NULL, "write on after the model's token for the end", 0, 0},       \
+      {"--lora", OPTION_TEXTS, &(o).lora, "FILE[:SCALE]", "an adapter, also several times (as it was trained: 1)", 0,   \
+       0},                                                                                                              \
       PLACEMENT_OPTIONS((o).place), DEVICE_OPTIONS((o).device)
 
 typedef struct generation {

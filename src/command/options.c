@@ -52,6 +52,13 @@ static bool store(const command_line *line, const option_row *row, const char *t
     case OPTION_TEXT:
       *(const char **)row->target = text;
       return true;
+    case OPTION_TEXTS: {
+      option_texts *texts = row->target;
+      snprintf(bounds, sizeof bounds, ": %s is given more than %d times", row->name, OPTION_TEXTS_MOST);
+      if (texts->count == OPTION_TEXTS_MOST) return misuse(line, out_exit, "one too many", text, bounds);
+      texts->values[texts->count++] = text;
+      return true;
+    }
     case OPTION_CHOICE:
       if (!is_choice(row->argument, text)) {
         snprintf(bounds, sizeof bounds, " for %s, which takes %.60s", row->name, row->argument);

@@ -7,12 +7,26 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-typedef enum option_kind { OPTION_FLAG, OPTION_INTEGER, OPTION_NUMBER, OPTION_TEXT, OPTION_CHOICE } option_kind;
+typedef enum option_kind {
+  OPTION_FLAG,
+  OPTION_INTEGER,
+  OPTION_NUMBER,
+  OPTION_TEXT,
+  OPTION_TEXTS,
+  OPTION_CHOICE
+} option_kind;
+
+/* Of an option that may be given several times. */
+enum { OPTION_TEXTS_MOST = 32 };
+typedef struct option_texts {
+  const char *values[OPTION_TEXTS_MOST];
+  int count;
+} option_texts;
 
 typedef struct option_row {
   const char *name; /* "--max-tokens" */
   option_kind kind;
-  void *target;         /* bool *, int64_t *, double *, const char ** */
+  void *target;         /* bool *, int64_t *, double *, const char **, option_texts * */
   const char *argument; /* what --help calls the value; the choices "a|b|c" of a CHOICE; NULL for a FLAG */
   const char *help;     /* with the default, if it is worth saying */
   double low, high;     /* of INTEGER and NUMBER; both 0 is no bound */

@@ -26,6 +26,7 @@ typedef struct serve_options {
       checkpoints;
   double seconds, ping, idle, queue_seconds, heartbeat, patience;
   bool any_model, exact, log, no_page;
+  option_texts lora;
   /* Of a worker. */
   const char *worker_id, *model, *model_ref, *hive_url;
   int64_t rocm_device;
@@ -109,6 +110,15 @@ static rdna_status read_presets(const char *path, const preset *defaults, preset
   return status;
 }
 
+static rdna_status add_adapters(const option_texts *texts, preset *p) {
+  for (int i = 0; i < texts->count; i++) {
+    adapter_option option;
+    RDNA_TRY(read_adapter(texts->values[i], &option));
+    RDNA_TRY(preset_add_adapter(p, option.name[0] ? option.name : NULL, option.path, option.scale));
+  }
+  return RDNA_OK;
+}
+
 /* Those of the command line, of which the first is loaded at the start, and those of the file. The caller frees them,
  * also after a failure. */
 static rdna_status collect_models(const serve_options *o, preset presets[MOST_PRESETS], size_t *out_count) {
@@ -122,6 +132,7 @@ static rdna_status collect_models(const serve_options *o, preset presets[MOST_PR
     if (o->name) snprintf(one.name, sizeof one.name, "%s", o->name);
     RDNA_TRY(preset_copy(&one, &presets[*out_count]));
     (*out_count)++;
+    if (i == 0) RDNA_TRY(add_adapters(&o->lora, &presets[0]));
   }
   if (o->models_file) RDNA_TRY(read_presets(o->models_file, &defaults, presets, out_count));
   return presets_check(presets, *out_count);
@@ -277,6 +288,7 @@ static const char *take_worker_options(serve_options *o) {
   }
   if (o->path_count == 0 && !o->models_file) return "no model; give a MODEL.gguf, or --models FILE";
   if (o->name && o->path_count != 1) return "--name goes with one MODEL";
+  if (o->lora.count > 0 && o->path_count != 1) return "--lora goes with one MODEL; others have theirs in --models FILE";
   return NULL;
 }
 
@@ -287,6 +299,7 @@ int command_serve(int argc, char **argv) {
       {"--port", OPTION_INTEGER, &o.port, "N", "0 is any free one (8080)", 0, 65535},
       {"--models", OPTION_TEXT, &o.models_file, "FILE", "more models, as JSON; read again with SIGHUP", 0, 0},
       {"--name", OPTION_TEXT, &o.name, "NAME", "what the model is called (its file, without .gguf)", 0, 0},
+      {"--lora", OPTION_TEXTS, &o.lora, "[NAME=]FILE[:SCALE]", "an adapter for requests; several times", 0, 0},
       {"--any-model", OPTION_FLAG, &o.any_model, NULL, "answer whatever model a request names", 0, 0},
       {"--idle", OPTION_NUMBER, &o.idle, "S", "unused for so long, a model leaves memory (-1: never)", -1, 1e9},
       {"--loaded", OPTION_INTEGER, &o.loaded, "N", "most models in memory (0: as many as have room)", 0, 1e6},

@@ -7,6 +7,8 @@
 
 #include "server/exchange.h"
 
+const char *model_name(const exchange *x) { return x->adapter ? x->adapter->name : x->model->name; }
+
 int64_t prompt_tokens(const job *j) {
   int64_t sum = 0;
   for (size_t i = 0; i < j->prompt_count; i++) sum += (int64_t)j->prompts[i].count;

@@ -243,7 +243,7 @@ static json_t *usage(const job *j) {
 
 static json_t *message(const exchange *x, json_t *content, const char *stop_reason, const char *stop) {
   return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s?, s:s?, s:o}", "id", x->id, "type", "message", "role", "assistant",
-                   "model", x->model->name, "content", content, "stop_reason", stop_reason, "stop_sequence", stop,
+                   "model", model_name(x), "content", content, "stop_reason", stop_reason, "stop_sequence", stop,
                    "usage", usage(x->job));
 }
 

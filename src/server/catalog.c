@@ -21,10 +21,22 @@ static catalog_model *first_of(const server *s) {
   return m;
 }
 
+const preset_adapter *catalog_adapter(const catalog_model *m, const char *name) {
+  size_t size = strlen(m->preset.name);
+  bool of_model = strncasecmp(name, m->preset.name, size) == 0 && name[size] == ':';
+  for (int i = 0; i < m->preset.adapter_count; i++) {
+    const preset_adapter *a = &m->preset.adapters[i];
+    if (is_name(name, a->name) || (of_model && is_name(name + size + 1, a->name))) return a;
+  }
+  return NULL;
+}
+
 catalog_model *catalog_find(const server *s, const char *name) {
   if (!name) return first_of(s);
   for (catalog_model *m = s->models; m; m = m->next)
     if (!m->retired && is_name(name, m->preset.name)) return m;
+  for (catalog_model *m = s->models; m; m = m->next)
+    if (!m->retired && catalog_adapter(m, name)) return m;
   return s->options->any_model ? first_of(s) : NULL;
 }
 
@@ -54,6 +66,10 @@ bool catalog_refuse(const server *s, const char *name, problem *p) {
   for (const catalog_model *m = s->models; m; m = m->next) {
     size_t size = strlen(names);
     if (!m->retired) snprintf(names + size, sizeof names - size, "%s'%s'", size ? ", " : "", m->preset.name);
+    for (int i = 0; i < m->preset.adapter_count && !m->retired; i++) {
+      size = strlen(names);
+      snprintf(names + size, sizeof names - size, ", '%s'", m->preset.adapters[i].name);
+    }
   }
   return refuse(p, 404, "model_not_found", "model", "there is no model '%.100s' here; there is %s", name ? name : "",
                 names[0] ? names : "none");

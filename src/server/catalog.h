@@ -51,7 +51,10 @@ void catalog_deinit(server *s); /* after the end, and when nobody holds a model 
 bool catalog_hold(exchange *x, const char *name, problem *p);
 
 /* Under the lock: */
+/* The model |name|, or the one that has the adapter |name|. */
 catalog_model *catalog_find(const server *s, const char *name);
+/* The adapter of |m| whose name is |name|, or MODEL:NAME; NULL: none has it. */
+const preset_adapter *catalog_adapter(const catalog_model *m, const char *name);
 /* There is none of that name; returns false. */
 bool catalog_refuse(const server *s, const char *name, problem *p);
 void catalog_take(exchange *x, catalog_model *m);

@@ -44,6 +44,7 @@ struct exchange {
   server *server;
   struct catalog_model *hosted; /* that it holds; NULL: none yet. The next two are its: */
   const served_model *model;
+  const preset_adapter *adapter; /* of the model, that the request names in its place; NULL: none */
   scheduler *scheduler;
   struct MHD_Connection *connection;
   const struct route *route;
@@ -105,6 +106,9 @@ bool submit_job(exchange *x, job *j);
 enum MHD_Result respond_kept_job(exchange *x, job *j);
 /* A stream of what x->fill makes. */
 enum MHD_Result respond_stream(exchange *x, const char *type);
+
+/* What the answer calls the model: it, or its adapter. */
+const char *model_name(const exchange *x);
 
 /* Parts of a job's answer. Of a job that is finished, or under the lock. */
 int64_t prompt_tokens(const job *j);

@@ -3,6 +3,7 @@
 #ifndef RDNA_SERVER_JOB_H
 #define RDNA_SERVER_JOB_H
 
+#include "rdna/llm_adapter.h"
 #include "rdna/model.h"
 #include "server/bytes.h"
 #include "server/grammars.h"
@@ -23,6 +24,9 @@ typedef struct settings {
   bool ignore_end;     /* write on after the model's token for the end */
   int priority;        /* lower ones come first; see scheduler.h */
   double most_seconds; /* from the asking to the end; 0: any time */
+
+  rdna_llm_adapter_use adapters[RDNA_LLM_MOST_ADAPTERS]; /* (adapter_count) of the model's, in their order */
+  int adapter_count;
 
   bool show_control;        /* write control tokens as they are: the text is to be taken apart */
   grammars *grammars;       /* where |grammar| is from */

@@ -207,10 +207,10 @@ static void narrate(const exchange *x, const char *action, bytes *out, json_t *h
 static void begin(exchange *x, bytes *out) {
   const kept_job *k = x->kept;
   append_event(out, NULL,
-               json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "job_id", k->id, "model", x->model->name,
+               json_pack("{s:s, s:s, s:s, s:s}", "type", "started", "job_id", k->id, "model", model_name(x),
                          "started_at", k->started_at));
   narrate(x, "prompt", out,
-          json_sprintf("a prompt of %lld tokens for %s", (long long)prompt_tokens(x->job), x->model->name));
+          json_sprintf("a prompt of %lld tokens for %s", (long long)prompt_tokens(x->job), model_name(x)));
 }
 
 static void token(bytes *out, const char *text, size_t size, size_t index) {

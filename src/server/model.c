@@ -63,10 +63,16 @@ rdna_status served_model_open(served_model *m, const preset *p, rdna_device *dev
   RDNA_TRY(open_template(m, p->template_path));
   RDNA_TRY(grammars_create(m->tokenizer, &m->grammars));
   options.host_layers = count_layers(m, p);
-  return rdna_llm_open_with(device, m->file, &options, &m->llm);
+  RDNA_TRY(rdna_llm_open_with(device, m->file, &options, &m->llm));
+  for (int i = 0; i < p->adapter_count; i++) {
+    RDNA_TRY(rdna_llm_adapter_open(m->llm, p->adapters[i].path, &m->adapters[i]));
+    m->adapter_count++;
+  }
+  return RDNA_OK;
 }
 
 void served_model_close(served_model *m) {
+  for (int i = 0; i < m->adapter_count; i++) rdna_llm_adapter_release(m->adapters[i]);
   rdna_llm_release(m->llm);
   grammars_release(m->grammars);
   rdna_template_release(m->chat_template);

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "model/reply/reply.h"
-#include "rdna/llm.h"
+#include "rdna/llm_adapter.h"
 #include "rdna/template.h"
 #include "server/fields.h"
 #include "server/grammars.h"
@@ -24,6 +24,8 @@ typedef struct served_model {
   rdna__reply_format format;    /* of its replies, by the template */
   grammars *grammars;
   rdna_llm *llm;
+  rdna_llm_adapter *adapters[RDNA_LLM_MOST_ADAPTERS]; /* (adapter_count) in the preset's order */
+  int adapter_count;
 } served_model;
 
 /* What a request wants of a model. */

@@ -176,7 +176,7 @@ static json_t *now_text(void) {
 
 /* |message|: {"content": …} and what else there is of "thinking" and "tool_calls". */
 static json_t *part_of(const exchange *x, json_t *message, bool done) {
-  json_t *part = json_pack("{s:s, s:o}", "model", x->model->name, "created_at", now_text());
+  json_t *part = json_pack("{s:s, s:o}", "model", model_name(x), "created_at", now_text());
   if (x->chat) {
     json_object_set_new(message, "role", json_string("assistant"));
     json_object_set_new(part, "message", message);

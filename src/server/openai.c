@@ -111,7 +111,7 @@ static const char *object_name(const exchange *x) {
 /* An answer around |choices|. */
 static json_t *envelope(const exchange *x, json_t *choices) {
   return json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", x->id, "object", object_name(x), "created",
-                   (json_int_t)x->created, "model", x->model->name, "choices", choices);
+                   (json_int_t)x->created, "model", model_name(x), "choices", choices);
 }
 
 static json_t *choice_of(const exchange *x, const news *n, const char *part, json_t *content) {
@@ -275,11 +275,22 @@ static json_t *model_of(const catalog_model *m) {
   return model;
 }
 
+/* An adapter, as vLLM lists them, with what requests call it in "lora". */
+static json_t *adapter_of(const catalog_model *m, const preset_adapter *a) {
+  return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:{s:I, s:f}}", "id", a->name, "object", "model", "created",
+                   (json_int_t)m->served.opened, "owned_by", "rdna", "root", a->path, "parent", m->preset.name, "lora",
+                   "id", (json_int_t)(a - m->preset.adapters), "scale", (double)a->scale);
+}
+
 static enum MHD_Result list_models(exchange *x) {
   json_t *list = json_array();
   server_lock(x->server);
-  for (const catalog_model *m = x->server->models; m; m = m->next)
-    if (!m->retired) json_array_append_new(list, model_of(m));
+  for (const catalog_model *m = x->server->models; m; m = m->next) {
+    if (m->retired) continue;
+    json_array_append_new(list, model_of(m));
+    for (int i = 0; i < m->preset.adapter_count; i++)
+      json_array_append_new(list, adapter_of(m, &m->preset.adapters[i]));
+  }
   server_unlock(x->server);
   /* Codex wants a list of its own kind besides; of models that are not there it takes its defaults */
   return respond_json(x, 200, json_pack("{s:s, s:o, s:[]}", "object", "list", "data", list, "models"));
@@ -290,7 +301,8 @@ enum MHD_Result handle_models(exchange *x) {
   if (strncmp(x->path, "/v1/models/", prefix) != 0) return list_models(x);
   server_lock(x->server);
   const catalog_model *m = catalog_find(x->server, x->path + prefix);
-  json_t *model = m ? model_of(m) : NULL;
+  const preset_adapter *adapter = m ? catalog_adapter(m, x->path + prefix) : NULL;
+  json_t *model = adapter ? adapter_of(m, adapter) : m ? model_of(m) : NULL;
   if (!m) catalog_refuse(x->server, x->path + prefix, &x->problem);
   server_unlock(x->server);
   return m ? respond_json(x, 200, model) : respond_problem(x);

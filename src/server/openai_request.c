@@ -6,14 +6,14 @@
 #include "server/http.h"
 #include "server/openai.h"
 
-#define FIELDS_OF_BOTH                                                                                          \
-  {"model", FIELD_READ}, {"stream", FIELD_READ}, {"stream_options", FIELD_READ}, {"n", FIELD_READ},             \
-      {"max_tokens", FIELD_READ}, {"temperature", FIELD_READ}, {"top_p", FIELD_READ}, {"top_k", FIELD_READ},    \
-      {"min_p", FIELD_READ}, {"repetition_penalty", FIELD_READ}, {"frequency_penalty", FIELD_READ},             \
-      {"presence_penalty", FIELD_READ}, {"seed", FIELD_READ}, {"stop", FIELD_READ}, {"logit_bias", FIELD_READ}, \
-      {"logprobs", FIELD_READ}, {"ignore_eos", FIELD_READ}, {"priority", FIELD_READ}, {"timeout", FIELD_READ},  \
-      {"response_format", FIELD_READ}, {"grammar", FIELD_READ}, {"user", FIELD_IGNORED}, {                      \
-    "cache_prompt", FIELD_IGNORED                                                                               \
+#define FIELDS_OF_BOTH                                                                                           \
+  {"model", FIELD_READ}, {"stream", FIELD_READ}, {"stream_options", FIELD_READ}, {"n", FIELD_READ},              \
+      {"max_tokens", FIELD_READ}, {"temperature", FIELD_READ}, {"top_p", FIELD_READ}, {"top_k", FIELD_READ},     \
+      {"min_p", FIELD_READ}, {"repetition_penalty", FIELD_READ}, {"frequency_penalty", FIELD_READ},              \
+      {"presence_penalty", FIELD_READ}, {"seed", FIELD_READ}, {"stop", FIELD_READ}, {"logit_bias", FIELD_READ},  \
+      {"logprobs", FIELD_READ}, {"ignore_eos", FIELD_READ}, {"priority", FIELD_READ}, {"timeout", FIELD_READ},   \
+      {"response_format", FIELD_READ}, {"grammar", FIELD_READ}, {"lora", FIELD_READ}, {"user", FIELD_IGNORED}, { \
+    "cache_prompt", FIELD_IGNORED                                                                                \
   }
 
 static const field_row chat_fields[] = {

@@ -14,7 +14,7 @@ static const field_row fields[] = {
     {"slots", FIELD_READ},       {"cache", FIELD_READ},      {"batch", FIELD_READ},    {"kv", FIELD_READ},
     {"exact", FIELD_READ},       {"gpu-layers", FIELD_READ}, {"queue", FIELD_READ},    {"queue-seconds", FIELD_READ},
     {"idle", FIELD_READ},        {"preload", FIELD_READ},    {"keep", FIELD_READ},     {"lanes", FIELD_READ},
-    {"checkpoints", FIELD_READ},
+    {"checkpoints", FIELD_READ}, {"lora", FIELD_READ},
 };
 
 static bool read_kv_type(const char *name, rdna_dtype *out) {
@@ -59,6 +59,32 @@ static bool read_scheduler(const json_t *json, scheduler_options *s, problem *p)
          refuse(p, 400, NULL, "kv", "'kv' is '%.40s', and must be f16, bf16, f32 or q8_0", kv);
 }
 
+/* "FILE", or {"path", "name", "scale"}. */
+static bool read_adapter(const json_t *json, const char *folder, preset *out, problem *p) {
+  static const field_row rows[] = {{"path", FIELD_READ}, {"name", FIELD_READ}, {"scale", FIELD_READ}};
+  const char *path = json_string_value(json), *name = NULL;
+  double scale = 1;
+  if (!path && !json_is_object(json))
+    return refuse(p, 400, NULL, "lora", "'lora' must be a list of paths, or of objects with a path");
+  if (!path && (!check_fields(json, rows, 3, p) || !read_text(json, "path", &path, p) ||
+                !read_text(json, "name", &name, p) || !read_number(json, "scale", -1e6, 1e6, &scale, p)))
+    return false;
+  if (!path || !*path) return refuse(p, 400, NULL, "lora", "an adapter of 'lora' has no path");
+  char *joined = join(folder, path);
+  rdna_status status = joined ? preset_add_adapter(out, name, joined, scale)
+                              : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the presets");
+  free(joined);
+  return status == RDNA_OK || refuse_with_status(p, "lora");
+}
+
+static bool read_adapters(const json_t *list, const char *folder, preset *out, problem *p) {
+  if (!list || json_is_null(list)) return true;
+  if (!json_is_array(list)) return refuse(p, 400, NULL, "lora", "'lora' must be a list of adapters");
+  for (size_t i = 0; i < json_array_size(list); i++)
+    if (!read_adapter(json_array_get(list, i), folder, out, p)) return false;
+  return true;
+}
+
 static bool read_preset(const json_t *json, const char *folder, preset *out, problem *p) {
   const char *path = NULL, *name = NULL, *chat_template = NULL;
   int64_t layers = out->gpu_layers;
@@ -78,8 +104,9 @@ static bool read_preset(const json_t *json, const char *folder, preset *out, pro
   if (!out->name[0]) return refuse(p, 400, NULL, "path", "'path' is '%.100s', which names no file", path);
   out->path = join(folder, path);
   out->template_path = chat_template ? join(folder, chat_template) : NULL;
-  return (out->path && (out->template_path || !chat_template)) ||
-         refuse(p, 500, NULL, NULL, "no host memory for the presets");
+  if (!out->path || (chat_template && !out->template_path))
+    return refuse(p, 500, NULL, NULL, "no host memory for the presets");
+  return read_adapters(json_object_get(json, "lora"), folder, out, p);
 }
 
 static rdna_status append_all(const json_t *list, const char *folder, const preset *defaults, preset *presets,
@@ -90,6 +117,8 @@ static rdna_status append_all(const json_t *list, const char *folder, const pres
     preset *next = &presets[*count];
     *next = *defaults;
     next->path = next->template_path = NULL;
+    next->adapters = NULL;
+    next->adapter_count = 0;
     bool fine = read_preset(json_array_get(list, i), folder, next, &p);
     (*count)++;
     if (!fine) return rdna__fail(RDNA_BAD_DATA, "model %zu: %s", i, p.message);
@@ -113,10 +142,26 @@ rdna_status presets_parse(const char *text, size_t size, const char *folder, con
   return status;
 }
 
+/* How many of the preset's names |name| is. */
+static int count_names(const preset *p, const char *name) {
+  int count = strcasecmp(p->name, name) == 0;
+  for (int i = 0; i < p->adapter_count; i++) count += strcasecmp(p->adapters[i].name, name) == 0;
+  return count;
+}
+
+static rdna_status check_name(const preset *presets, size_t count, const char *name) {
+  int found = 0;
+  for (size_t i = 0; i < count; i++) found += count_names(&presets[i], name);
+  return found == 1
+             ? RDNA_OK
+             : rdna__fail(RDNA_BAD_DATA, "two models or adapters have the name '%s'; give one of them another", name);
+}
+
 rdna_status presets_check(const preset *presets, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    for (size_t k = 0; k < i; k++)
-      if (strcasecmp(presets[i].name, presets[k].name) == 0)
-        return rdna__fail(RDNA_BAD_DATA, "two models have the name '%s'; give one of them another", presets[i].name);
+  for (size_t i = 0; i < count; i++) {
+    RDNA_TRY(check_name(presets, count, presets[i].name));
+    for (int k = 0; k < presets[i].adapter_count; k++)
+      RDNA_TRY(check_name(presets, count, presets[i].adapters[k].name));
+  }
   return RDNA_OK;
 }

@@ -26,8 +26,12 @@ bool request_add_prompts(request *r, size_t count, problem *p) {
 
 bool read_model(exchange *x, const json_t *json, problem *p) {
   const char *name = NULL;
-  return read_text(json, "model", &name, p) && catalog_hold(x, name, p) &&
-         served_model_can(x->model, x->route->work, p);
+  if (!read_text(json, "model", &name, p) || !catalog_hold(x, name, p)) return false;
+  x->adapter = name ? catalog_adapter(x->hosted, name) : NULL;
+  if (x->adapter && (x->route->work == WORK_EMBEDS || x->route->work == WORK_RANKS))
+    return refuse(p, 400, NULL, "model", "'%s' is an adapter, which is for texts that are written; the model is '%s'",
+                  x->adapter->name, x->model->name);
+  return served_model_can(x->model, x->route->work, p);
 }
 
 bool request_check_prompts(const exchange *x, const request *r, problem *p) {
@@ -42,7 +46,7 @@ bool request_check_prompts(const exchange *x, const request *r, problem *p) {
 }
 
 bool request_check(const exchange *x, request *r, problem *p) {
-  if (!request_check_prompts(x, r, p)) return false;
+  if (!request_check_prompts(x, r, p) || !request_take_adapters(x, r, p)) return false;
   if (r->prompt_count * (size_t)r->n > MOST_CHOICES)
     return refuse(p, 400, NULL, "n", "%zu prompts, each %lld times, are more than the %d texts of one request",
                   r->prompt_count, (long long)r->n, MOST_CHOICES);

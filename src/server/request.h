@@ -26,6 +26,8 @@ bool read_model(exchange *x, const json_t *json, problem *p);
 bool request_check(const exchange *x, request *r, problem *p);
 /* The first half of that: the prompts alone. */
 bool request_check_prompts(const exchange *x, const request *r, problem *p);
+/* The adapters of the request's texts: that which it names in place of the model, or those of its field "lora". */
+bool request_take_adapters(const exchange *x, request *r, problem *p);
 /* priority and timeout. */
 bool read_urgency(const json_t *json, settings *s, problem *p);
 /* Makes the job; the request is empty afterwards. NULL with a problem. */

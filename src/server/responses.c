@@ -33,6 +33,7 @@ static const field_row fields[] = {
     {"text", FIELD_READ},
     {"reasoning", FIELD_READ},
     {"grammar", FIELD_READ},
+    {"lora", FIELD_READ},
     {"chat_template_kwargs", FIELD_READ},
     {"store", FIELD_IGNORED}, /* nothing is kept, and the response says so */
     {"include", FIELD_IGNORED},
@@ -230,7 +231,7 @@ static json_t *response(const exchange *x, const char *status) {
   json_t *it =
       json_pack("{s:s, s:s, s:I, s:s, s:n, s:o, s:s, s:O, s:n, s:b, s:s, s:{}, s:n}", "id", x->id, "object", "response",
                 "created_at", (json_int_t)x->created, "status", status, "error", "incomplete_details",
-                incomplete ? json_pack("{s:s}", "reason", "max_output_tokens") : json_null(), "model", x->model->name,
+                incomplete ? json_pack("{s:s}", "reason", "max_output_tokens") : json_null(), "model", model_name(x),
                 "output", x->output, "previous_response_id", "store", 0, "truncation", "disabled", "metadata", "user");
   json_object_update_missing(it, x->echo);
   json_object_set_new(it, "usage", over ? usage(x) : json_null());

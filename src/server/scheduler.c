@@ -252,7 +252,10 @@ static void compose(scheduler *s) {
 static rdna_status run_step(scheduler *s, const float **out_logits) {
   for (int i = 0; i < s->part_count; i++) {
     writer *w = s->in_step[i];
-    if (!w->sequence) RDNA_TRY(rdna_llm_sequence_create(s->cache, &w->sequence));
+    if (!w->sequence) {
+      RDNA_TRY(rdna_llm_sequence_create(s->cache, &w->sequence));
+      if (w->adapter_count > 0) RDNA_TRY(rdna_llm_sequence_adapt(w->sequence, w->adapters, w->adapter_count));
+    }
     s->parts[i].sequence = w->sequence;
   }
   return rdna_llm_step(s->cache, s->parts, s->part_count, out_logits);

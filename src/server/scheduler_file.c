@@ -10,11 +10,13 @@ static int compare_since(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Those that hold something, the ones used last first. */
+/* Those that hold something, the ones used last first. The file has no word for adapters: what was read with them is
+ * left out. */
 static int list_writers(scheduler *s, writer **out) {
   int count = 0;
   for (int i = 0; i < s->writer_count; i++)
-    if (s->writers[i].sequence && s->writers[i].held.count > 0) out[count++] = &s->writers[i];
+    if (s->writers[i].sequence && s->writers[i].held.count > 0 && s->writers[i].adapter_count == 0)
+      out[count++] = &s->writers[i];
   qsort(out, (size_t)count, sizeof *out, compare_since);
   return count;
 }

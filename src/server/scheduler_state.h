@@ -14,13 +14,15 @@ enum { LAST_TOKENS = 32 };
 
 /* A place for a text that is being written. */
 typedef struct writer {
-  rdna_llm_sequence *sequence; /* NULL: it has none */
-  rdna_tokens held;            /* the tokens whose keys and values are in the sequence */
-  size_t prompt;               /* how many of its text's tokens were the prompt */
-  choice *choice;              /* NULL: it is idle, and what it holds may begin another text */
-  uint64_t since;              /* larger: it began or ended later */
-  int taken;                   /* tokens of the choice that this step reads; 0: none */
-  bool wants_logits;           /* they are the last of its history */
+  rdna_llm_sequence *sequence;                           /* NULL: it has none */
+  rdna_tokens held;                                      /* the tokens whose keys and values are in the sequence */
+  rdna_llm_adapter_use adapters[RDNA_LLM_MOST_ADAPTERS]; /* (adapter_count) that it was read with */
+  int adapter_count;
+  size_t prompt;     /* how many of its text's tokens were the prompt */
+  choice *choice;    /* NULL: it is idle, and what it holds may begin another text */
+  uint64_t since;    /* larger: it began or ended later */
+  int taken;         /* tokens of the choice that this step reads; 0: none */
+  bool wants_logits; /* they are the last of its history */
   addition addition;
 } writer;
 

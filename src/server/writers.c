@@ -1,4 +1,6 @@
 /* Chooses the writer for a text: the one whose sequence shares the longest beginning with its prompt, if any does. */
+#include <string.h>
+
 #include "server/scheduler_state.h"
 
 void writer_empty(writer *w) {
@@ -7,10 +9,19 @@ void writer_empty(writer *w) {
   w->held.count = 0;
 }
 
-/* How many tokens of |history| need not be computed with what the writer holds; the last one always is, for its
- * logits. */
-static size_t common_with(const writer *w, const rdna_tokens *history) {
+static bool has_same_adapters(const writer *w, const settings *s) {
+  if (w->adapter_count != s->adapter_count) return false;
+  for (int i = 0; i < w->adapter_count; i++)
+    if (w->adapters[i].adapter != s->adapters[i].adapter || w->adapters[i].scale != s->adapters[i].scale) return false;
+  return true;
+}
+
+/* How many tokens of |c|'s history need not be computed with what the writer holds, if it was read with the same
+ * adapters; the last one always is, for its logits. */
+static size_t common_with(const writer *w, const choice *c) {
+  const rdna_tokens *history = &c->history;
   size_t n = 0;
+  if (!has_same_adapters(w, &c->job->settings)) return 0;
   while (n < w->held.count && n + 1 < history->count && w->held.ids[n] == history->ids[n]) n++;
   return w->sequence ? (size_t)rdna_llm_sequence_reach(w->sequence, (int)n) : 0;
 }
@@ -46,12 +57,12 @@ static bool has_room(const scheduler *s, size_t count) {
   return (size_t)info.free_pages >= wanted;
 }
 
-/* Whoever holds the most of |history|. */
-static writer *find_source(scheduler *s, const rdna_tokens *history, size_t *out_common) {
+/* Whoever holds the most of |c|'s history. */
+static writer *find_source(scheduler *s, const choice *c, size_t *out_common) {
   writer *best = NULL;
   *out_common = 0;
   for (int i = 0; i < s->writer_count; i++) {
-    size_t common = common_with(&s->writers[i], history);
+    size_t common = common_with(&s->writers[i], c);
     if (common <= *out_common) continue;
     *out_common = common;
     best = &s->writers[i];
@@ -92,7 +103,7 @@ static void take_over(writer *target, writer *source, size_t common, const rdna_
 bool writers_admit(scheduler *s, choice *c) {
   size_t common;
   if (s->running == s->options.writers || is_being_read(s, c)) return false;
-  writer *source = find_source(s, &c->history, &common);
+  writer *source = find_source(s, c, &common);
   bool room;
   do room = has_room(s, c->history.count - common);
   while (!room && writers_evict(s, source));
@@ -103,6 +114,9 @@ bool writers_admit(scheduler *s, choice *c) {
   size_t lost = target->sequence ? LAST_TOKENS : 1;
   if (source && !source->choice && common + lost >= source->prompt) target = source;
   take_over(target, source, common, &c->history);
+  const settings *how = &c->job->settings;
+  memcpy(target->adapters, how->adapters, sizeof target->adapters);
+  target->adapter_count = how->adapter_count;
   target->choice = c;
   target->prompt = c->prompt->count;
   target->since = ++s->now;

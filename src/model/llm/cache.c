@@ -345,6 +345,7 @@ void rdna_llm_cache_release(rdna_llm_cache *s) {
   if (s->host_memory) (void)!rdna_memory_free(s->llm->host, s->host_memory);
   rdna_stream_release(s->host.stream);
   rdna_stream_release(s->pass.stream);
+  for (int i = 0; i < s->adapter_count; i++) rdna_llm_adapter_release(s->adapters[i]);
   rdna_llm_cache_release(s->below);
   rdna_llm_release(s->llm);
   free(s->spans), free(s->order), free(s->parts), free(s->rows), free(s->first_rows);

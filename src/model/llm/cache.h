@@ -2,7 +2,7 @@
 #ifndef RDNA_MODEL_LLM_CACHE_H
 #define RDNA_MODEL_LLM_CACHE_H
 
-#include "model/llm/llm.h"
+#include "model/llm/adapter.h"
 #include "rdna/llm_cache.h"
 
 enum {
@@ -16,6 +16,7 @@ enum {
 typedef struct rdna__llm_shape {
   int64_t length, table_stride;
   int32_t tokens, paged;
+  uint32_t adapters; /* a bit for each of the cache's that the step has */
 } rdna__llm_shape;
 
 /* A step of single tokens: run as it is the first time, recorded as a graph the second, replayed from then on. */
@@ -53,8 +54,10 @@ struct rdna_llm_cache {
   int *rows, *first_rows; /* (sequences): the first row of each part of a pass, and of the step, in the step's logits */
   int32_t *page_users;    /* (pages): how many sequences have it; 0: it is free */
   int64_t free_pages;
-  int32_t *slot_users;                                  /* (state_slots): how many sequences and checkpoints have it */
-  int64_t *cache_values;                                /* (cache_count): values of a position in each layer's cache */
+  int32_t *slot_users;                                /* (state_slots): how many sequences and checkpoints have it */
+  int64_t *cache_values;                              /* (cache_count): values of a position in each layer's cache */
+  rdna_llm_adapter *adapters[RDNA_LLM_MOST_ADAPTERS]; /* (adapter_count) that sequences have or had */
+  int adapter_count;
   int open;                                             /* sequences */
   rdna_llm_sequence *first;                             /* of them, a list */
   int64_t checkpoints;                                  /* that were ever made */
@@ -83,6 +86,7 @@ struct rdna_llm_sequence {
   int slot;       /* of its states; -1: none, which are zeros at position 0, and elsewhere lost in a failed step */
   rdna__llm_kept *kept; /* (the cache's most_kept), ascending */
   int kept_count;
+  float adapter_scales[RDNA_LLM_MOST_ADAPTERS]; /* of the cache's adapters; 0: it has not that one */
 };
 
 /* From cache.c. |pinned_rows|: how many rows of logits are in pinned memory; 0 means all. With RDNA__LLM_ONE_PAGE the

@@ -63,10 +63,9 @@ static rdna_status load_ends(rdna_llm *llm, bool first, bool last) {
   if (first) decoder->embedding = table;
   if (last) RDNA_TRY(rdna__arch_output_norm(llm));
   if (last) RDNA_TRY(load_labels(llm));
-  if (tied)
-    decoder->output = (rdna__matrix_weights){.weight = table, .scale = 1};
-  else if (writes)
-    RDNA_TRY(rdna__load_linear(w, "output", info->vocabulary, info->width, &decoder->output));
+  if (tied) decoder->output = (rdna__matrix_weights){.weight = table, .scale = 1};
+  if (tied) RDNA_TRY(rdna__weights_name(w, "output", &table));
+  if (writes && !tied) RDNA_TRY(rdna__load_linear(w, "output", info->vocabulary, info->width, &decoder->output));
   info->weight_bytes = w->bytes;
   info->parameters = w->parameters;
   if (tied && !first) info->parameters -= (uint64_t)rdna_tensor_count(&table); /* the embedding, once more */

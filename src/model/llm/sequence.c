@@ -117,6 +117,7 @@ rdna_status rdna_llm_sequence_fork(const rdna_llm_sequence *sequence, int positi
   RDNA_TRY(check_position(sequence, "forking", position));
   rdna_llm_cache *cache = sequence->cache;
   RDNA_TRY(rdna_llm_sequence_create(cache, &s));
+  memcpy(s->adapter_scales, sequence->adapter_scales, sizeof s->adapter_scales);
   s->position = sequence->position;
   s->page_count = sequence->page_count;
   s->slot = use_slot(cache, sequence->slot);

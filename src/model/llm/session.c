@@ -62,6 +62,11 @@ int rdna_llm_session_context(const rdna_llm_session *session) { return (int)sess
 rdna_llm_cache *rdna__llm_session_cache(const rdna_llm_session *session) { return session->cache; }
 void rdna__llm_session_pretend(rdna_llm_session *session, int position) { session->sequence->position = position; }
 
+rdna_status rdna_llm_session_adapt(rdna_llm_session *session, const rdna_llm_adapter_use *uses, int count) {
+  if (!session) return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_session_adapt needs a session and its adapters");
+  return rdna_llm_sequence_adapt(session->sequence, uses, count);
+}
+
 /* One pass over at most |batch| tokens; the logits of the last |rows| of them go to |logits| (rows, vocabulary). */
 static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, int rows, float *logits) {
   rdna_llm_part part = {s->sequence, tokens, count, rows};

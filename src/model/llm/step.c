@@ -3,7 +3,8 @@
  * The numbers of a step (n tokens of s sequences, w logits wanted) are written to pinned memory and copied as one:
  *
  *     ids n | positions n | bases n | temperatures n | cache rows n | sequences n | types n | starts s + 1 | slots s |
- *     wanted w | table s x stride, where pages do not follow one another */
+ *     wanted w | table s x stride, where pages do not follow one another |
+ *     scales of adapters n | and of the tokens whose logits are computed, for each adapter that a sequence has */
 #include <math.h>
 #include <string.h>
 
@@ -28,19 +29,24 @@ typedef struct step {
   bool in_order; /* wanted logits are of the last tokens, or with lanes the first: none is to be gathered */
   bool alone;    /* each sequence has one token, and all logits are wanted: a step of decoding */
   int64_t length, few_length, stride;
+  uint32_t adapters; /* of the cache's, a bit for each that a part has */
+  int adapter_count;
 } step;
 
 /* Where the numbers of each kind begin, in words. */
 typedef struct places {
-  size_t ids, positions, bases, temperatures, rows, sequences, types, starts, slots, wanted, table, end;
+  size_t ids, positions, bases, temperatures, rows, sequences, types, starts, slots, wanted, table, scales,
+      wanted_scales, end;
 } places;
 
-static places places_of(size_t tokens, size_t spans, size_t wanted, size_t stride) {
+static places places_of(size_t tokens, size_t spans, size_t wanted, size_t stride, size_t adapters) {
   places p = {0, tokens, 2 * tokens, 3 * tokens, 4 * tokens, 5 * tokens, 6 * tokens, .starts = OF_TOKEN * tokens};
   p.slots = p.starts + spans + 1;
   p.wanted = p.slots + spans;
   p.table = p.wanted + wanted;
-  p.end = p.table + spans * stride;
+  p.scales = p.table + spans * stride;
+  p.wanted_scales = p.scales + adapters * tokens;
+  p.end = p.wanted_scales + adapters * wanted;
   return p;
 }
 
@@ -48,7 +54,7 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 size_t rdna__llm_step_words(const rdna_llm_cache *c) {
   size_t spans = larger((size_t)c->sequences, c->lanes ? (size_t)c->lanes + 1 : 0);
-  return places_of((size_t)c->batch, spans, (size_t)c->logit_rows, (size_t)c->table_stride).end;
+  return places_of((size_t)c->batch, spans, (size_t)c->logit_rows, (size_t)c->table_stride, RDNA_LLM_MOST_ADAPTERS).end;
 }
 
 /* ---- what is asked ---- */
@@ -103,6 +109,8 @@ static void take_parts(const rdna_llm_cache *c, step *of) {
     of->tokens += part->count;
     of->wanted += part->logits;
     of->alone &= part->count == 1 && part->logits == 1;
+    for (int k = 0; k < c->adapter_count; k++)
+      if (part->sequence->adapter_scales[k] != 0) of->adapters |= UINT32_C(1) << k;
     int end = part->sequence->position + part->count;
     of->length = end > of->length ? end : of->length;
     if (part->count > RDNA__LLM_FEW) continue;
@@ -113,6 +121,7 @@ static void take_parts(const rdna_llm_cache *c, step *of) {
   }
   for (int i = 0, next = of->few_spans; i < of->count; i++)
     if (of->parts[i].count > RDNA__LLM_FEW) c->order[next++] = i;
+  of->adapter_count = __builtin_popcount(of->adapters);
   of->places = of->tokens, of->sequences = of->count;
   if (c->lanes && of->few > 0) of->places = of->few = c->lanes, of->sequences = c->lanes + 1;
 }
@@ -239,6 +248,23 @@ static void stage_wanted(const rdna_llm_cache *c, step *of, const places *p) {
   for (; done < rows_of(c, of); done++) wanted[done] = 0;
 }
 
+/* The scales of each adapter for each token, and for each whose logits are computed; those of empty places are 0. */
+static void stage_scales(const rdna_llm_cache *c, const step *of, const places *p) {
+  size_t tokens = (size_t)of->places, rows = (size_t)rows_of(c, of), at = 0;
+  float *scales = (float *)(c->staging + p->scales), *wanted = (float *)(c->staging + p->wanted_scales);
+  memset(scales, 0, (size_t)of->adapter_count * tokens * sizeof *scales);
+  for (int k = 0; k < c->adapter_count; k++) {
+    if (!(of->adapters >> k & 1)) continue;
+    for (int i = 0; i < of->count; i++) {
+      const rdna__nn_span *span = &c->spans[i];
+      float scale = of->parts[c->order[i]].sequence->adapter_scales[k];
+      for (int t = 0; t < span->count; t++) scales[at * tokens + (size_t)(span->first + t)] = scale;
+    }
+    for (size_t i = 0; i < rows; i++) wanted[at * rows + i] = scales[at * tokens + (size_t)c->staging[p->wanted + i]];
+    at++;
+  }
+}
+
 static rdna_tensor words(const rdna_llm_cache *c, size_t place, int64_t count) {
   return rdna_tensor_contiguous(c->words + place, RDNA_I32, 1, &count);
 }
@@ -251,11 +277,23 @@ static rdna_status queue_carried(rdna_llm_cache *c, int64_t tokens) {
   return rdna_copy_to_device(c->pass.stream, c->pass.injected, c->carried + x, (size_t)injected * sizeof *c->carried);
 }
 
+/* The adapters of a step, in the pass; |list| has room for all. */
+static void set_adapters(const rdna_llm_cache *c, const step *of, const places *p, const rdna__nn_adapter **list,
+                         rdna__nn_pass *pass) {
+  for (int k = 0, at = 0; k < c->adapter_count; k++)
+    if (of->adapters >> k & 1) list[at++] = &c->adapters[k]->matrices;
+  pass->adapters = list, pass->adapter_count = of->adapter_count;
+  pass->adapter_scales = rdna__nn_matrix(c->words + p->scales, of->adapter_count, of->places);
+  pass->wanted_scales = rdna__nn_matrix(c->words + p->wanted_scales, of->adapter_count, rows_of(c, of));
+}
+
 /* Copies the staging buffer to the device and queues the pass, which writes the wanted logits to c->logits. */
 static rdna_status queue_pass(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
   RDNA_TRY(rdna_copy_to_device(c->pass.stream, c->words, c->staging, p->end * sizeof *c->words));
   if (c->below) RDNA_TRY(queue_carried(c, of->places));
   rdna__nn_pass pass = c->pass;
+  const rdna__nn_adapter *adapters[RDNA_LLM_MOST_ADAPTERS];
+  set_adapters(c, of, p, adapters, &pass);
   pass.count = of->places, pass.length = of->length;
   pass.few = of->few, pass.few_spans = of->few_spans, pass.few_most = of->few_most, pass.few_length = of->few_length;
   pass.few_paged = paged;
@@ -298,7 +336,8 @@ static rdna__llm_recording *find_recording(rdna_llm_cache *c, const rdna__llm_sh
   for (int i = 0; i < RDNA__LLM_RECORDINGS; i++) {
     rdna__llm_recording *r = &c->recordings[i];
     bool same = r->shape.length == shape->length && r->shape.table_stride == shape->table_stride &&
-                r->shape.tokens == shape->tokens && r->shape.paged == shape->paged;
+                r->shape.tokens == shape->tokens && r->shape.paged == shape->paged &&
+                r->shape.adapters == shape->adapters;
     if (r->used > 0 && same) return r;
     if (r->used < oldest->used) oldest = r;
   }
@@ -329,7 +368,7 @@ static void record(rdna_llm_cache *c, const step *of, const places *p, rdna__llm
  * What the host does in between, as experts, cannot be recorded. Where rows of blocks are converted before attention,
  * their pages are in kernels' arguments, so that is recorded only where a cache is one page. */
 static rdna_status decode(rdna_llm_cache *c, const step *of, const places *p, bool paged) {
-  const rdna__llm_shape shape = {of->length, of->stride, of->places, paged};
+  const rdna__llm_shape shape = {of->length, of->stride, of->places, paged, of->adapters};
   bool moves = c->pass.kv_dtype == RDNA_Q8_0 && rdna__nn_buffers_of(&c->llm->decoder).wide && c->pass.pages > 1;
   if (moves || c->pass.host) return queue_pass(c, of, p, paged);
   rdna__llm_recording *r = find_recording(c, &shape);
@@ -364,10 +403,12 @@ static rdna_status run(rdna_llm_cache *c, int count, float *out) {
   bool paged;
   take_parts(c, &of);
   place_spans(c, &of, &paged);
-  places p = places_of((size_t)of.places, (size_t)of.sequences, (size_t)rows_of(c, &of), (size_t)of.stride);
+  places p = places_of((size_t)of.places, (size_t)of.sequences, (size_t)rows_of(c, &of), (size_t)of.stride,
+                       (size_t)of.adapter_count);
   stage_tokens(c, &of, &p);
   stage_empty_places(c, &of, &p);
   stage_wanted(c, &of, &p);
+  stage_scales(c, &of, &p);
   if (c->below) RDNA_TRY(run_below(c, &of, &p, paged));
   rdna_status status = of.alone && of.in_order ? decode(c, &of, &p, paged) : queue_pass(c, &of, &p, paged);
   if (status == RDNA_OK) status = fetch_logits(c, &of, out);

@@ -60,7 +60,9 @@ static inline int list_tensors(tensor_row *rows) {
   return count;
 }
 
-static inline made make_model(uint32_t window) {
+/* |change| may add to the values of a tensor before they are rounded to f32. */
+static inline made make_changed_model(uint32_t window,
+                                      void (*change)(void *data, const tensor_row *row, double *values), void *data) {
   static const struct {
     const char *key;
     uint32_t value;
@@ -85,8 +87,13 @@ static inline made make_model(uint32_t window) {
   rdna__random_seed(&random, 12);
   for (int k = 0; k < count; k++) {
     bool norm = rows[k].dims[1] == 1;
-    for (uint64_t i = 0; i < rows[k].dims[0] * rows[k].dims[1]; i++) {
-      float v = (float)(rdna__random_normal(&random) * (norm ? 0.2 : 1 / sqrt((double)rows[k].dims[0])) + norm);
+    double values[MADE_WIDTH * MADE_HIDDEN];
+    uint64_t values_count = rows[k].dims[0] * rows[k].dims[1];
+    for (uint64_t i = 0; i < values_count; i++)
+      values[i] = rdna__random_normal(&random) * (norm ? 0.2 : 1 / sqrt((double)rows[k].dims[0])) + norm;
+    if (change) change(data, &rows[k], values);
+    for (uint64_t i = 0; i < values_count; i++) {
+      float v = (float)values[i];
       testing_put(&m.bytes, &v, sizeof v);
     }
   }
@@ -94,6 +101,8 @@ static inline made make_model(uint32_t window) {
   assert_ok(rdna_llm_open(device, m.file, NULL, NULL, &m.llm));
   return m;
 }
+
+static inline made make_model(uint32_t window) { return make_changed_model(window, NULL, NULL); }
 
 static inline void free_model(made *m) {
   rdna_llm_release(m->llm);

@@ -170,17 +170,20 @@ static rdna_status take_wanted(const rdna__nn_pass *pass, const rdna__nn_decoder
 static rdna_status write_labels(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *h,
                                 const rdna_tensor *out) {
   const rdna_scalar zero = rdna_scalar_real(0);
-  if (!decoder->judge.weight.data) return rdna__nn_linear(pass->stream, &decoder->classifier, h, out);
+  if (!decoder->judge.weight.data) return rdna__nn_linear(pass, &decoder->classifier, h, out);
   rdna_tensor judged = rdna__nn_matrix(pass->wanted.data ? pass->x : pass->projected, h->shape[0], decoder->width);
-  RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->judge, h, &judged));
+  RDNA_TRY(rdna__nn_linear(pass, &decoder->judge, h, &judged));
   RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_TANH, &judged, zero, zero, &judged));
-  return rdna__nn_linear(pass->stream, &decoder->classifier, &judged, out);
+  return rdna__nn_linear(pass, &decoder->classifier, &judged, out);
 }
 
 /* |h| is f32 where the pass gives no logits. */
-static rdna_status write_given(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows,
+static rdna_status write_given(const rdna__nn_pass *of_all, const rdna__nn_decoder *decoder, int rows,
                                const rdna_tensor *h, void *out) {
   const rdna_scalar zero = rdna_scalar_real(0);
+  rdna__nn_pass of_wanted = *of_all;
+  const rdna__nn_pass *pass = &of_wanted;
+  of_wanted.adapter_scales = of_all->wanted_scales;
   rdna_tensor last;
   RDNA_TRY(take_wanted(pass, decoder, rows, h, &last));
   rdna_tensor given = rdna__nn_matrix(out, rows, rdna__nn_given_values(decoder, pass->gives));

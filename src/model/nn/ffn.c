@@ -27,14 +27,14 @@ static rdna_status feed_without_gate(const rdna__nn_pass *pass, const rdna__nn_f
   rdna_tensor up = rdna__nn_matrix(pass->gate_up, pass->count, ffn->hidden);
   rdna_tensor read =
       rdna__nn_input(pass, (float *)pass->gate_up + (pass->count * ffn->hidden + 7) / 8 * 8, ffn->hidden);
-  RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->up, h, &up));
+  RDNA_TRY(rdna__nn_linear(pass, &ffn->up, h, &up));
   rdna_map f = squared ? RDNA_MAP_RELU : ffn->activation == RDNA__NN_GATE_GELU ? RDNA_MAP_GELU_ERF : RDNA_MAP_GELU_TANH;
   RDNA_TRY(rdna_op_map(pass->stream, f, &up, zero, zero, &up));
   if (squared) RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_SQUARE, &up, zero, zero, &up));
   RDNA_TRY(rdna__nn_scale(pass->stream, &up, part));
   if (pass->type == RDNA_F32) return rdna__nn_linear_out(pass, &ffn->down, &up, projected); /* and part is 1 */
   RDNA_TRY(rdna_op_cast(pass->stream, &up, &read));
-  RDNA_TRY(rdna__nn_linear(pass->stream, &ffn->down, &read, projected));
+  RDNA_TRY(rdna__nn_linear(pass, &ffn->down, &read, projected));
   return rdna__nn_scale(pass->stream, projected, 1 / part);
 }
 

@@ -12,7 +12,7 @@ rdna_status rdna__nn_prepare_injections(const rdna__nn_pass *pass, const rdna__n
   int64_t columns = (int64_t)decoder->model_layers * decoder->injected, rows = pass->count * decoder->model_layers;
   rdna_tensor projected = rdna__nn_matrix(pass->injected, pass->count, columns);
   rdna_tensor looked_up = rdna__nn_matrix((float *)pass->injected + pass->count * columns, pass->count, columns);
-  RDNA_TRY(rdna__nn_linear(pass->stream, &decoder->injected_projection, x, &projected));
+  RDNA_TRY(rdna__nn_linear(pass, &decoder->injected_projection, x, &projected));
   RDNA_TRY(rdna__nn_scale(pass->stream, &projected, 1 / sqrt(decoder->width)));
   rdna_tensor of_layers = rdna__nn_matrix(projected.data, rows, decoder->injected);
   RDNA_TRY(rdna_op_rms_norm(pass->stream, &of_layers, &decoder->injected_norm, decoder->norm_epsilon, &of_layers));
@@ -31,9 +31,9 @@ rdna_status rdna__nn_inject(const rdna__nn_pass *pass, const rdna__nn_decoder *d
   vector.stride[0] = columns;
   rdna_tensor gate = rdna__nn_matrix((float *)pass->injected + pass->count * columns, pass->count, size);
   rdna_tensor out = rdna__nn_matrix(pass->projected, pass->count, decoder->width);
-  RDNA_TRY(rdna__nn_linear(pass->stream, &injection->gate, x, &gate));
+  RDNA_TRY(rdna__nn_linear(pass, &injection->gate, x, &gate));
   RDNA_TRY(rdna__nn_gate_with(pass->stream, RDNA__NN_GATE_GELU_TANH, &gate, &vector));
-  RDNA_TRY(rdna__nn_linear(pass->stream, &injection->out, &gate, &out));
+  RDNA_TRY(rdna__nn_linear(pass, &injection->out, &gate, &out));
   RDNA_TRY(rdna_op_rms_norm(pass->stream, &out, &injection->norm, decoder->norm_epsilon, &out));
   return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, &out, zero, zero, x);
 }

@@ -30,11 +30,11 @@ static rdna_status make_queries(const rdna__nn_pass *pass, const rdna__nn_decode
   rdna_tensor low = rdna__nn_matrix(place, count, l->q_rank);
   rdna_tensor raw = rdna__nn_matrix(place + count * l->q_rank, count, l->heads * dim), from = *h;
   if (l->q_rank) {
-    RDNA_TRY(rdna__nn_linear(pass->stream, &l->q_a, h, &low));
+    RDNA_TRY(rdna__nn_linear(pass, &l->q_a, h, &low));
     RDNA_TRY(rdna_op_rms_norm(pass->stream, &low, &l->q_a_norm, decoder->norm_epsilon, &low));
     from = low;
   }
-  RDNA_TRY(rdna__nn_linear(pass->stream, &l->q_b, &from, &raw));
+  RDNA_TRY(rdna__nn_linear(pass, &l->q_b, &from, &raw));
   raw = rdna__nn_heads(raw.data, count, l->heads, dim);
   rdna_tensor plain = columns_of(&raw, 0, l->unrotated), turned = columns_of(&raw, l->unrotated, l->rotated);
   rdna_tensor q_turned = columns_of(q, 0, l->rotated), q_rank = columns_of(q, l->rotated, l->rank);
@@ -55,7 +55,7 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   rdna_tensor both = rdna__nn_matrix(raw, count, row), k_row = rdna__nn_matrix(key, count, row);
   rdna_tensor c = columns_of(&both, 0, l->rank), c_normed = columns_of(&k_row, l->rotated, l->rank);
   rdna_tensor k_raw = columns_of(&both, l->rank, l->rotated), k_turned = columns_of(&k_row, 0, l->rotated);
-  RDNA_TRY(rdna__nn_linear(pass->stream, &l->kv_a, h, &both));
+  RDNA_TRY(rdna__nn_linear(pass, &l->kv_a, h, &both));
   RDNA_TRY(rdna_op_rms_norm(pass->stream, &c, &l->kv_a_norm, decoder->norm_epsilon, &c_normed));
   RDNA_TRY(rdna_op_copy(pass->stream, &k_raw, &k_turned));
 

@@ -32,13 +32,15 @@ rdna_status rdna__nn_scale(rdna_stream *stream, const rdna_tensor *x, double by)
 }
 
 /* A file that has scales is rare, so they cost a pass of their own. */
-rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, const rdna_tensor *x,
+rdna_status rdna__nn_linear(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
                             const rdna_tensor *out) {
+  rdna_stream *stream = pass->stream;
   const rdna_tensor *bias = m->bias.data ? &m->bias : NULL;
   const rdna_scalar zero = rdna_scalar_real(0);
   RDNA_TRY(rdna__nn_show(stream, &m->weight, x, NULL));
-  if (m->scale == 1) return rdna_op_linear(stream, x, &m->weight, bias, out);
-  RDNA_TRY(rdna_op_linear(stream, x, &m->weight, m->scale_after_bias ? bias : NULL, out));
+  RDNA_TRY(rdna_op_linear(stream, x, &m->weight, m->scale == 1 || m->scale_after_bias ? bias : NULL, out));
+  if (pass->adapter_count > 0) RDNA_TRY(rdna__nn_adapt(pass, m, x, out));
+  if (m->scale == 1) return RDNA_OK;
   RDNA_TRY(rdna_op_map(stream, RDNA_MAP_AFFINE, out, rdna_scalar_real((double)m->scale), zero, out));
   if (bias && !m->scale_after_bias) RDNA_TRY(rdna_op_zip(stream, RDNA_ZIP_ADD, out, bias, zero, zero, out));
   return RDNA_OK;
@@ -51,9 +53,9 @@ static rdna__linear_steps steps_of(const rdna__nn_pass *pass) {
 }
 static const rdna_tensor *bias_of(const rdna__matrix_weights *m) { return m->bias.data ? &m->bias : NULL; }
 
-/* Who collects what matrices are multiplied by must see it. */
+/* Who collects what matrices are multiplied by must see it, and adapters add between the product and what follows. */
 static bool is_one_token(const rdna__nn_pass *pass) {
-  return pass->count == 1 && pass->type == RDNA_F32 && !rdna__nn_watcher;
+  return pass->count == 1 && pass->type == RDNA_F32 && !rdna__nn_watcher && pass->adapter_count == 0;
 }
 
 bool rdna__nn_can_norm(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
@@ -70,14 +72,14 @@ bool rdna__nn_can_add(const rdna__nn_pass *pass, const rdna__matrix_weights *m) 
 
 rdna_status rdna__nn_linear_in(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
                                const rdna_tensor *out) {
-  if (!pass->input_norm) return rdna__nn_linear(pass->stream, m, x, out);
+  if (!pass->input_norm) return rdna__nn_linear(pass, m, x, out);
   rdna__linear_steps steps = steps_of(pass);
   return rdna__linear_stepped(pass->stream, &steps, x, &m->weight, bias_of(m), out);
 }
 
 rdna_status rdna__nn_linear_out(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
                                 const rdna_tensor *out) {
-  if (!pass->adds) return rdna__nn_linear(pass->stream, m, x, out);
+  if (!pass->adds) return rdna__nn_linear(pass, m, x, out);
   return rdna_op_linear_add(pass->stream, x, &m->weight, bias_of(m), out);
 }
 

@@ -14,7 +14,7 @@ static rdna_status route(const rdna__nn_pass *pass, const rdna__nn_moe *moe, con
   rdna_tensor logits = rdna__nn_matrix(pass->router_logits, pass->count, moe->experts);
   *indices = rdna_tensor_contiguous(pass->expert_indices, RDNA_I32, 2, shape);
   *shares = rdna_tensor_contiguous(pass->expert_shares, RDNA_F32, 2, shape);
-  RDNA_TRY(rdna__nn_linear(pass->stream, &moe->router, h, &logits));
+  RDNA_TRY(rdna__nn_linear(pass, &moe->router, h, &logits));
   rdna_moe_routing routing = {RDNA_MOE_ROUTING_INIT,
                               .score = moe->score,
                               .normalised = moe->normalised,
@@ -91,7 +91,7 @@ static rdna_status add_shared(const rdna__nn_pass *pass, const rdna__nn_moe *moe
   RDNA_TRY(rdna__nn_feed_forward(&apart, &moe->shared, h, &out));
   if (moe->shared_gate.weight.data) {
     rdna_tensor gate = rdna__nn_matrix(pass->router_logits, pass->count, 1);
-    RDNA_TRY(rdna__nn_linear(pass->stream, &moe->shared_gate, h, &gate));
+    RDNA_TRY(rdna__nn_linear(pass, &moe->shared_gate, h, &gate));
     RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_SIGMOID, &gate, zero, zero, &gate));
     RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_MUL, &out, &gate, zero, zero, &out));
   }

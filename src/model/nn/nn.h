@@ -184,6 +184,17 @@ typedef struct rdna__nn_decoder {
   rdna__nn_layer *layers; /* (layer_count) */
 } rdna__nn_decoder;
 
+/* What a low-rank adapter adds to the product with a matrix W:  y = x W^T + scale (x A^T) B^T.  See adapter.c. */
+typedef struct rdna__nn_low_rank {
+  const char *begin, *end; /* where the rows of W lie, by which a matrix that has them finds this */
+  rdna_tensor a, b;        /* (rank, columns), (rows, rank), f32 */
+} rdna__nn_low_rank;
+
+typedef struct rdna__nn_adapter {
+  rdna__nn_low_rank *matrices; /* (count), ascending by where they begin; none overlaps another */
+  int count;
+} rdna__nn_adapter;
+
 /* The tokens of one sequence in a pass, which are neighbours, and where its keys and values lie. */
 typedef struct rdna__nn_span {
   int first, count;  /* tokens */
@@ -224,8 +235,13 @@ typedef struct rdna__nn_pass {
   const rdna_tensor *input_norm;
   double norm_epsilon;
   bool adds;
-  rdna_llm_gives gives;                     /* what it writes of a token that is wanted */
-  void *x, *h, *qkv, *attended, *projected; /* activations of the tokens: see rdna__nn_buffers */
+  rdna_llm_gives gives; /* what it writes of a token that is wanted */
+  /* The adapters of the pass's sequences, and the scale of each for each token, which is 0 where its sequence does not
+   * have it: so sequences with different ones go through the same products. */
+  int adapter_count;
+  const rdna__nn_adapter *const *adapters;   /* (adapter_count) */
+  rdna_tensor adapter_scales, wanted_scales; /* (adapter_count, count), (adapter_count, rows that are given), f32 */
+  void *x, *h, *qkv, *attended, *projected;  /* activations of the tokens: see rdna__nn_buffers */
   void *gate_up;
   void *router_logits, *expert_indices, *expert_shares; /* of experts: (count, experts), (count, used) twice */
   void *experts;                                        /* (count, used, 2 hidden) */
@@ -276,9 +292,12 @@ rdna__nn_buffers rdna__nn_buffers_of(const rdna__nn_decoder *decoder);
 rdna_attention rdna__nn_attention_options(const rdna__nn_pass *pass, const rdna__nn_attention *a, int tokens,
                                           int64_t length);
 
-/* out = x W^T with the matrix's bias and scale. */
-rdna_status rdna__nn_linear(rdna_stream *stream, const rdna__matrix_weights *m, const rdna_tensor *x,
+/* out = x W^T with the matrix's bias and scale, and what the pass's adapters add to it. */
+rdna_status rdna__nn_linear(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
                             const rdna_tensor *out);
+/* Adds to out = x W^T what the pass's adapters have for the rows of W. */
+rdna_status rdna__nn_adapt(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
+                           const rdna_tensor *out);
 /* The same of what a block reads, with its norm where the pass says so; and of what it gives, which may be added. */
 rdna_status rdna__nn_linear_in(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
                                const rdna_tensor *out);

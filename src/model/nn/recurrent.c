@@ -46,15 +46,15 @@ static rdna_tensor of_heads(const rdna__nn_recurrent *r, float *data, int64_t to
 static rdna_status project(const rdna__nn_pass *pass, const rdna__nn_recurrent *r, const rdna_tensor *h, float *raw,
                            const rdna_tensor *qkv, const rdna_tensor *z) {
   if (!r->together.weight.data) {
-    RDNA_TRY(rdna__nn_linear(pass->stream, &r->qkv, h, qkv));
-    return rdna__nn_linear(pass->stream, &r->z, h, z);
+    RDNA_TRY(rdna__nn_linear(pass, &r->qkv, h, qkv));
+    return rdna__nn_linear(pass, &r->z, h, z);
   }
   int64_t count = pass->count, k = r->k_dim, v = (int64_t)r->v_heads / r->k_heads * r->v_dim, part = 2 * k + 2 * v;
   int64_t keys = r->k_heads * k, from[] = {0, k, 2 * k, 2 * k + v}, sizes[] = {k, k, v, v};
   float *to[] = {qkv->data, (float *)qkv->data + keys, (float *)qkv->data + 2 * keys, z->data};
   int64_t strides[] = {qkv->shape[1], qkv->shape[1], qkv->shape[1], z->shape[1]};
   rdna_tensor all = rdna__nn_matrix(raw, count, r->k_heads * part);
-  RDNA_TRY(rdna__nn_linear(pass->stream, &r->together, h, &all));
+  RDNA_TRY(rdna__nn_linear(pass, &r->together, h, &all));
   for (int i = 0; i < 4; i++) {
     rdna_tensor x = rdna_tensor_contiguous(raw + from[i], RDNA_F32, 3, (int64_t[]){count, r->k_heads, sizes[i]});
     rdna_tensor out = x;
@@ -77,13 +77,13 @@ static rdna_status project_gates(const rdna__nn_pass *pass, const rdna__nn_recur
     b->stride[0] = 2 * heads, b->stride[1] = 2 * repeats;
     *a = *b;
     a->data = place + repeats;
-    return rdna__nn_linear(pass->stream, &r->ba, h, &both);
+    return rdna__nn_linear(pass, &r->ba, h, &both);
   }
   rdna_tensor of_b = rdna__nn_matrix(place, count, heads), of_a = rdna__nn_matrix(place + count * heads, count, heads);
   *b = of_heads(r, of_b.data, count, heads);
   *a = of_heads(r, of_a.data, count, heads);
-  RDNA_TRY(rdna__nn_linear(pass->stream, &r->b, h, &of_b));
-  return rdna__nn_linear(pass->stream, &r->a, h, &of_a);
+  RDNA_TRY(rdna__nn_linear(pass, &r->b, h, &of_b));
+  return rdna__nn_linear(pass, &r->a, h, &of_a);
 }
 
 static int64_t whole_vectors(int64_t values) { return (values + 3) / 4 * 4; }

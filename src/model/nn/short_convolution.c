@@ -21,7 +21,7 @@ rdna_status rdna__nn_convolve(const rdna__nn_pass *pass, const rdna__nn_decoder 
   c = x = b;
   c.data = place + channels;
   x.data = place + 2 * channels;
-  RDNA_TRY(rdna__nn_linear(pass->stream, &r->qkv, h, &all));
+  RDNA_TRY(rdna__nn_linear(pass, &r->qkv, h, &all));
   RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_MUL, &b, &x, zero, zero, &gated));
   RDNA_TRY(rdna_op_causal_conv(pass->stream, &sequences, &gated, &r->convolution, RDNA_ACTIVATION_NONE, &state, &out));
   RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_MUL, &out, &c, zero, zero, &out));

@@ -653,3 +653,26 @@ rdna_status rdna__hf_architecture_find(const char *name, const rdna__hf_architec
   for (char *bar; (bar = strchr(known, '|')) != NULL;) *bar = '/';
   return rdna__fail(RDNA_UNSUPPORTED, "models of architecture '%.64s' cannot be converted; known are %s", name, known);
 }
+
+static const rdna__hf_tensor_name *find_matrix(const rdna__hf_tensor_name *list, const char *hf) {
+  for (const rdna__hf_tensor_name *row = list; row && row->hf; row++) {
+    bool whole = row->kind == RDNA__HF_PLAIN || row->kind == RDNA__HF_OPTIONAL || row->kind == RDNA__HF_QUERY ||
+                 row->kind == RDNA__HF_KEY || row->kind == RDNA__HF_ROW;
+    if (whole && strcmp(row->hf, hf) == 0) return row;
+  }
+  return NULL;
+}
+
+const char *rdna__hf_matrix_name(const char *gguf, const char *hf, bool *out_turned) {
+  for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
+    const rdna__hf_architecture *a = &architectures[i];
+    const rdna__hf_tensor_name *found = NULL, *others[] = {a->dense, a->sparse, a->recurrent, a->full};
+    if (strcmp(a->gguf, gguf) != 0) continue;
+    for (int k = 0; k < RDNA__HF_LISTS && !found; k++) found = find_matrix(a->tensors[k], hf);
+    for (int k = 0; k < 4 && !found; k++) found = find_matrix(others[k], hf);
+    if (!found) continue;
+    *out_turned = a->neighbours && (found->kind == RDNA__HF_QUERY || found->kind == RDNA__HF_KEY);
+    return found->gguf;
+  }
+  return NULL;
+}

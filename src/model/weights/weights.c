@@ -16,6 +16,28 @@
 void rdna__weights_free(rdna__weights *w) {
   for (int i = 0; i < w->allocation_count; i++) (void)!rdna_memory_free(w->device, w->allocations[i]);
   free(w->allocations);
+  free(w->matrices);
+}
+
+rdna_status rdna__weights_name(rdna__weights *w, const char *name, const rdna_tensor *weight) {
+  if (w->matrix_count == w->matrix_room) {
+    int room = w->matrix_room ? 2 * w->matrix_room : 256;
+    rdna__named_matrix *grown = realloc(w->matrices, (size_t)room * sizeof *grown);
+    if (!grown) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the list of matrices");
+    w->matrices = grown;
+    w->matrix_room = room;
+  }
+  rdna__named_matrix *m = &w->matrices[w->matrix_count];
+  if (snprintf(m->name, sizeof m->name, "%s", name) >= (int)sizeof m->name) return RDNA_OK; /* no family has such */
+  m->weight = *weight;
+  w->matrix_count++;
+  return RDNA_OK;
+}
+
+const rdna__named_matrix *rdna__weights_find(const rdna__weights *w, const char *name) {
+  for (int i = 0; i < w->matrix_count; i++)
+    if (strcmp(w->matrices[i].name, name) == 0) return &w->matrices[i];
+  return NULL;
 }
 
 static rdna_status keep(rdna__weights *w, void *data) {
@@ -163,6 +185,11 @@ rdna_status rdna__read_vector(const rdna__weights *w, const char *name, int64_t 
   return read_values(w, name, 1, &count, out_values);
 }
 
+rdna_status rdna__read_matrix(const rdna__weights *w, const char *name, int64_t rows, int64_t columns,
+                              float **out_values) {
+  return read_values(w, name, 2, (int64_t[]){rows, columns}, out_values);
+}
+
 rdna_status rdna__put_vector(rdna__weights *w, const float *values, int64_t count, rdna_tensor *out) {
   void *data;
   RDNA_TRY(upload(w, values, (size_t)count * sizeof *values, NULL, &data));
@@ -191,6 +218,7 @@ rdna_status rdna__load_linear(rdna__weights *w, const char *prefix, int64_t rows
   char name[96];
   snprintf(name, sizeof name, "%s.weight", prefix);
   RDNA_TRY(rdna__load_table(w, name, rows, columns, &out->weight));
+  RDNA_TRY(rdna__weights_name(w, prefix, &out->weight));
   snprintf(name, sizeof name, "%s.bias", prefix);
   if (rdna_gguf_has_tensor(w->file, name)) RDNA_TRY(load_vector_at(w, name, rows, &w->next_bias, &out->bias));
   out->scale = 1;
@@ -255,6 +283,8 @@ rdna_status rdna__load_router(rdna__weights *w, int layer, int experts, int64_t 
   layer_name(layer, "ffn_gate_inp", ".weight", full);
   RDNA_TRY(rdna__load_table(w, full, experts, columns, &out->weight));
   out->scale = 1;
+  layer_name(layer, "ffn_gate_inp", "", full);
+  RDNA_TRY(rdna__weights_name(w, full, &out->weight));
   layer_name(layer, "ffn_gate_inp", ".bias", full);
   return rdna_gguf_has_tensor(w->file, full) ? rdna__load_vector(w, full, experts, &out->bias) : RDNA_OK;
 }

@@ -16,6 +16,12 @@ typedef struct rdna__matrix_weights {
   bool scale_after_bias;
 } rdna__matrix_weights;
 
+/* A matrix by its name in the file, without ".weight": what an adapter may change. */
+typedef struct rdna__named_matrix {
+  char name[64];
+  rdna_tensor weight; /* where its rows lie */
+} rdna__named_matrix;
+
 /* What a model has on its device, and while it is loaded the file that it comes from. */
 typedef struct rdna__weights {
   rdna_device *device;
@@ -24,6 +30,8 @@ typedef struct rdna__weights {
   bool for_host;         /* so this stays where it is mapped */
   void **allocations;    /* device memory to free, (allocation_count) */
   int allocation_count, allocation_room;
+  rdna__named_matrix *matrices; /* (matrix_count): those that are applied as they lie */
+  int matrix_count, matrix_room;
   uint64_t bytes;      /* of all that was loaded */
   uint64_t mapped;     /* of that, what is used in place */
   uint64_t parameters; /* values in it */
@@ -39,6 +47,10 @@ typedef struct rdna__weights {
 
 /* Frees the device memory. */
 void rdna__weights_free(rdna__weights *weights);
+
+/* Notes that |weight| is applied as the matrix |name|. */
+rdna_status rdna__weights_name(rdna__weights *weights, const char *name, const rdna_tensor *weight);
+const rdna__named_matrix *rdna__weights_find(const rdna__weights *weights, const char *name); /* NULL: none has it */
 
 /* Adds to what was loaded. */
 void rdna__weights_count(rdna__weights *weights, uint64_t bytes, int64_t values);
@@ -87,6 +99,9 @@ rdna_status rdna__load_table(rdna__weights *w, const char *name, int64_t rows, i
 rdna_status rdna__read_vector(const rdna__weights *w, const char *name, int64_t count, float **out_values);
 /* A vector as f32 on the device. */
 rdna_status rdna__load_vector(rdna__weights *w, const char *name, int64_t count, rdna_tensor *out);
+/* A matrix as f32 in host memory that the caller frees. */
+rdna_status rdna__read_matrix(const rdna__weights *w, const char *name, int64_t rows, int64_t columns,
+                              float **out_values);
 /* |values| (count) of the host's as a vector on the device. */
 rdna_status rdna__put_vector(rdna__weights *w, const float *values, int64_t count, rdna_tensor *out);
 /* PREFIX.weight with PREFIX.bias and PREFIX.scale where the file has them. */
