@@ -190,6 +190,23 @@ def test_matrices_that_fail_are_named_and_others_factored():
         assert error((l[i].cpu().double() @ l[i].cpu().double().mT).float(), a[i]) <= 42
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("upper", [False, True])
+def test_minors_that_fail_are_those_of_lapack(dtype, upper):
+    """Sizes of several blocks: at their edges, two in one matrix, and at the last row."""
+    a = positive(9, 300, 300, dtype=dtype)
+    for i, at in enumerate([[0], [127], [128], [130, 135], [5, 200], [255], [256, 299], [299]]):
+        for j in at:
+            a[i, j, j] = math.nan if j % 2 else -1
+    a[:, 128:256, 40] = a[:, 40, 128:256] = 0
+    _, expected = torch.linalg.cholesky_ex(a, upper=upper)
+    l, info = torch.linalg.cholesky_ex(a.to("rdna"), upper=upper)
+    assert info.tolist() == expected.tolist() and info[-1] == 0
+    exact = l[-1].cpu().double()
+    assert error((exact.mT @ exact if upper else exact @ exact.mT).to(dtype), a[-1]) <= 302
+    assert (l.tril(-1) if upper else l.triu(1)).count_nonzero() == 0
+
+
 def residual(found, expected, scale):
     """The largest difference, in units in the last place of |scale|: of values that cancel."""
     assert found.shape == expected.shape

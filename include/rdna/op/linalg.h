@@ -13,10 +13,10 @@ extern "C" {
 
 /* Cholesky's factor of symmetric positive definite matrices a (batch, n, n), f32 or f64, in place: a = L L^T, or with
  * |upper| U^T U. Only that triangle counts, and holds the factor afterwards; what is above the diagonal (with |upper|
- * below it) is unspecified then. One of the last two strides of |a| is 1. |info| is a contiguous i32 (batch): 0, or the
- * order of the first leading minor that is not positive definite (a NaN is not), as LAPACK counts; the triangle of such
- * a matrix is then unspecified. n or batch 0 is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing
- * data, overlap. RDNA_UNSUPPORTED: another type or layout. */
+ * below it) is 0 then. One of the last two strides of |a| is 1. |info| is a contiguous i32 (batch): 0, or the order of
+ * the first leading minor that is not positive definite (a NaN is not), as LAPACK counts; the triangle of such a matrix
+ * is then unspecified. n or batch 0 is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data,
+ * overlap. RDNA_UNSUPPORTED: another type or layout, or more than 2^31 - 1 rows. */
 RDNA_CHECKED rdna_status rdna_op_cholesky(rdna_stream *stream, bool upper, const rdna_tensor *a,
                                           const rdna_tensor *info);
 

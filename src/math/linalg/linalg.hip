@@ -1,52 +1,9 @@
-/* Blocks of triangular matrices, in group memory. The order of operations is that of the columns, whatever the device:
+/* Systems of blocks of triangular matrices. The order of operations is that of the columns, whatever the device:
  * the twins give the same bits. */
 #include "kernel/prelude.h"
 #include "math/common/device/doubles.h"
 #include "math/linalg/linalg_kernels.h"
 #include "math/linalg/team.h"
-
-template <typename T>
-using block = T[LINALG_BLOCK][LINALG_BLOCK + 1]; /* rows begin in different banks */
-
-/* Column by column: divided by the root of the pivot, then subtracted from what is right of it. Returns the column
- * that fails, from 1, or 0. */
-template <typename T>
-RDNA_DEVICE uint32_t factor(block<T> &s, uint32_t n) {
-  for (uint32_t j = 0; j < n; j++) {
-    T pivot = s[j][j];
-    if (!(pivot > 0)) return j + 1;
-    T r = root(pivot);
-    for (uint32_t i = j + 1 + thread_id(); i < n; i += CHOLESKY_THREADS) s[i][j] /= r;
-    group_barrier();
-    if (thread_id() == 0) s[j][j] = r;
-    for (uint32_t e = thread_id(); e < n * LINALG_BLOCK; e += CHOLESKY_THREADS) {
-      uint32_t i = e / LINALG_BLOCK, k = e % LINALG_BLOCK;
-      if (k > j && k <= i) s[i][k] = fused(-s[i][j], s[k][j], s[i][k]);
-    }
-    group_barrier();
-  }
-  return 0;
-}
-
-template <typename T>
-RDNA_DEVICE void cholesky(const struct cholesky_args &a, block<T> &s) {
-  for (uint32_t b = group_id_x(); b < a.batch; b += group_count_x()) {
-    if (a.first && a.info[b]) continue;
-    T *x = (T *)a.a + (int64_t)b * a.stride;
-    for (uint32_t e = thread_id(); e < a.n * LINALG_BLOCK; e += CHOLESKY_THREADS) {
-      uint32_t i = e / LINALG_BLOCK, k = e % LINALG_BLOCK;
-      if (k <= i) s[i][k] = x[i * a.row + k * a.column];
-    }
-    group_barrier();
-    uint32_t failed = factor<T>(s, a.n);
-    for (uint32_t e = thread_id(); e < a.n * LINALG_BLOCK; e += CHOLESKY_THREADS) {
-      uint32_t i = e / LINALG_BLOCK, k = e % LINALG_BLOCK;
-      if (k < a.n) x[i * a.row + k * a.column] = k <= i ? s[i][k] : 0;
-    }
-    if (thread_id() == 0 && (failed || !a.first)) a.info[b] = failed ? (int32_t)(a.first + failed) : 0;
-    group_barrier();
-  }
-}
 
 /* 32 columns of a triangle, or of a solution, with up to TRIANGULAR_BLOCK rows: s[column][row], so that neighbouring
  * lanes read neighbouring rows. */
@@ -166,7 +123,7 @@ RDNA_DEVICE void solve_triangular(const struct triangular_args &args, tile<T> &s
 
 template <typename T>
 struct thin_shared {
-  block<T> l;
+  T l[LINALG_BLOCK][LINALG_BLOCK + 1]; /* rows begin in different banks */
   T x[LINALG_BLOCK];
 };
 
@@ -249,10 +206,6 @@ RDNA_DEVICE void solve_thin(const struct triangular_args &args, thin_shared<T> &
 }
 
 #define KERNELS(suffix, T)                                                              \
-  RDNA_KERNEL(CHOLESKY_THREADS) cholesky_##suffix(struct cholesky_args a) {             \
-    RDNA_SHARED block<T> s;                                                             \
-    cholesky<T>(a, s);                                                                  \
-  }                                                                                     \
   RDNA_KERNEL(TRIANGULAR_THREADS) solve_triangular_##suffix(struct triangular_args a) { \
     RDNA_SHARED tile<T> s;                                                              \
     solve_triangular<T>(a, s);                                                          \

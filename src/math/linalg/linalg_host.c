@@ -5,36 +5,7 @@
 #include "kernel/host.h"
 #include "math/linalg/linalg_kernels.h"
 
-#define TWINS(suffix, T, root, fused, size, least, most)                                                        \
-  static uint32_t factor_##suffix(const struct cholesky_args *a, T *x) {                                        \
-    int64_t n = a->n, row = a->row, column = a->column;                                                         \
-    for (int64_t i = 0; i < n; i++) {                                                                           \
-      for (int64_t k = i + 1; k < n; k++) x[i * row + k * column] = 0;                                          \
-    }                                                                                                           \
-    for (int64_t j = 0; j < n; j++) {                                                                           \
-      T *c = x + j * column, pivot = c[j * row];                                                                \
-      if (!(pivot > 0)) return (uint32_t)j + 1;                                                                 \
-      T r = c[j * row] = root(pivot);                                                                           \
-      for (int64_t i = j + 1; i < n; i++) c[i * row] /= r;                                                      \
-      for (int64_t i = j + 1; i < n; i++) {                                                                     \
-        for (int64_t k = j + 1; k <= i; k++)                                                                    \
-          x[i * row + k * column] = fused(-c[i * row], c[k * row], x[i * row + k * column]);                    \
-      }                                                                                                         \
-    }                                                                                                           \
-    return 0;                                                                                                   \
-  }                                                                                                             \
-  static void cholesky_##suffix(void *context, int64_t begin, int64_t end) {                                    \
-    const struct cholesky_args *a = context;                                                                    \
-    for (int64_t b = begin; b < end; b++) {                                                                     \
-      if (a->first && a->info[b]) continue;                                                                     \
-      uint32_t failed = factor_##suffix(a, (T *)a->a + b * a->stride);                                          \
-      if (failed || !a->first) a->info[b] = failed ? (int32_t)(a->first + failed) : 0;                          \
-    }                                                                                                           \
-  }                                                                                                             \
-  void RDNA_HOST_KERNEL(cholesky_##suffix)(const void *args, rdna_grid grid) {                                  \
-    struct cholesky_args a = *(const struct cholesky_args *)args;                                               \
-    rdna__parallel_for(a.batch, 4, cholesky_##suffix, &a);                                                      \
-  }                                                                                                             \
+#define TWINS(suffix, T, fused, size, least, most)                                                              \
   static void solve_##suffix(void *context, int64_t begin, int64_t end) {                                       \
     const struct triangular_args *a = context;                                                                  \
     int64_t sign = a->flipped ? -1 : 1, from = a->flipped ? (int64_t)a->n - 1 : 0;                              \
@@ -87,5 +58,5 @@
     struct triangular_args a = *(const struct triangular_args *)args;                                           \
     rdna__parallel_for(a.units, 1, thin_##suffix, &a);                                                          \
   }
-TWINS(f32, float, sqrtf, __builtin_fmaf, fabsf, LINALG_LEAST_F32, LINALG_MOST_F32)
-TWINS(f64, double, sqrt, __builtin_fma, fabs, LINALG_LEAST_F64, LINALG_MOST_F64)
+TWINS(f32, float, __builtin_fmaf, fabsf, LINALG_LEAST_F32, LINALG_MOST_F32)
+TWINS(f64, double, __builtin_fma, fabs, LINALG_LEAST_F64, LINALG_MOST_F64)

@@ -1,10 +1,10 @@
-/* What is done inside of one block of a triangular matrix; products do the rest. */
+/* Systems of triangular matrices: what is done inside of one block; products do the rest. */
 #ifndef RDNA_MATH_LINALG_KERNELS_H
 #define RDNA_MATH_LINALG_KERNELS_H
 
 #include <stdint.h>
 
-enum { LINALG_BLOCK = 32, CHOLESKY_THREADS = 256, THIN_THREADS = 1024 };
+enum { LINALG_BLOCK = 32, THIN_THREADS = 1024 };
 enum { TRIANGULAR_BLOCK = 128, TRIANGULAR_COLUMNS = 32, TRIANGULAR_THREADS = 256 };
 
 /* A diagonal's values of these sizes have inverses that are as exact as other values; solve_triangular multiplies by
@@ -15,16 +15,6 @@ enum { TRIANGULAR_BLOCK = 128, TRIANGULAR_COLUMNS = 32, TRIANGULAR_THREADS = 256
 #define LINALG_MOST_F64 0x1p1000
 
 /* Element (i, j) of matrix b lies at b * stride + i * row + j * column. */
-
-/* a = L L^T in place, with zeros above the diagonal. A group takes matrices in turn. */
-struct cholesky_args {
-  void *a;
-  int32_t *info; /* (batch): first + 1 + the column that fails, or 0; matrices that failed before are left alone */
-  int64_t stride, row, column;
-  uint32_t n;     /* up to LINALG_BLOCK */
-  uint32_t first; /* columns of the whole matrix before these; 0: |info| is set, and not read */
-  uint32_t batch;
-};
 
 /* Solves l x' = x in place. With |flipped| rows and columns of l, and rows of x, count from the last: an upper triangle
  * is a lower one then. Groups take units in turn.
@@ -51,8 +41,6 @@ struct triangular_args {
 };
 
 #define RDNA_LINALG_KERNELS(X)                                                               \
-  X(cholesky_f32, struct cholesky_args, CHOLESKY_THREADS, rdna__cholesky_case)               \
-  X(cholesky_f64, struct cholesky_args, CHOLESKY_THREADS, rdna__cholesky_case)               \
   X(solve_triangular_f32, struct triangular_args, TRIANGULAR_THREADS, rdna__triangular_case) \
   X(solve_triangular_f64, struct triangular_args, TRIANGULAR_THREADS, rdna__triangular_case) \
   X(solve_thin_f32, struct triangular_args, THIN_THREADS, rdna__thin_case)                   \

@@ -25,6 +25,9 @@ static void factorize(rdna_dtype dtype, int64_t batch, int64_t n, bool upper, bo
   for (int64_t b = 0; b < batch; b++) {
     int64_t failed = b == 1 && bad >= 0 ? bad + 1 : 0;
     assert_int_equal(operand_get(&info, b), failed);
+    for (int64_t i = 0; i < n; i++) {
+      for (int64_t j = 0; j < i; j++) assert_true(operand_get(&a, upper ? at(&a, b, i, j) : at(&a, b, j, i)) == 0);
+    }
     for (int64_t i = 0; i < n && !failed; i++) {
       for (int64_t j = 0; j <= i; j++) {
         double sum = 0;
@@ -45,8 +48,8 @@ static void factorize(rdna_dtype dtype, int64_t batch, int64_t n, bool upper, bo
 }
 
 static void factors(void **state) {
-  static const int64_t sizes[] = {1, 2, 31, 32, 33, 64, 97, 150};
-  for (int s = 0; s < 8; s++) {
+  static const int64_t sizes[] = {1, 2, 31, 33, 64, 97, 128, 129, 150, 290};
+  for (int s = 0; s < 10; s++) {
     for (int k = s < 7 ? 0 : 4; k < 8; k++) {
       int64_t n = sizes[s], bad = k < 4 ? -1 : n - 1 - (k % 2 ? n / 3 : 0);
       factorize(k & 1 ? RDNA_F64 : RDNA_F32, 1 + s % 3, n, k & 2, (k + s) & 1, bad);

@@ -21,7 +21,6 @@ bool cholesky_ex(Call &call) {  // self, upper, check_errors, L, info
   const at::Tensor factor = flat_written(out[0]), failed = out[1].view({-1});
   const rdna_tensor l = describe(factor), info = describe(failed);
   check(rdna_op_cholesky(stream_of(a), upper, &l, &info));
-  upper ? out[0].triu_() : out[0].tril_();
   if (call.flag(2)) at::_linalg_check_errors(out[1], "linalg.cholesky_ex", a.dim() == 2);
   return out.give();
 }

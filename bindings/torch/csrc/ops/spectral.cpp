@@ -61,12 +61,11 @@ void eigh(const at::Tensor &values, const at::Tensor &vectors, const at::Tensor 
   a.div_(size);
   const at::Tensor bound = at::matmul(a, a).abs().sum(-1).amax(-1).sqrt();
   const at::Tensor w = make_columns(a.sizes(), a.scalar_type(), a);
-  w.copy_(a.tril());
+  w.copy_(a);
   w.diagonal(0, -2, -1).add_(bound.mul(1.25).add(0.25).unsqueeze(-1));
   const at::Tensor columns = flat_written(w), ignored = at::empty({columns.size(0)}, w.options().dtype(at::kInt));
   const rdna_tensor l = describe(columns), minors = describe(ignored);
   check(rdna_op_cholesky(stream_of(w), false, &l, &minors));
-  w.tril_();
   const at::Tensor lengths = orthogonalize(w, n, info);
   info.masked_fill_(size.isnan().view_as(info), std::max<int64_t>(wanted ? n - 1 : 1, 1));
   w.div_(lengths.unsqueeze(-2));
