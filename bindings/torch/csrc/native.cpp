@@ -65,6 +65,16 @@ Output::Output(const at::Tensor &given, at::IntArrayRef shape, at::ScalarType ty
   work_ = make(shape, type, like);
 }
 
+bool give_or_write(Call &call, const at::Tensor &value) {
+  const at::Tensor given = call.output();
+  if (!given.defined()) return call.give(value);
+  TORCH_CHECK(!call.in_place() || given.sizes() == value.sizes(), "output with shape ", given.sizes(),
+              " doesn't match the broadcast shape ", value.sizes());
+  Output out(given, value.sizes(), value.scalar_type(), value, false);
+  if (!out.get().is_same(value)) out.get().copy_(value);
+  return call.give(out.finish());
+}
+
 const at::Tensor &Output::finish() {
   if (!given_.defined()) return work_;
   if (!given_.is_same(work_)) given_.copy_(work_);

@@ -190,6 +190,9 @@ class Output {
   at::Tensor given_, work_;
 };
 
+// Ends the call with |value|, which is of its own memory: as the result, or written where the overload says.
+bool give_or_write(Call &call, const at::Tensor &value);
+
 inline int64_t wrap(int64_t dim, int64_t rank) {
   const int64_t n = rank ? rank : 1;
   TORCH_CHECK_INDEX(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ", n - 1,

@@ -397,10 +397,7 @@ bool complex_ternary(const TernaryRow &row, Call &call) {
   const at::Tensor result = row.op == RDNA_ZIP3_LERP
                                 ? at::add(a, at::mul(at::sub(b, a), c))
                                 : at::add(a, row.op == RDNA_ZIP3_ADDCMUL ? at::mul(b, c) : at::div(b, c), value);
-  if (!call.output().defined()) return call.give(result);
-  Output out(call.output(), result.sizes(), result.scalar_type(), result, false);
-  out.get().copy_(result);
-  return call.give(out.finish());
+  return give_or_write(call, result);
 }
 
 bool ternary(const TernaryRow &row, Call &call) {

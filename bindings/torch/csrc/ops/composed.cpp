@@ -25,12 +25,10 @@ struct Row {
 bool run(const Row &row, Call &call) {
   const at::Tensor value = row.value(call);
   if (!value.defined()) return false;
-  if (!call.output().defined()) return call.give(value);
-  Output out(call.output(), value.sizes(), value.scalar_type(), value, false);
-  for (size_t i = 0; i + 1 < call.count(); i++)
-    if (call[i].isTensor()) at::assert_no_partial_overlap(call.output(), call.tensor(i));
-  if (!out.get().is_same(value)) out.get().copy_(value);
-  return call.give(out.finish());
+  if (call.output().defined())
+    for (size_t i = 0; i + 1 < call.count(); i++)
+      if (call[i].isTensor()) at::assert_no_partial_overlap(call.output(), call.tensor(i));
+  return give_or_write(call, value);
 }
 
 at::Tensor wide(const at::Tensor &t) { return t.scalar_type() == at::kDouble ? t : t.to(at::kFloat); }
@@ -667,10 +665,7 @@ bool rrelu(Call &call) {  // self, noise!, lower, upper, training, generator, [o
   } else {
     value = at::leaky_relu(x, (low + high) / 2);
   }
-  if (!call.output().defined()) return call.give(value);
-  Output out(call.output(), x.sizes(), x.scalar_type(), value, false);
-  out.get().copy_(value);
-  return call.give(out.finish());
+  return give_or_write(call, value);
 }
 // PyTorch's own refuses devices that it does not know.
 bool mode(Call &call) {  // self, dim, keepdim, values!, indices!

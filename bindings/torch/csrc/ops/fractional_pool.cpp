@@ -79,10 +79,7 @@ bool backward(Call &call) {  // grad_output, self, kernel_size, output_size, ind
   at::Tensor sums = at::zeros(x.sizes(), x.options());
   if (x.numel())
     sums.flatten(x.dim() - rank).scatter_add_(-1, indices.flatten(x.dim() - rank), grad.flatten(x.dim() - rank));
-  if (!call.output().defined()) return call.give(sums);
-  Output out(call.output(), x.sizes(), x.scalar_type(), x, false);
-  out.get().copy_(sums);
-  return call.give(out.finish());
+  return give_or_write(call, sums);
 }
 
 const Single singles[] = {

@@ -162,10 +162,7 @@ bool give_as(Call &call, const at::Tensor &value) {
   const at::Tensor given = call.output();
   TORCH_CHECK(!given.defined() || given.scalar_type() == value.scalar_type(), "out must have the dtype of out_dtype, ",
               value.scalar_type(), ", but has ", given.scalar_type());
-  Output out(given, value.sizes(), value.scalar_type(), value, false);
-  if (!given.defined()) return call.give(value);
-  out.get().copy_(value);
-  return call.give(out.finish());
+  return give_or_write(call, value);
 }
 
 bool product_as(Call &call) {  // self, mat2, out_dtype, [out!]

@@ -64,10 +64,7 @@ struct Row {
 };
 
 bool give_complex(Call &call, const at::Tensor &value) {
-  Output out(call.output(), value.sizes(), value.scalar_type(), value, false);
-  if (!call.output().defined()) return call.give(apart(value, call.tensor(0)));
-  out.get().copy_(value);
-  return call.give(out.finish());
+  return give_or_write(call, call.output().defined() ? value : apart(value, call.tensor(0)));
 }
 
 // Those of complex numbers are those of their parts.

@@ -60,10 +60,7 @@ bool normalize(Call &call) {  // input, weight?, bias?, mean, invstd, eps, [out!
   at::Tensor y = (wide(x) - spread(call.tensor(3), x)) * scale;
   if (bias.defined()) y = y + spread(bias, x);
   y = y.to(x.scalar_type());
-  if (!call.output().defined()) return call.give(y);
-  Output out(call.output(), y.sizes(), y.scalar_type(), y, false);
-  out.get().copy_(y);
-  return call.give(out.finish());
+  return give_or_write(call, y);
 }
 
 bool reduce_gradient(Call &call) {  // grad_out, input, mean, invstd, weight?, input_g, weight_g, bias_g

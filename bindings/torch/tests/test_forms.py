@@ -1,0 +1,138 @@
+"""Operators that are others in another form, or under another name, beside the CPU's."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+pytestmark = pytest.mark.usefixtures("nothing_falls_back")
+
+
+def same(f, *tensors, tolerance=0.0):
+    """f gives the same of |tensors| on both devices: value, type, shape."""
+    theirs, ours = (f(*(t.clone().to(device) for t in tensors)) for device in ("cpu", "rdna"))
+    assert ours.device.type == "rdna"
+    torch.testing.assert_close(ours.cpu(), theirs, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
+def test_shifts(dtype):
+    x = torch.randint(-100 if dtype.is_signed else 0, 100, (5, 7)).to(dtype)
+    by = torch.randint(0, 7, (7,)).to(dtype)
+    for f in (lambda x, by: x << by, lambda x, by: x >> by, lambda x, by: x << 3, lambda x, by: x >> 2, lambda x, by: x.t() << 1,
+              lambda x, by: x.__ilshift__(by), lambda x, by: x.__irshift__(1), lambda x, by: x.__irshift__(by), lambda x, by: x[:, 0].__ilshift__(2)):
+        same(f, x, by)
+
+
+def test_results_into_given_tensors():
+    x, m = torch.randn(4, 5) + 3, torch.randn(2, 4, 3)
+    cases = [
+        (lambda x, out: torch.max(x, out=out), ()), (lambda x, out: torch.min(x, out=out), ()),
+        (lambda x, out: torch.std(x, 1, out=out), (4,)), (lambda x, out: torch.var(x, dim=None, correction=0, keepdim=True, out=out), (1, 1)),
+        (lambda x, out: torch.var(x, (0, 1), correction=2, out=out), ()), (lambda x, out: torch.mvlgamma(x + 3, 2, out=out), (4, 5)),
+        (lambda x, out: torch.eye(3, out=out), (3, 3)), (lambda x, out: torch.range(1, 2.5, 0.25, out=out), (7,)),
+        (lambda x, out: torch._addmm_activation(x[0], x, x.t() @ x, use_gelu=True, out=out), (4, 5)),
+    ]
+    for f, shape in cases:
+        for given in (shape, (0,)):  # resized where it is empty
+            same(lambda x, f=f, given=given: f(x, torch.full(given, 7.0, device=x.device)), x, tolerance=1e-5)
+    same(lambda x: torch._addmm_activation(x[0], x, x.t() @ x), x, tolerance=1e-5)
+    same(lambda m: torch.ones(4, 4, device=m.device).addbmm_(m, m.mT, beta=0.5, alpha=2), m, tolerance=1e-5)
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        torch.ones(4, device="rdna").addbmm_(m.to("rdna"), m.mT.to("rdna"))
+    same(lambda x: x.sigmoid().logit_(), x, tolerance=1e-4)
+    same(lambda x: (x / 4).logit_(0.1), x, tolerance=1e-5)
+
+
+def test_numbers_in_place_of_tensors():
+    edges, whole = torch.tensor([0.5, 1.0, 1.0, 4.0]), torch.tensor([[1, 2, 3], [3, 4, 5]])
+    for value in (0.0, 1.0, 2.0, 9.0):
+        for right in (False, True):
+            same(lambda e, value=value, right=right: torch.bucketize(value, e, right=right, out_int32=right), edges)
+    for invert in (False, True):
+        same(lambda w, invert=invert: torch.isin(w, 3, invert=invert), whole)
+        for value in (3, 9):
+            same(lambda w, invert=invert, value=value: torch.isin(value, w, invert=invert), whole)
+
+
+@pytest.mark.parametrize("rows, columns, offset", [(3, 3, 0), (4, 6, 2), (6, 4, -2), (3, 3, 9), (3, 3, -9), (0, 3, 0)])
+def test_indices_of_triangles(rows, columns, offset):
+    for f in (torch.tril_indices, torch.triu_indices):
+        for dtype in (torch.int64, torch.int32):
+            ours = f(rows, columns, offset, dtype=dtype, device="rdna")
+            theirs = f(rows, columns, offset, dtype=dtype)
+            assert ours.dtype == dtype and torch.equal(ours.cpu(), theirs) and ours.is_contiguous()
+    with pytest.raises(RuntimeError, match="row must be non-negative"):
+        torch.tril_indices(-1, 2, device="rdna")
+
+
+@pytest.mark.parametrize("start, end, step", [(0, 5, 1), (5, -4, -3), (2, 2, 1), (0.5, 3.2, 0.3)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_range(start, end, step, dtype):
+    if not dtype.is_floating_point and step == 0.3:
+        return
+    theirs, ours = (torch.range(start, end, step, dtype=dtype, device=d) for d in ("cpu", "rdna"))
+    torch.testing.assert_close(ours.cpu(), theirs)
+
+
+def test_range_that_there_is_not():
+    for arguments, words in (((0, 3, 0), "nonzero"), ((3, 0, 1), "inconsistent"), ((0, float("inf"), 1), "unsupported range")):
+        for device in ("cpu", "rdna"):
+            with pytest.raises(RuntimeError, match=words):
+                torch.range(*arguments, device=device)
+
+
+@pytest.mark.parametrize("dim", [0, -1])
+def test_forward_derivatives_of_gated_units(dim):
+    x, dx, g, dg = torch.randn(6, 4), torch.randn(6, 4), torch.randn(6, 4).chunk(2, dim)[0], torch.randn(6, 4).chunk(2, dim)[0]
+    same(lambda x, dx: torch.func.jvp(lambda z: F.glu(z, dim), (x,), (dx,))[1], x, dx, tolerance=1e-6)
+
+    def backward(x, dx, g, dg):
+        gradient = torch.ops.aten.glu_backward(g, x, dim)
+        return torch.ops.aten.glu_backward_jvp(gradient, g, x, dg, dx, dim)
+
+    same(backward, x, dx, g, dg, tolerance=1e-5)
+
+
+def test_indices_of_sparse_rows():
+    rows, columns = torch.tensor([0, 0, 2, 2, 5]), torch.tensor([1, 3, 0, 2, 1])
+    for small in (False, True):
+        same(lambda r, small=small: torch._convert_indices_from_coo_to_csr(r, 7, out_int32=small), rows)
+        starts = torch._convert_indices_from_coo_to_csr(rows, 7)
+        for turned in (False, True):
+            same(lambda s, c, small=small, turned=turned: torch._convert_indices_from_csr_to_coo(s, c, out_int32=small, transpose=turned), starts, columns)
+
+
+def test_convolutions_by_older_names():
+    x, one, w = torch.randn(2, 3, 9, 8), torch.randn(3, 1, 3, 3), torch.randn(4, 3, 3, 3)
+    bias = torch.randn(3)
+    alone = torch._C._nn._conv_depthwise2d(x.to("rdna"), one.to("rdna"), (3, 3), bias.to("rdna"), (2, 1), (1, 0), (1, 2))
+    torch.testing.assert_close(alone.cpu(), F.conv2d(x, one, bias, (2, 1), (1, 0), (1, 2), 3), rtol=1e-5, atol=1e-5)
+    same(lambda x, w: torch._C._nn.slow_conv_dilated2d(x, w, (3, 3), None, (1, 2), (1, 1), (2, 1)), x, w, tolerance=1e-5)
+    same(lambda x, w: torch._C._nn.slow_conv_transpose2d(x, w, (3, 3), None, (2, 1), (1, 1), (1, 0), (1, 1)), x, w.transpose(0, 1).contiguous(), tolerance=1e-5)
+
+
+def test_questions():
+    x = torch.ones(3, device="rdna")
+    assert x.is_set_to(x.view(3)) and not x.is_set_to(x[:2]) and not x.is_set_to(x.clone())
+    torch._assert_async(x[0])
+    torch._assert_async(x[0] == 1, "words")
+    with pytest.raises(RuntimeError, match="these words"):
+        torch._assert_async(x[0] == 2, "these words")
+    with pytest.raises(RuntimeError, match="single nonzero value"):
+        torch._assert_async(x[0] - 1)
+    with pytest.raises(RuntimeError, match="more than one value"):
+        torch._assert_async(x)
+
+
+def test_statistics_of_many_processes():
+    """Those of two halves of a batch, joined, are those of the batch."""
+    x = torch.randn(6, 3, 4)
+    halves = [h.transpose(0, 1).flatten(1) for h in x.chunk(2)]
+    means = torch.stack([h.mean(1) for h in halves])
+    inverse = torch.stack([(h.var(1, unbiased=False) + 1e-5).rsqrt() for h in halves])
+    running = [torch.zeros(3, device="rdna"), torch.ones(3, device="rdna")]
+    mean, invstd = torch.batch_norm_gather_stats(x.to("rdna"), means.to("rdna"), inverse.to("rdna"), *running, 0.1, 1e-5, 12)
+    whole = x.double().transpose(0, 1).flatten(1)
+    exact = [whole.mean(1), (whole.var(1, unbiased=False) + 1e-5).rsqrt(), 0.1 * whole.mean(1), 0.9 + 0.1 * whole.var(1)]
+    for ours, theirs in zip((mean, invstd, *running), exact):
+        torch.testing.assert_close(ours.cpu().double(), theirs, rtol=1e-5, atol=1e-6)
