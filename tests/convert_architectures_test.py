@@ -287,7 +287,7 @@ class Tokenizers(Refusing):
         self.assertEqual([self.ids(text, "--special") for text in tokenizer_models.TEXTS], texts)
         data = tokenizer_models.model_bytes(made)
         for mentions, broken in (("cut short", data[:-1]), ("cut short", b""), ("cut short", b"\xff" * 20),
-                                 ("kind 1", tokenizer_models.model_bytes(made, kind=1)),
+                                 ("kind 3", tokenizer_models.model_bytes(made, kind=3)),
                                  ("takes spaces", tokenizer_models.model_bytes(made, trims=1)),
                                  ("more pieces", data + data), ("type 9", data + b"\x0a\x02\x18\x09")):
             (self.folder / "m/tokenizer.model").write_bytes(broken)

@@ -121,34 +121,38 @@ static bool is_special(const rdna_tokenizer *t, size_t id) {
   return t->types[id] == RDNA_TOKEN_TYPE_CONTROL || t->types[id] == RDNA_TOKEN_TYPE_UNKNOWN;
 }
 
-static rdna_status add_to_tree(rdna_tokenizer *t, int32_t id) {
-  rdna_text text = t->texts[id];
-  uint32_t *link = &t->roots[(uint8_t)text.data[0]];
-  for (size_t i = 0; i < text.size; i++) {
-    uint8_t byte = (uint8_t)text.data[i];
-    while (*link && t->nodes[*link].byte != byte) link = &t->nodes[*link].sibling;
-    if (!*link) {
-      *link = t->node_count;
-      t->nodes[t->node_count++] = (rdna__token_node){.byte = byte, .id = -1};
-    }
-    rdna__token_node *node = &t->nodes[*link];
-    if (i + 1 == text.size && node->id < 0) node->id = id;
-    link = &node->child;
-  }
+rdna_status rdna__token_tree_init(rdna__token_tree *tree, size_t bytes) {
+  if (bytes >= UINT32_MAX) return rdna__fail(RDNA_UNSUPPORTED, "%zu bytes of tokens are too many", bytes);
+  tree->nodes = malloc((bytes + 1) * sizeof *tree->nodes); /* never grows, so links into it stay good */
+  if (!tree->nodes) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu bytes of tokens", bytes);
+  tree->count = 1;
   return RDNA_OK;
 }
 
+void rdna__token_tree_add(rdna__token_tree *tree, rdna_text text, int32_t id) {
+  if (text.size == 0) return;
+  uint32_t *link = &tree->roots[(uint8_t)text.data[0]];
+  for (size_t i = 0; i < text.size; i++) {
+    uint8_t byte = (uint8_t)text.data[i];
+    while (*link && tree->nodes[*link].byte != byte) link = &tree->nodes[*link].sibling;
+    if (!*link) {
+      *link = tree->count;
+      tree->nodes[tree->count++] = (rdna__token_node){.byte = byte, .id = -1};
+    }
+    rdna__token_node *node = &tree->nodes[*link];
+    if (i + 1 == text.size && node->id < 0) node->id = id;
+    link = &node->child;
+  }
+}
+
 static rdna_status make_tree(rdna_tokenizer *t) {
-  size_t total = 1;
+  size_t total = 0;
   for (size_t i = 0; i < t->info.token_count; i++)
     if (is_special(t, i) || t->types[i] == RDNA_TOKEN_TYPE_USER_DEFINED) total += t->texts[i].size;
-  if (total > UINT32_MAX) return rdna__fail(RDNA_UNSUPPORTED, "%zu bytes of special tokens are too many", total);
-  t->nodes = malloc(total * sizeof *t->nodes); /* never grows, so links into it stay good */
-  if (!t->nodes) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu bytes of special tokens", total);
-  t->node_count = 1;
+  RDNA_TRY(rdna__token_tree_init(&t->whole, total));
   for (size_t i = 0; i < t->info.token_count; i++)
-    if ((is_special(t, i) || t->types[i] == RDNA_TOKEN_TYPE_USER_DEFINED) && t->texts[i].size)
-      RDNA_TRY(add_to_tree(t, (int32_t)i));
+    if (is_special(t, i) || t->types[i] == RDNA_TOKEN_TYPE_USER_DEFINED)
+      rdna__token_tree_add(&t->whole, t->texts[i], (int32_t)i);
   return RDNA_OK;
 }
 
@@ -237,10 +241,11 @@ static rdna_status open_kind(const rdna_gguf *file, rdna_tokenizer *t) {
   bool spm = strcmp(t->model_name, "llama") == 0, bpe = strcmp(t->model_name, "gpt2") == 0;
   t->of_characters = strcmp(t->model_name, "gemma4") == 0;
   t->of_words = strcmp(t->model_name, "bert") == 0;
-  if (!spm && !bpe && !t->of_characters && !t->of_words)
+  t->of_pieces = strcmp(t->model_name, "t5") == 0;
+  if (!spm && !bpe && !t->of_characters && !t->of_words && !t->of_pieces)
     return rdna__fail(RDNA_UNSUPPORTED,
-                      "this build does not know the tokenizer \"%s\" (tokenizer.ggml.model), only llama, gpt2, gemma4 "
-                      "and bert; the model can be used with token ids only",
+                      "this build does not know the tokenizer \"%s\" (tokenizer.ggml.model), only llama, gpt2, gemma4, "
+                      "bert and t5; the model can be used with token ids only",
                       t->model_name);
   if (bpe) {
     free(t->pre_name);
@@ -252,8 +257,8 @@ static rdna_status open_kind(const rdna_gguf *file, rdna_tokenizer *t) {
     t->nfc = traits.nfc;
     t->info.add_bos = traits.add_bos;
   } else {
-    t->info.add_bos = true;
-    t->info.add_eos = t->of_words;
+    t->info.add_bos = !t->of_pieces;
+    t->info.add_eos = t->of_words || t->of_pieces;
   }
   t->info.pre = t->pre_name;
   RDNA_TRY(read_tokens(file, t));
@@ -263,6 +268,12 @@ static rdna_status open_kind(const rdna_gguf *file, rdna_tokenizer *t) {
     t->info.bos = 1;
     t->info.eos = 2;
   }
+  if (t->of_pieces && count > 2) { /* T5's own order */
+    t->info.eos = 1;
+    t->info.unknown = 2;
+  }
+  for (size_t i = count; t->of_pieces && i-- > 0;)
+    if (t->types[i] == RDNA_TOKEN_TYPE_UNKNOWN) t->info.unknown = (int32_t)i;
   RDNA_TRY(read_id(file, "tokenizer.ggml.bos_token_id", count, &t->info.bos));
   RDNA_TRY(read_id(file, "tokenizer.ggml.eos_token_id", count, &t->info.eos));
   RDNA_TRY(read_id(file, "tokenizer.ggml.unknown_token_id", count, &t->info.unknown));
@@ -274,6 +285,7 @@ static rdna_status open_kind(const rdna_gguf *file, rdna_tokenizer *t) {
   RDNA_TRY(find_strips(file, t));
   if (t->of_characters) return rdna__characters_open(file, t);
   if (t->of_words) return rdna__wordpiece_open(file, t);
+  if (t->of_pieces) return rdna__unigram_open(file, t);
   return spm ? rdna__spm_open(file, t) : rdna__bpe_open(file, t);
 }
 
@@ -308,7 +320,9 @@ void rdna_tokenizer_close(rdna_tokenizer *t) {
   free(t->strips_before);
   free(t->pieces);
   free(t->piece_bytes);
-  free(t->nodes);
+  free(t->whole.nodes);
+  free(t->tree.nodes);
+  rdna__charsmap_release(t->charsmap);
   free(t->scores);
   free(t->merges);
   rdna__strmap_deinit(&t->by_text);
@@ -323,13 +337,14 @@ void rdna_tokenizer_close(rdna_tokenizer *t) {
 /* The longest token that stands whole at the start of |text|; -1 when there is none. */
 static int32_t token_at(const rdna_tokenizer *t, rdna_text text, bool parse_special) {
   int32_t best = -1;
-  uint32_t node = t->roots[(uint8_t)text.data[0]];
+  const rdna__token_node *nodes = t->whole.nodes;
+  uint32_t node = t->whole.roots[(uint8_t)text.data[0]];
   for (size_t i = 0; i < text.size && node; i++) {
-    while (node && t->nodes[node].byte != (uint8_t)text.data[i]) node = t->nodes[node].sibling;
+    while (node && nodes[node].byte != (uint8_t)text.data[i]) node = nodes[node].sibling;
     if (!node) break;
-    int32_t id = t->nodes[node].id;
+    int32_t id = nodes[node].id;
     if (id >= 0 && (parse_special || t->types[id] == RDNA_TOKEN_TYPE_USER_DEFINED)) best = id;
-    node = t->nodes[node].child;
+    node = nodes[node].child;
   }
   return best;
 }
@@ -338,6 +353,7 @@ static rdna_status encode_raw(const rdna_tokenizer *t, rdna_text text, bool pref
   if (text.size == 0) return RDNA_OK;
   if (t->of_characters) return rdna__characters_encode(t, text, tokens);
   if (t->of_words) return rdna__wordpiece_encode(t, text, tokens);
+  if (t->of_pieces) return rdna__unigram_encode(t, text, tokens);
   if (!t->splitter) return rdna__spm_encode(t, text, prefix, tokens);
   char *normal = NULL;
   size_t size = 0;
@@ -375,7 +391,8 @@ static rdna_status encode_text(const rdna_tokenizer *t, rdna_text text, bool par
   bool prefix = true;
   for (size_t i = 0; i < text.size;) {
     int32_t id = -1;
-    if (t->roots[(uint8_t)text.data[i]]) id = token_at(t, (rdna_text){text.data + i, text.size - i}, parse_special);
+    if (t->whole.roots[(uint8_t)text.data[i]])
+      id = token_at(t, (rdna_text){text.data + i, text.size - i}, parse_special);
     if (id < 0) {
       i++;
       continue;

@@ -12,6 +12,13 @@ typedef struct rdna__token_node {
   uint8_t byte;
 } rdna__token_node;
 
+/* Strings found by the bytes that a text begins with. */
+typedef struct rdna__token_tree {
+  rdna__token_node *nodes; /* 0 is unused */
+  uint32_t count;
+  uint32_t roots[256];
+} rdna__token_tree;
+
 /* One merge of a byte-level vocabulary. */
 typedef struct rdna__token_merge {
   int32_t left, right; /* left -1: free */
@@ -32,9 +39,7 @@ struct rdna_tokenizer {
   rdna__strmap by_text;  /* text → id, all tokens but empty ones; of equal ones the first */
   int32_t byte_ids[256]; /* the token of each single byte; -1 when there is none */
 
-  rdna__token_node *nodes; /* tokens found whole in text; 0 is unused */
-  uint32_t node_count;
-  uint32_t roots[256];
+  rdna__token_tree whole;              /* tokens found whole in text */
   bool *strips_behind, *strips_before; /* (token_count) white space there is not text */
 
   /* "llama" */
@@ -49,6 +54,13 @@ struct rdna_tokenizer {
 
   bool of_words; /* "bert"; |longest| too */
   bool cased;    /* capitals and accents stay */
+
+  /* "t5"; scores, byte tokens, |add_space_prefix| and |splits_at_space| as "llama" has them */
+  bool of_pieces;
+  rdna__token_tree tree;           /* pieces that a text may be written as */
+  float unknown_score;             /* of a character that no piece is */
+  bool trims;                      /* of spaces in a row one stays, and none at the ends */
+  struct rdna__charsmap *charsmap; /* how characters are rewritten first; NULL: they are not */
 
   /* "gpt2"; merges of "gemma4" too */
   struct rdna__splitter *splitter;
@@ -107,6 +119,22 @@ rdna_status rdna__characters_encode(const rdna_tokenizer *tokenizer, rdna_text t
 rdna_status rdna__wordpiece_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
 rdna_status rdna__wordpiece_encode(const rdna_tokenizer *tokenizer, rdna_text text, rdna_tokens *tokens);
 
+rdna_status rdna__unigram_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
+rdna_status rdna__unigram_encode(const rdna_tokenizer *tokenizer, rdna_text text, rdna_tokens *tokens);
+
+/* SentencePiece's table of how characters are rewritten, from charsmap.c; immutable. */
+typedef struct rdna__charsmap rdna__charsmap;
+/* The table in |size| bytes at |data|, which are copied. RDNA_BAD_DATA. */
+rdna_status rdna__charsmap_create(const uint8_t *data, size_t size, rdna__charsmap **out_map);
+void rdna__charsmap_release(rdna__charsmap *map); /* NULL is fine */
+/* How many bytes at the start of |text| are rewritten together, the most that the table knows, and what they become;
+ * 0: none are. */
+size_t rdna__charsmap_find(const rdna__charsmap *map, rdna_text text, rdna_text *out_replacement);
+
+/* Room for strings of |bytes| altogether; adds one; a string that is there keeps its first id. */
+rdna_status rdna__token_tree_init(rdna__token_tree *tree, size_t bytes);
+void rdna__token_tree_add(rdna__token_tree *tree, rdna_text text, int32_t id);
+
 /* What kinds share: pieces with spaces for marks, merges as the file lists them, the rule that goes by their rank, a
  * character as the tokens of its bytes, and |text| with marks for spaces, |prefix| in front of it (free the result). */
 rdna_status rdna__spm_make_pieces(rdna_tokenizer *tokenizer);
@@ -115,6 +143,10 @@ bool rdna__bpe_join(const rdna__merger *merger, const rdna__symbol *left, const 
                     uint32_t *out_priority, int32_t *out_id);
 rdna_status rdna__spm_append_bytes(const rdna_tokenizer *tokenizer, const char *bytes, size_t size,
                                    rdna_tokens *tokens);
+/* Where the word that starts at |start| ends, where pieces have marks at their beginning alone; else |size|. */
+size_t rdna__spm_word_end(const rdna_tokenizer *tokenizer, const char *text, size_t start, size_t size);
+/* False when the text has a space mark behind something that is none. */
+bool rdna__spm_marks_lead(rdna_text text);
 rdna_status rdna__spm_mark(rdna_text text, bool prefix, char **out_text, size_t *out_size);
 
 /* Cuts text into words by the patterns that belong to a pre-tokenizer's name. Immutable. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/gguf/testing_gguf.h"
+#include "model/tokenizer/tokenizer.h"
 #include "rdna/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -44,7 +45,7 @@ static void use(const rdna_tokenizer *tokenizer, const char *text, size_t size, 
   }
 }
 
-enum { KINDS = 11, CHARACTERS = 8 /* and behind it one that normalizes */, WORDS = 10 };
+enum { KINDS = 12, CHARACTERS = 8 /* and behind it one that normalizes */, WORDS = 10, PIECES = 11 };
 
 static rdna_tokenizer *synthetic[KINDS];
 static rdna_gguf *synthetic_files[KINDS]; /* so that leak checkers see who holds them */
@@ -60,7 +61,7 @@ static void add(testing_token *tokens, size_t *count, const char *text, size_t s
 /* All bytes, some words, a token of each special kind; merges that make the words. Lives as long as the process. */
 static rdna_tokenizer *make(int kind) {
   static const char *const pres[KINDS] = {NULL,          NULL,      "gpt-2", "llama-bpe", "gpt-4o", "deepseek-llm",
-                                          "deepseek-v3", "default", NULL,    "qwen2",     NULL};
+                                          "deepseek-v3", "default", NULL,    "qwen2",     NULL,     NULL};
   static const rdna_text merges[] = {
       {"a b", 3}, {"ab ab", 5}, {"b a", 3}, {"a a", 3}, {"aa aa", 5}, {"\xc4\xa0 a", 4}, {"\xc4\xa0 \xc4\xa0", 5},
       {"1 2", 3}};
@@ -100,6 +101,7 @@ static rdna_tokenizer *make(int kind) {
   testing_vocabulary v = {.model = bpe                  ? "gpt2"
                                    : kind == CHARACTERS ? "gemma4"
                                    : kind == WORDS      ? "bert"
+                                   : kind == PIECES     ? "t5"
                                                         : "llama",
                           .pre = pres[kind],
                           .tokens = tokens,
@@ -149,9 +151,25 @@ static void use_hostile(const uint8_t *data, size_t size) {
   free(copy);
 }
 
+/* A map of characters, over its own bytes. */
+static void use_charsmap(const uint8_t *data, size_t size) {
+  rdna__charsmap *map = NULL;
+  if (rdna__charsmap_create(data, size, &map) != RDNA_OK) return;
+  for (size_t i = 0; i < size && i < 256; i++) {
+    rdna_text text = {(const char *)data + i, size - i}, to = {0};
+    size_t found = rdna__charsmap_find(map, text, &to);
+    if (found > text.size || (found && (!to.data || strlen(to.data) != to.size))) abort();
+  }
+  rdna__charsmap_release(map);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
-  unsigned kind = data[0] % (KINDS + 4u); /* a third of the time goes to hostile files */
+  unsigned kind = data[0] % (KINDS + 5u); /* a third of the time goes to hostile files */
+  if (kind == KINDS + 4u) {
+    use_charsmap(data + 1, size - 1);
+    return 0;
+  }
   if (kind >= KINDS) {
     use_hostile(data + 1, size - 1);
     return 0;

@@ -68,8 +68,7 @@ rdna_status rdna__spm_make_pieces(rdna_tokenizer *t) {
   return RDNA_OK;
 }
 
-/* False when the text has a space mark behind something that is none. */
-static bool marks_lead(rdna_text text) {
+bool rdna__spm_marks_lead(rdna_text text) {
   bool others = false;
   for (size_t i = 0; i < text.size;) {
     if (is_mark(text.data + i, text.size - i)) {
@@ -97,7 +96,7 @@ static rdna_status collect_mergeable(rdna_tokenizer *t) {
     if (!inserted) continue;
     if (text.size > t->longest) t->longest = text.size;
     if (t->types[i] == RDNA_TOKEN_TYPE_UNUSED) t->has_unused = true;
-    if (!marks_lead(text)) t->splits_at_space = false;
+    if (!rdna__spm_marks_lead(text)) t->splits_at_space = false;
   }
   return RDNA_OK;
 }
@@ -175,8 +174,8 @@ static rdna_status encode_word(rdna__merger *m, size_t start, size_t end, rdna_t
   return RDNA_OK;
 }
 
-/* Where the word that starts at |start| ends: before the first mark behind something else. */
-static size_t word_end(const rdna_tokenizer *t, const char *text, size_t start, size_t size) {
+/* Before the first mark behind something else. */
+size_t rdna__spm_word_end(const rdna_tokenizer *t, const char *text, size_t start, size_t size) {
   if (!t->splits_at_space) return size;
   size_t i = start;
   while (is_mark(text + i, size - i)) i += 3;
@@ -217,7 +216,7 @@ rdna_status rdna__spm_encode(const rdna_tokenizer *t, rdna_text text, bool prefi
     if (!merger.unused_split) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text");
   }
   for (size_t start = 0; start < size && status == RDNA_OK;) {
-    size_t end = word_end(t, marked, start, size);
+    size_t end = rdna__spm_word_end(t, marked, start, size);
     status = encode_word(&merger, start, end, tokens);
     start = end;
   }

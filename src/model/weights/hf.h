@@ -186,8 +186,19 @@ typedef struct rdna__hf_vocabulary {
   int32_t *types; /* rdna_token_type */
 } rdna__hf_vocabulary;
 
-/* Fills |vocabulary| from the bytes of SentencePiece's tokenizer.model, whose texts it borrows.
- * RDNA_UNSUPPORTED: not its BPE model. RDNA_BAD_DATA. */
-rdna_status rdna__spm_read(rdna_text bytes, rdna__hf_vocabulary *vocabulary, bool *out_space_prefix);
+/* What is done to a text before it is cut into SentencePiece's pieces. */
+typedef struct rdna__hf_spm {
+  bool unigram; /* pieces by their scores' sums, else BPE */
+  bool space_prefix, trims;
+  rdna_text charsmap; /* how characters are rewritten; data NULL: they are not */
+} rdna__hf_spm;
+
+/* Fills |vocabulary| from the bytes of SentencePiece's tokenizer.model, which it borrows. RDNA_UNSUPPORTED: neither its
+ * BPE model nor its Unigram. RDNA_BAD_DATA. */
+rdna_status rdna__spm_read(rdna_text bytes, rdna__hf_vocabulary *vocabulary, rdna__hf_spm *out);
+
+/* The same of the steps of tokenizer.json around a model of type Unigram. |*out_charsmap| holds |out|'s; free() it.
+ * RDNA_UNSUPPORTED: a step that GGUF has no key for. */
+rdna_status rdna__hf_unigram_steps(const json_t *tokenizer, rdna__hf_spm *out, char **out_charsmap);
 
 #endif

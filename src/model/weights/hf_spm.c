@@ -3,7 +3,7 @@
  *
  *     1 pieces, repeated: 1 text, 2 score (f32), 3 type: numbered as in GGUF
  *     2 training:         3 kind of model, 1 Unigram (if not said), 2 BPE
- *     3 normalizer:       3 add_dummy_prefix, 4 remove_extra_whitespaces: true if not said
+ *     3 normalizer:       2 precompiled_charsmap, 3 add_dummy_prefix, 4 remove_extra_whitespaces: true if not said
  */
 #include <string.h>
 
@@ -83,9 +83,26 @@ static rdna_status read_number(rdna_text message, uint64_t id, uint64_t initial,
   return RDNA_OK;
 }
 
-rdna_status rdna__spm_read(rdna_text bytes, rdna__hf_vocabulary *vocabulary, bool *out_space_prefix) {
+static rdna_status read_normalizer(rdna_text message, rdna__hf_spm *out) {
+  uint64_t prefix, trims, escapes;
+  RDNA_TRY(read_number(message, 3, 1, &prefix));
+  RDNA_TRY(read_number(message, 4, 1, &trims));
+  RDNA_TRY(read_number(message, 5, 1, &escapes));
+  if (!escapes) return rdna__fail(RDNA_UNSUPPORTED, "its pieces have spaces and no marks for them");
+  out->space_prefix = prefix != 0;
+  out->trims = trims != 0;
+  while (message.size) {
+    field f;
+    RDNA_TRY(read_field(&message, &f));
+    if (f.id == 2 && f.wire == 2) out->charsmap = f.bytes;
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna__spm_read(rdna_text bytes, rdna__hf_vocabulary *vocabulary, rdna__hf_spm *out) {
   enum { UNIGRAM = 1, BPE = 2 };
-  uint64_t kind = UNIGRAM, prefix = 1, trims = 1;
+  uint64_t kind = UNIGRAM, behind = 0;
+  *out = (rdna__hf_spm){.space_prefix = true, .trims = true};
   int64_t pieces = 0;
   while (bytes.size) {
     field f;
@@ -93,14 +110,16 @@ rdna_status rdna__spm_read(rdna_text bytes, rdna__hf_vocabulary *vocabulary, boo
     if (f.wire != 2) continue;
     if (f.id == 1) RDNA_TRY(read_piece(f.bytes, vocabulary, pieces++));
     if (f.id == 2) RDNA_TRY(read_number(f.bytes, 3, UNIGRAM, &kind));
-    if (f.id == 3) RDNA_TRY(read_number(f.bytes, 3, 1, &prefix));
-    if (f.id == 3) RDNA_TRY(read_number(f.bytes, 4, 1, &trims));
+    if (f.id == 2) RDNA_TRY(read_number(f.bytes, 24, 0, &behind));
+    if (f.id == 3) RDNA_TRY(read_normalizer(f.bytes, out));
   }
   if (pieces == 0) return cut_short();
-  if (kind != BPE)
-    return rdna__fail(RDNA_UNSUPPORTED, "a SentencePiece model of kind %llu; only BPE, 2, is known",
+  if (kind != BPE && kind != UNIGRAM)
+    return rdna__fail(RDNA_UNSUPPORTED, "a SentencePiece model of kind %llu; only Unigram, 1, and BPE, 2, are known",
                       (unsigned long long)kind);
-  if (trims) return rdna__fail(RDNA_UNSUPPORTED, "it takes spaces out of texts, which GGUF's 'llama' does not");
-  *out_space_prefix = prefix != 0;
+  if (behind) return rdna__fail(RDNA_UNSUPPORTED, "its marks for spaces are behind words");
+  out->unigram = kind == UNIGRAM;
+  if (!out->unigram && out->trims)
+    return rdna__fail(RDNA_UNSUPPORTED, "it takes spaces out of texts, which GGUF's 'llama' does not");
   return RDNA_OK;
 }

@@ -17,7 +17,8 @@ typedef struct making {
   char *pads;   /* the texts of tokens that nobody gave */
   char *joined; /* texts of merges that are given in two parts, and of tokens that are rewritten */
   size_t joined_size, joined_room;
-  bool spm, space_prefix;
+  bool spm, unigram, space_prefix;
+  char *charsmap; /* what the keys borrow of tokenizer.json's */
 } making;
 
 static rdna_text text_of(const json_t *value) {
@@ -385,6 +386,9 @@ static rdna_status put_special_ids(making *m) {
                                          {"unk_token", "tokenizer.ggml.unknown_token_id"},
                                          {"pad_token", "tokenizer.ggml.padding_token_id"}};
   static const char *const ends[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
+  for (int64_t i = m->vocabulary.count; m->unigram && i-- > 0;)
+    if (m->vocabulary.types[i] == RDNA_TOKEN_TYPE_UNKNOWN)
+      RDNA_TRY(put_id(m->writer, "tokenizer.ggml.unknown_token_id", i));
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     int64_t id = special_id(m, names[i][0]);
     if (id >= 0) RDNA_TRY(put_id(m->writer, names[i][1], id));
@@ -472,12 +476,55 @@ static rdna_status read_characters(making *m, const json_t *model) {
   return put_merges(m, model);
 }
 
+/* The keys of a Unigram vocabulary beside its tokens. */
+static rdna_status put_unigram(making *m, const rdna__hf_spm *steps) {
+  m->space_prefix = steps->space_prefix;
+  m->unigram = steps->unigram;
+  RDNA_TRY(put_string(m->writer, "tokenizer.ggml.model", steps->unigram ? "t5" : "llama"));
+  RDNA_TRY(put_string(m->writer, "tokenizer.ggml.pre", "default"));
+  if (!steps->unigram) return RDNA_OK;
+  RDNA_TRY(put_flag(m->writer, "tokenizer.ggml.remove_extra_whitespaces", steps->trims));
+  if (steps->charsmap.size == 0) return RDNA_OK;
+  return rdna_gguf_writer_put_array(m->writer, "tokenizer.ggml.precompiled_charsmap", RDNA_GGUF_TYPE_U8,
+                                    steps->charsmap.data, steps->charsmap.size);
+}
+
+/* The vocabulary of tokenizer.json's Unigram: [[text, score], …]. */
+static rdna_status read_pieces(making *m, const json_t *model) {
+  const json_t *list = json_object_get(model, "vocab"), *unknown = json_object_get(model, "unk_id");
+  bool fallback = json_is_true(json_object_get(model, "byte_fallback"));
+  if (!json_is_array(list)) return rdna__fail(RDNA_BAD_DATA, "its model has no array 'vocab'");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *entry = json_array_get(list, i), *score = json_array_get(entry, 1);
+    rdna_text text = text_of(json_array_get(entry, 0));
+    int32_t type = RDNA_TOKEN_TYPE_NORMAL;
+    if (!text.data || !json_is_number(score))
+      return rdna__fail(RDNA_BAD_DATA, "piece %zu is not a text and a score", i);
+    if (fallback && is_byte_token(text.data)) type = RDNA_TOKEN_TYPE_BYTE;
+    if (json_is_integer(unknown) && (size_t)json_integer_value(unknown) == i) type = RDNA_TOKEN_TYPE_UNKNOWN;
+    RDNA_TRY(set_token(&m->vocabulary, (int64_t)i, text, type));
+    m->vocabulary.scores[i] = (float)json_number_value(score);
+  }
+  return RDNA_OK;
+}
+
+static rdna_status read_unigram(making *m, const json_t *model) {
+  rdna__hf_spm steps;
+  m->spm = true;
+  RDNA_TRY(rdna__hf_unigram_steps(m->from->tokenizer, &steps, &m->charsmap));
+  RDNA_TRY(put_unigram(m, &steps));
+  return read_pieces(m, model);
+}
+
 static rdna_status read_spm(making *m, const json_t *model) {
   m->spm = true;
+  if (m->from->spm.data) {
+    rdna__hf_spm steps;
+    RDNA_TRY(rdna__annotate(rdna__spm_read(m->from->spm, &m->vocabulary, &steps), "tokenizer.model"));
+    return put_unigram(m, &steps);
+  }
   RDNA_TRY(put_string(m->writer, "tokenizer.ggml.model", "llama"));
   RDNA_TRY(put_string(m->writer, "tokenizer.ggml.pre", "default"));
-  if (m->from->spm.data)
-    return rdna__annotate(rdna__spm_read(m->from->spm, &m->vocabulary, &m->space_prefix), "tokenizer.model");
   m->space_prefix = prepends_space(m->from->tokenizer);
   RDNA_TRY(read_vocab(m, model));
   return score_merges(m, model);
@@ -502,13 +549,16 @@ static rdna_status put_all(making *m) {
   rdna__hf_vocabulary *v = &m->vocabulary;
   bool bpe = is_text(type_of(model), "BPE"), fallback = json_is_true(json_object_get(model, "byte_fallback"));
   RDNA_TRY(alloc_vocabulary(m));
-  if (model && !bpe && !m->from->spm.data)
-    return rdna__fail(RDNA_UNSUPPORTED, "its model is '%.40s', not BPE",
+  bool unigram = is_text(type_of(model), "Unigram") && !m->from->spm.data;
+  if (model && !bpe && !unigram && !m->from->spm.data)
+    return rdna__fail(RDNA_UNSUPPORTED, "its model is '%.40s', neither BPE nor Unigram",
                       text_of(type_of(model)).data ? text_of(type_of(model)).data : "of no type");
   const char *kind = json_string_value(json_object_get(m->from->config, "model_type"));
   bool of_characters = bpe && fallback && kind && strncmp(kind, "gemma4", 6) == 0;
   if (of_characters)
     RDNA_TRY(read_characters(m, model));
+  else if (unigram)
+    RDNA_TRY(read_unigram(m, model));
   else
     RDNA_TRY(bpe && !fallback ? read_bpe(m, model) : read_spm(m, model));
   RDNA_TRY(add_tokens(m));
@@ -535,6 +585,7 @@ rdna_status rdna__hf_tokenizer_put(const rdna__hf_tokenizer *tokenizer, rdna_ggu
   free(m.vocabulary.scores);
   free(m.vocabulary.types);
   free(m.pads);
+  free(m.charsmap);
   free(m.joined);
   return status;
 }
