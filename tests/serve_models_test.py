@@ -1,6 +1,7 @@
 """rdna serve with several models: who answers, when each is in memory, what files of presets say, and files that change."""
 import concurrent.futures
 import contextlib
+import http.client
 import json
 import os
 import random
@@ -225,6 +226,41 @@ class Models(unittest.TestCase):
         serving.wait_for(lambda: names() == ["a"])
         self.assertEqual(server.ask("POST", "/v1/completions", {"model": "a", "prompt": "word " * 40})[0], 400)
         self.assertIn("stay as they were", server.stop())
+
+    def test_a_file_that_is_written_over(self):
+        """In place: on the host weights are read where the file is mapped, and what is cut off is there no more."""
+        path = self.folder / "over.gguf"
+        shutil.copy(DEMO_MODEL, path)
+        whole = path.read_bytes()
+        server = self.serve(path, self.paths["one"])
+        body = {"model": "over", "prompt": PROMPTS[0], "max_tokens": 8, "temperature": 0}
+        want = self.want("rdna-demo-q8_0", PROMPTS[0], 8)
+        refused = lambda: server.ask("POST", "/v1/completions", body)
+        for change, reload in ((lambda: os.truncate(path, len(whole) // 2), (500, "cannot be loaded")), (lambda: path.write_bytes(whole[:-4] + bytes(4)), (200, "")), (lambda: os.truncate(path, 0), (500, "cannot be loaded"))):
+            path.write_bytes(whole)
+            os.utime(path, (1, 1))
+            serving.wait_for(lambda: refused()[0] == 200)
+            self.assertEqual(self.ask(server, "over"), want)
+            change()
+            status, _, text = refused()
+            self.assertEqual((status, json.loads(text)["error"]["code"]), (503, "model_changed"))
+            serving.wait_for(lambda: refused()[0] != 503)
+            status, _, text = refused()
+            self.assertEqual((status, reload[1] in text), (reload[0], True), text)
+            self.assertEqual(self.ask(server, "one"), self.want("one", PROMPTS[0], 8))
+
+    def test_a_file_that_is_cut_short_while_it_is_read(self):
+        path = self.folder / "cut.gguf"
+        shutil.copy(DEMO_MODEL, path)
+        server = self.serve(path, self.paths["one"])
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
+            connection.request("POST", "/v1/completions", json.dumps({"model": "cut", "prompt": PROMPTS[0], "max_tokens": 3000, "ignore_eos": True, "stream": True}), {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            self.assertEqual(response.status, 200)
+            response.readline()
+            os.truncate(path, 4096)
+            self.assertIn(b"cut short while it was read", response.read())
+        self.assertEqual(self.ask(server, "one"), self.want("one", PROMPTS[0], 8))
 
     def test_a_file_that_is_replaced(self):
         path, fresh = self.folder / "file.gguf", self.folder / "fresh.gguf"

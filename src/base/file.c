@@ -2,10 +2,76 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- files that become shorter ---- */
+
+enum { MOST_GUARDED = 1024 };
+
+/* What is mapped, for a signal's handler, which takes no lock. A place is free while |data| is 0. */
+static struct {
+  atomic_uintptr_t data;
+  atomic_size_t size;
+} guarded[MOST_GUARDED];
+static atomic_bool guards;
+static atomic_ullong lost_pages;
+
+static void note_mapped(const void *data, size_t size) {
+  for (int i = 0; i < MOST_GUARDED && atomic_load(&guards); i++) {
+    uintptr_t none = 0;
+    if (!atomic_compare_exchange_strong(&guarded[i].data, &none, (uintptr_t)data)) continue;
+    atomic_store(&guarded[i].size, size);
+    return;
+  }
+}
+
+static void note_unmapped(const void *data) {
+  for (int i = 0; i < MOST_GUARDED && atomic_load(&guards); i++) {
+    if (atomic_load(&guarded[i].data) != (uintptr_t)data) continue;
+    atomic_store(&guarded[i].size, 0);
+    atomic_store(&guarded[i].data, 0);
+    return;
+  }
+}
+
+static bool is_guarded(uintptr_t place) {
+  for (int i = 0; i < MOST_GUARDED; i++) {
+    uintptr_t data = atomic_load(&guarded[i].data);
+    if (data && place >= data && place - data < atomic_load(&guarded[i].size)) return true;
+  }
+  return false;
+}
+
+static void give_zeros(int number, siginfo_t *info, void *context) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  uintptr_t place = (uintptr_t)info->si_addr;
+  int before = errno;
+  void *at = (void *)(place / page * page);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  if (is_guarded(place) && mmap(at, page, PROT_READ, flags, -1, 0) != MAP_FAILED)
+    atomic_fetch_add(&lost_pages, 1);
+  else
+    signal(number, SIG_DFL); /* and the access, made again, ends the process as it would have */
+  errno = before;
+}
+
+rdna_status rdna__file_guard(void) {
+  struct sigaction action = {.sa_sigaction = give_zeros, .sa_flags = SA_SIGINFO};
+  sigemptyset(&action.sa_mask);
+  atomic_store(&guards, true);
+  if (sigaction(SIGBUS, &action, NULL) == 0) return RDNA_OK;
+  return rdna__fail(RDNA_UNAVAILABLE, "the system gives no handler for SIGBUS: %s", strerror(errno));
+}
+
+uint64_t rdna__file_lost_pages(void) { return atomic_load(&lost_pages); }
+
+/* ---- maps ---- */
 
 static rdna_status map(int descriptor, rdna__file *out) {
   struct stat info;
@@ -17,6 +83,7 @@ static rdna_status map(int descriptor, rdna__file *out) {
   void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (data == MAP_FAILED) return rdna__fail(RDNA_IO_ERROR, "cannot map the file into memory: %s", strerror(errno));
   *out = (rdna__file){data, (size_t)info.st_size};
+  note_mapped(out->data, out->size);
   return RDNA_OK;
 }
 
@@ -31,6 +98,7 @@ rdna_status rdna__file_map(const char *path, rdna__file *out_file) {
 }
 
 void rdna__file_unmap(rdna__file *file) {
+  if (file->data) note_unmapped(file->data);
   if (file->data) munmap((void *)file->data, file->size);
   *file = (rdna__file){0};
 }

@@ -14,6 +14,10 @@ typedef struct rdna__file {
 
 /* Maps the regular file at |path|; the sentence of a failure does not name it. RDNA_NOT_FOUND, RDNA_IO_ERROR. */
 rdna_status rdna__file_map(const char *path, rdna__file *out_file);
+/* For programs that outlive files that others cut short: from now on a page that a mapped file has no more is read as
+ * zeros, where the system would end the process (SIGBUS), and counted. */
+rdna_status rdna__file_guard(void);
+uint64_t rdna__file_lost_pages(void);
 void rdna__file_unmap(rdna__file *file); /* leaves an empty one; all zeros is fine */
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "command/command.h"
 #include "command/generation.h"
@@ -232,6 +233,7 @@ static rdna_status serve_models(const serve_options *o, const preset *presets, s
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
   signal(SIGPIPE, SIG_IGN);
+  RDNA_TRY(rdna__file_guard());
   signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its writer */
   RDNA_TRY(open_chosen_device(&o->device, &device));
   rdna_status status = start(options, presets, count, device, &signals, &s);

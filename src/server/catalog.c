@@ -75,6 +75,16 @@ bool catalog_refuse(const server *s, const char *name, problem *p) {
                 names[0] ? names : "none");
 }
 
+/* Under the lock: whether what is in memory is no more what the model's file was. */
+static bool is_stale(server *s, catalog_model *m) {
+  if (m->state != MODEL_IN) return false;
+  if (!m->stale && served_model_changed(&m->served, m->preset.path)) {
+    m->stale = true;
+    pthread_cond_broadcast(&s->changed);
+  }
+  return m->stale;
+}
+
 bool catalog_hold(exchange *x, const char *name, problem *p) {
   server *s = x->server;
   if (x->hosted) return true;
@@ -82,6 +92,11 @@ bool catalog_hold(exchange *x, const char *name, problem *p) {
   catalog_model *m = catalog_find(s, name);
   if (!m) {
     catalog_refuse(s, name, p);
+  } else if (is_stale(s, m)) {
+    refuse(p, 503, "model_changed", "model",
+           "the file of the model '%s' was written over since it was loaded, and is read again for the next request; "
+           "put a new file in its place by renaming it",
+           m->preset.name);
   } else if (m->state == MODEL_IN) {
     catalog_take(x, m);
   } else if (s->draining) {

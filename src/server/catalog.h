@@ -20,6 +20,7 @@ typedef struct catalog_model {
   struct catalog_model *next;
   model_state state;
   scheduler *scheduler; /* while it is in */
+  bool stale;           /* its file was written over: it takes no requests, and goes when nobody holds it */
   bool retired;         /* its preset is there no more: no request finds it, and it goes when nobody holds it */
   int holders;
   uint64_t order;      /* smaller: it was wanted earlier */

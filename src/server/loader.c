@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "rdna/memory.h"
 #include "server/catalog.h"
@@ -89,7 +90,7 @@ static void take_out(server *s, catalog_model *m) {
   m->state = MODEL_LEAVING;
   server_unlock(s);
   scheduler_end(gone);
-  save_texts(s, m, gone);
+  if (!m->stale) save_texts(s, m, gone);
   server_lock(s);
   m->scheduler = NULL;
   catalog_add_past(s, gone);
@@ -158,7 +159,10 @@ static void note_progress(void *data, double share) {
 
 static rdna_status open_model(server *s, catalog_model *m, scheduler **out_scheduler) {
   loading l = {s, m};
+  uint64_t lost = rdna__file_lost_pages();
   rdna_status status = served_model_open(&m->served, &m->preset, s->device, note_progress, &l);
+  if (status == RDNA_OK && rdna__file_lost_pages() != lost)
+    status = rdna__fail(RDNA_IO_ERROR, "its file was cut short while it was read");
   if (status == RDNA_OK)
     status = scheduler_create(m->served.llm, m->served.tokenizer, &m->preset.scheduler, &s->lock, out_scheduler);
   if (status == RDNA_OK) {
@@ -199,6 +203,7 @@ static void load(server *s, catalog_model *m) {
   } while (status == RDNA_OUT_OF_MEMORY && make_room(s, m));
   m->scheduler = created;
   m->state = status == RDNA_OK ? MODEL_IN : MODEL_OUT;
+  m->stale = false;
   m->failure = status;
   m->loads += status == RDNA_OK;
   m->used = clock_seconds();
@@ -219,7 +224,7 @@ static catalog_model *find_wanted(const server *s) {
 /* When |m| is to go; 0: it stays. */
 static double end_of(const catalog_model *m) {
   if (m->state != MODEL_IN || m->holders > 0) return 0;
-  if (m->retired) return 1;
+  if (m->retired || m->stale) return 1;
   return m->idle < 0 ? 0 : m->used + m->idle + 1e-3;
 }
 
@@ -315,7 +320,7 @@ void catalog_end(server *s) {
   for (catalog_model *m = s->models; m; m = m->next)
     if (m->scheduler) scheduler_end(m->scheduler);
   for (catalog_model *m = s->models; m; m = m->next)
-    if (m->scheduler) save_texts(s, m, m->scheduler);
+    if (m->scheduler && !m->stale) save_texts(s, m, m->scheduler);
 }
 
 void catalog_deinit(server *s) {

@@ -52,11 +52,10 @@ static int count_layers(served_model *m, const preset *p) {
 
 rdna_status served_model_open(served_model *m, const preset *p, rdna_device *device,
                               void (*progress)(void *data, double share), void *progress_data) {
-  struct stat status;
   rdna_llm_open_options options = {RDNA_LLM_OPEN_OPTIONS_INIT, .progress = progress, .progress_data = progress_data};
   snprintf(m->name, sizeof m->name, "%s", p->name);
   m->opened = (int64_t)time(NULL);
-  if (stat(p->path, &status) == 0) m->bytes = (uint64_t)status.st_size;
+  if (stat(p->path, &m->as_opened) == 0) m->bytes = (uint64_t)m->as_opened.st_size;
   RDNA_TRY(rdna_gguf_open(p->path, &m->file));
   m->sum = rdna__llm_saved_model(m->file);
   RDNA_TRY(rdna_tokenizer_open(m->file, &m->tokenizer));
@@ -69,6 +68,14 @@ rdna_status served_model_open(served_model *m, const preset *p, rdna_device *dev
     m->adapter_count++;
   }
   return RDNA_OK;
+}
+
+bool served_model_changed(const served_model *m, const char *path) {
+  struct stat now;
+  const struct stat *then = &m->as_opened;
+  if (stat(path, &now) != 0 || now.st_ino != then->st_ino || now.st_dev != then->st_dev) return false;
+  return now.st_size != then->st_size || now.st_mtim.tv_sec != then->st_mtim.tv_sec ||
+         now.st_mtim.tv_nsec != then->st_mtim.tv_nsec;
 }
 
 void served_model_close(served_model *m) {

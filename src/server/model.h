@@ -3,6 +3,7 @@
 #define RDNA_SERVER_MODEL_H
 
 #include <jansson.h>
+#include <sys/stat.h>
 
 #include "model/reply/reply.h"
 #include "rdna/llm_adapter.h"
@@ -15,8 +16,9 @@ typedef struct served_model {
   char name[128];
   int64_t opened; /* seconds since 1970 */
   int layers;
-  uint64_t bytes; /* of the file */
-  uint64_t sum;   /* of what is in it: see rdna__llm_saved_model */
+  uint64_t bytes;        /* of the file */
+  struct stat as_opened; /* the file then */
+  uint64_t sum;          /* of what is in it: see rdna__llm_saved_model */
   rdna_gguf *file;
   rdna_tokenizer *tokenizer;
   rdna_template *chat_template; /* NULL: the model has none */
@@ -35,6 +37,10 @@ typedef enum model_work { WORK_ANY, WORK_WRITES, WORK_EMBEDS, WORK_RANKS } model
 rdna_status served_model_open(served_model *m, const preset *p, rdna_device *device,
                               void (*progress)(void *data, double share), void *progress_data);
 void served_model_close(served_model *m); /* leaves an empty one */
+
+/* Whether the file at |path|, from which it was opened, was since written to or cut short; not: whether another has its
+ * name. */
+bool served_model_changed(const served_model *m, const char *path);
 
 /* Whether it can do that; false with a problem. */
 bool served_model_can(const served_model *m, model_work work, problem *p);

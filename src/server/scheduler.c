@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "server/clock.h"
@@ -369,7 +370,10 @@ static void step(scheduler *s) {
   scheduler_unlock(s);
   masks_begin(s);
   double begun = clock_seconds();
+  uint64_t lost = rdna__file_lost_pages();
   rdna_status status = run_step(s, &logits);
+  if (status == RDNA_OK && rdna__file_lost_pages() != lost)
+    status = rdna__fail(RDNA_IO_ERROR, "a model's file was cut short while it was read");
   double ended = clock_seconds();
   masks_end(s);
   if (status == RDNA_OK) status = note_step(s);

@@ -145,6 +145,7 @@ rdna_status rdna__host_queue_create(rdna__host_queue **out_queue) {
   /* the program's signals are for the program's own threads */
   sigset_t all, old;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS); /* of a file that became shorter, which a program may handle where it happens */
   pthread_sigmask(SIG_SETMASK, &all, &old);
   int error = pthread_create(&queue->thread, NULL, serve, queue);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
