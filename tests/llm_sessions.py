@@ -37,7 +37,7 @@ class Memory(ctypes.Structure):
 class Plan(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int) for name in (
         "context", "batch", "model_context", "layers", "host_layers", "host_experts", "fits")] + [
-        ("budget", ctypes.c_uint64), ("device", Memory), ("host", Memory), ("sentence", ctypes.c_char * 384)]
+        ("budget", ctypes.c_uint64), ("device", Memory), ("host", Memory), ("staging", ctypes.c_uint64), ("sentence", ctypes.c_char * 384)]
 
 
 class PlanOptions(Options):

@@ -77,6 +77,8 @@ class Plans(unittest.TestCase):
                     plan, stats = self.follow(device, 2000, options, 72, 3)
                     self.check(plan.device, stats)
                     self.assertGreater(plan.device.weights, 4e6)
+                    self.assertEqual(plan.staging > 0, device == "hip")  # a host uses weights where they are mapped
+                    self.assertLessEqual(plan.staging, 32 << 20)
                     if device == "hip" and kind == gf.TENSOR_Q4_K:
                         self.assertGreater(plan.device.workspace, 1e6)
 

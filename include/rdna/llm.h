@@ -123,6 +123,7 @@ typedef struct rdna_llm_plan {
   uint64_t budget;
   rdna_llm_memory device;
   rdna_llm_memory host; /* what the host has of a model of which a part stays there; zeros otherwise */
+  uint64_t staging;     /* pinned host memory that opening takes, and gives back before a session is created */
   char sentence[384];   /* what was chosen or what lacks, and why; "" where all is as was asked */
 } rdna_llm_plan;
 

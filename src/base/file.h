@@ -20,4 +20,9 @@ rdna_status rdna__file_guard(void);
 uint64_t rdna__file_lost_pages(void);
 void rdna__file_unmap(rdna__file *file); /* leaves an empty one; all zeros is fine */
 
+/* Copies the bytes at |from| to |to|. Where they are those of a mapped file they are read from it, which does not touch
+ * the map: a file that ends before them, that was written to since it was mapped, or that cannot be read is
+ * RDNA_IO_ERROR with its path, where touching would end the process. Any thread may, as long as the file is mapped. */
+rdna_status rdna__file_read(const void *from, size_t size, void *to);
+
 #endif

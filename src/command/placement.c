@@ -79,6 +79,9 @@ static void print_table(rdna_device *device, const rdna_llm_plan *plan) {
   print_row(plan, "peak", d->peak + d->mapped, h->peak + h->mapped, "");
   print_row(plan, "reserved", d->reserved + d->mapped, h->reserved + h->mapped, "what the pool takes for it");
   print_row(plan, "free", d->free, h->free, "");
+  if (plan->staging)
+    printf("  %-14s %12s   of pinned host memory while it is read\n", "loading",
+           format_bytes((double)plan->staging, name));
   printf("\n");
   printf("  it %s%s%s\n", plan->fits ? "fits" : "does not fit", *plan->sentence ? ": " : "", plan->sentence);
 }
@@ -92,24 +95,28 @@ static json_t *json_of_memory(const rdna_llm_memory *m) {
 
 int report_plan(rdna_device *device, const rdna_llm_plan *plan, bool json) {
   if (json)
-    return print_json(json_pack("{s:s, s:b, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:o, s:o}", "device",
+    return print_json(json_pack("{s:s, s:b, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:I, s:o, s:o}", "device",
                                 rdna_device_get_info(device)->name, "fits", plan->fits, "sentence", plan->sentence,
                                 "context", plan->context, "model_context", plan->model_context, "batch", plan->batch,
                                 "layers", plan->layers, "host_layers", plan->host_layers, "host_experts",
-                                plan->host_experts, "budget", (json_int_t)plan->budget, "memory",
-                                json_of_memory(&plan->device), "host_memory", json_of_memory(&plan->host)));
+                                plan->host_experts, "budget", (json_int_t)plan->budget, "staging",
+                                (json_int_t)plan->staging, "memory", json_of_memory(&plan->device), "host_memory",
+                                json_of_memory(&plan->host)));
   print_table(device, plan);
   return EXIT_OK;
 }
 
 void say_plan(rdna_device *device, const rdna_llm_plan *plan) {
   const rdna_llm_memory *d = &plan->device;
-  char weights[32], caches[32], rest[32], free_text[32], host[64] = "", bytes[32];
+  char weights[32], caches[32], rest[32], free_text[32], host[64] = "", staging[64] = "", bytes[32];
   if (has_host_part(plan))
     snprintf(host, sizeof host, ", %s on the host", format_bytes((double)(plan->host.mapped + plan->host.peak), bytes));
-  fprintf(stderr, "%s: weights %s, caches %s (%d tokens), activations %s; free %s%s\n",
+  if (plan->staging)
+    snprintf(staging, sizeof staging, ", %s on the host while it is read", format_bytes((double)plan->staging, bytes));
+  fprintf(stderr, "%s: weights %s, caches %s (%d tokens), activations %s; free %s%s%s\n",
           rdna_device_get_info(device)->name, format_bytes((double)d->weights, weights),
           format_bytes((double)d->caches, caches), plan->context,
-          format_bytes((double)(d->activations + d->workspace), rest), format_bytes((double)d->free, free_text), host);
+          format_bytes((double)(d->activations + d->workspace), rest), format_bytes((double)d->free, free_text), host,
+          staging);
   if (*plan->sentence) fprintf(stderr, "%s\n", plan->sentence);
 }

@@ -91,7 +91,6 @@ int command_run(int argc, char **argv) {
   if (count > 1) prompt.text = positionals[1];
   o.silent = json;
   generation g = {.options = &o};
-  signal(SIGINT, generation_interrupt);
   rdna_status status = generation_open_file(&g, positionals[0]);
   if (status == RDNA_OK && (!o.place.plan || count > 1)) status = encode_prompt(&g, &prompt);
   if (status == RDNA_OK && o.place.plan) {
@@ -104,6 +103,7 @@ int command_run(int argc, char **argv) {
   if (status == RDNA_OK && !json && !no_echo && !prompt.chat &&
       g.prompt.count <= (size_t)rdna_llm_session_context(g.session))
     fputs(prompt.text, stdout);
+  signal(SIGINT, generation_interrupt); /* before, while the model is loaded, it ends at once */
   if (status == RDNA_OK) status = generation_write(&g);
   exit_status = status == RDNA_OK ? report(&g, prompt.text, json) : fail_with_status();
   generation_close(&g);

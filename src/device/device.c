@@ -47,12 +47,15 @@ rdna_status rdna__device_create_rehearsal(const rdna_device *of, rdna_device **o
     free(device);
     return status;
   }
+  device->rehearses = true;
   device->info = of->info;
   device->info.emulated = true; /* its times say nothing, and nobody measures them */
   uint64_t free_bytes;
   status = device->driver->memory_info(device->handle, &free_bytes, &device->info.total_memory);
   return finish(device, status, out_device);
 }
+
+bool rdna__device_is_rehearsal(const rdna_device *device) { return device->rehearses; }
 
 /* Also takes apart what rdna__device_create left half made. */
 void rdna__device_destroy(rdna_device *device) {

@@ -16,6 +16,7 @@ struct rdna_device {
   const rdna__driver *driver;
   rdna__driver_device *handle;
   rdna_device_info info;
+  bool rehearses;
   char label[24];    /* "hip:0" */
   int references;    /* under the registry's lock */
   rdna_device *next; /* open devices, under the registry's lock */

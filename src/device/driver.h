@@ -107,6 +107,7 @@ extern const rdna__driver rdna__null_driver;
 
 /* A device for rehearsals of what will be done with |of|, see driver/rehearsal/rehearsal.h. Released as any other. */
 rdna_status rdna__device_rehearse(rdna_device *of, rdna_device **out_device);
+bool rdna__device_is_rehearsal(const rdna_device *device);
 
 /* For the kernel layer, which attaches its loaded modules to the device. */
 const rdna__driver *rdna__device_driver(const rdna_device *device);
@@ -146,7 +147,8 @@ void rdna__null_fail_launch(rdna_status status);
 /* From the first of these calls on, events tell a time that passes by these calls alone: a slow machine changes no
  * measurement. */
 void rdna__null_pass_time(double milliseconds);
-/* From here on copies to a device read their source only when their stream is waited for, as a slow card's do. */
+/* From here on copies to a device read their source only when their stream, or an event that was recorded there, is
+ * waited for, as a slow card's do. */
 void rdna__null_hold_copies(bool held);
 /* Objects that were made and not destroyed: devices, memory, host memory, streams, events. */
 uint64_t rdna__null_live(void);

@@ -182,11 +182,14 @@ static rdna_status load(rdna_llm *llm, const rdna_llm_open_options *options, boo
                       options->host_layers, options->host_experts, layers);
   llm->decoder.width = llm->info.width;
   llm->decoder.vocabulary = llm->info.vocabulary;
+  w->staging = w->in_place ? 0 : rdna__uploader_staging(w->bytes_total);
+  if (!w->in_place && !rdna__device_is_rehearsal(w->device))
+    RDNA_TRY(rdna__uploader_create(w->device, w->bytes_total, &w->uploader));
   RDNA_TRY(load_layers(llm, arch, first, end, options->host_experts));
   RDNA_TRY(load_ends(llm, first == 0, !below));
   if (!below) RDNA_TRY(rdna__check_all_read(w, layers));
   choose_half(llm);
-  return rdna_stream_synchronize(rdna_device_default_stream(w->device));
+  return rdna__weights_arrive(w);
 }
 
 static rdna_status open_part(rdna_device *device, const rdna_gguf *file, const rdna_llm_open_options *options,

@@ -31,6 +31,7 @@ typedef struct rehearsal {
   int64_t most_context;
   rdna_llm_memory of_device, of_host;
   bool fits;
+  uint64_t staging;
   /* of the model */
   int layers, model_context, context; /* the last is the longest that is chosen */
   bool in_place, has_experts;
@@ -95,6 +96,7 @@ static rdna_status open_model(rehearsal *r) {
   const rdna__weights *w = &r->llm->weights;
   const rdna__nn_decoder *decoder = &r->llm->decoder;
   r->in_place = w->in_place;
+  r->staging = w->staging;
   r->layers = r->llm->info.layers;
   r->context = r->model_context = r->llm->info.context;
   if (r->most_context > 0 && r->most_context < r->context) r->context = (int)r->most_context;
@@ -128,7 +130,8 @@ static rdna_status rehearse(rehearsal *r, int host_layers, int host_experts, int
   rdna_llm_release(r->llm);
   rdna_device_release(r->device);
   rdna_device_release(r->host);
-  r->fits = status == RDNA_OK && r->of_device.reserved <= r->budget && r->of_host.reserved <= r->of_host.free;
+  r->fits = status == RDNA_OK && r->of_device.reserved <= r->budget && r->of_host.reserved <= r->of_host.free &&
+            r->staging <= r->of_host.free;
   return possible ? status : RDNA_OK;
 }
 
@@ -318,7 +321,8 @@ rdna_status rdna_llm_make_plan(rdna_device *device, const rdna_gguf *file, const
                               .fits = r.fits,
                               .budget = r.budget,
                               .device = r.of_device,
-                              .host = r.of_host};
+                              .host = r.of_host,
+                              .staging = r.staging};
   say(&r, rdna_device_get_info(device)->name, asked_context, asked_batch, out_plan);
   return RDNA_OK;
 }

@@ -7,13 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "kernel/dtype.h"
+#include "model/weights/upload.h"
 #include "rdna/memory.h"
 #include "rdna/op/quant.h"
 #include "rdna/stream.h"
 
 void rdna__weights_free(rdna__weights *w) {
+  rdna__uploader_release(w->uploader);
   for (int i = 0; i < w->allocation_count; i++) (void)!rdna_memory_free(w->device, w->allocations[i]);
   free(w->allocations);
   free(w->matrices);
@@ -60,21 +63,48 @@ static rdna_status allocate(rdna__weights *w, size_t size, void **out_data) {
   return status;
 }
 
-/* Copies |bytes| of host memory to |*place|, which moves on, or into memory of their own. */
+/* Device memory for |size| bytes: at |*place|, which moves on, or of their own. */
+static rdna_status find_place(rdna__weights *w, size_t size, char **place, void **out_data) {
+  if (!place || !*place) return allocate(w, size, out_data);
+  *out_data = *place;
+  *place += size;
+  return RDNA_OK;
+}
+
+/* Copies |bytes| of host memory to a place on the device. */
 static rdna_status upload(rdna__weights *w, const void *bytes, size_t size, char **place, void **out_data) {
-  if (place && *place) {
-    *out_data = *place;
-    *place += size;
-  } else {
-    RDNA_TRY(allocate(w, size, out_data));
-  }
+  RDNA_TRY(find_place(w, size, place, out_data));
   return rdna_copy_to_device(rdna_device_default_stream(w->device), *out_data, bytes, size);
+}
+
+static void show(const rdna__weights *w, uint64_t more) {
+  if (w->progress && w->bytes_total) w->progress(w->progress_data, (double)(w->bytes + more) / (double)w->bytes_total);
+}
+
+/* The same with bytes of the file, which are on their way until rdna__weights_arrive. */
+static rdna_status upload_tensor(rdna__weights *w, const rdna_gguf_tensor *tensor, void **out_data) {
+  if (!w->uploader) return upload(w, tensor->data, tensor->bytes, &w->next_weight, out_data);
+  RDNA_TRY(find_place(w, tensor->bytes, &w->next_weight, out_data));
+  for (size_t done = 0, part; done < tensor->bytes; done += part) {
+    part = tensor->bytes - done < RDNA__UPLOAD_PIECE ? tensor->bytes - done : RDNA__UPLOAD_PIECE;
+    RDNA_TRY(rdna__uploader_copy(w->uploader, (char *)*out_data + done, (const char *)tensor->data + done, part));
+    show(w, done);
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna__weights_arrive(rdna__weights *w) {
+  rdna_status status = w->uploader ? rdna__uploader_finish(w->uploader) : RDNA_OK;
+  rdna__uploader_release(w->uploader);
+  w->uploader = NULL;
+  RDNA_TRY(status);
+  return rdna_stream_synchronize(rdna_device_default_stream(w->device));
 }
 
 void rdna__weights_count(rdna__weights *w, uint64_t bytes, int64_t values) {
   w->bytes += bytes;
   w->parameters += (uint64_t)values;
-  if (w->progress && w->bytes_total) w->progress(w->progress_data, (double)w->bytes / (double)w->bytes_total);
+  show(w, 0);
 }
 
 /* "3 x 4" */
@@ -116,7 +146,7 @@ static rdna_status load_as_it_is(rdna__weights *w, const char *name, int rank, c
   if (w->for_host || (w->in_place && (uintptr_t)data % 32 == 0))
     w->mapped += tensor.bytes;
   else
-    RDNA_TRY(upload(w, tensor.data, tensor.bytes, &w->next_weight, &data));
+    RDNA_TRY(upload_tensor(w, &tensor, &data));
   *out = rdna_tensor_contiguous(data, tensor.dtype, rank, tensor.shape);
   rdna__weights_count(w, tensor.bytes, rdna_tensor_count(out));
   return RDNA_OK;
@@ -126,10 +156,11 @@ rdna_status rdna__load_table(rdna__weights *w, const char *name, int64_t rows, i
   return load_as_it_is(w, name, 2, (int64_t[]){rows, columns}, out);
 }
 
-static float value_at(const rdna_gguf_tensor *tensor, int64_t i) {
-  if (tensor->dtype == RDNA_F32) return ((const float *)tensor->data)[i];
-  uint16_t half = ((const uint16_t *)tensor->data)[i];
-  if (tensor->dtype == RDNA_BF16) {
+/* Value |i| of |data|. */
+static float value_at(const void *data, rdna_dtype dtype, int64_t i) {
+  if (dtype == RDNA_F32) return ((const float *)data)[i];
+  uint16_t half = ((const uint16_t *)data)[i];
+  if (dtype == RDNA_BF16) {
     uint32_t bits = (uint32_t)half << 16;
     float value;
     memcpy(&value, &bits, sizeof value);
@@ -141,8 +172,9 @@ static float value_at(const rdna_gguf_tensor *tensor, int64_t i) {
   return half & 0x8000 ? -value : value;
 }
 
-/* A tensor of blocks as f32, by way of the device. */
-static rdna_status read_blocks(const rdna__weights *w, const rdna_gguf_tensor *tensor, float *values) {
+/* A tensor of blocks as f32, by way of the device. |bytes|: its own. */
+static rdna_status read_blocks(const rdna__weights *w, const rdna_gguf_tensor *tensor, const void *bytes,
+                               float *values) {
   void *blocks, *wide = NULL;
   rdna_stream *stream = rdna_device_default_stream(w->device);
   rdna_tensor from = rdna_tensor_contiguous(NULL, tensor->dtype, tensor->rank, tensor->shape), to = from;
@@ -151,7 +183,7 @@ static rdna_status read_blocks(const rdna__weights *w, const rdna_gguf_tensor *t
   rdna_status status = rdna_memory_alloc(w->device, size, stream, &wide);
   from.data = blocks;
   to = rdna_tensor_contiguous(wide, RDNA_F32, tensor->rank, tensor->shape);
-  if (status == RDNA_OK) status = rdna_copy_to_device(stream, blocks, tensor->data, tensor->bytes);
+  if (status == RDNA_OK) status = rdna_copy_to_device(stream, blocks, bytes, tensor->bytes);
   if (status == RDNA_OK) status = rdna_op_dequantize(stream, &from, &to);
   if (status == RDNA_OK) status = rdna_copy_to_host(stream, values, wide, size);
   if (status == RDNA_OK) status = rdna_stream_synchronize(stream);
@@ -171,9 +203,16 @@ static rdna_status read_values(const rdna__weights *w, const char *name, int ran
   int64_t count = 1;
   for (int i = 0; i < rank; i++) count *= shape[i];
   float *values = malloc((size_t)count * sizeof *values);
-  if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for '%s'", name);
-  rdna_status status = blocks ? read_blocks(w, &tensor, values) : RDNA_OK;
-  for (int64_t i = 0; !blocks && i < count; i++) values[i] = value_at(&tensor, i);
+  void *bytes = malloc(tensor.bytes);
+  if (!values || !bytes) {
+    free(values);
+    free(bytes);
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for '%s'", name);
+  }
+  rdna_status status = rdna__file_read(tensor.data, tensor.bytes, bytes);
+  if (status == RDNA_OK && blocks) status = read_blocks(w, &tensor, bytes, values);
+  for (int64_t i = 0; status == RDNA_OK && !blocks && i < count; i++) values[i] = value_at(bytes, tensor.dtype, i);
+  free(bytes);
   if (status == RDNA_OK)
     *out_values = values;
   else

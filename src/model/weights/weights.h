@@ -3,6 +3,7 @@
 #define RDNA_MODEL_WEIGHTS_H
 
 #include "base/strmap.h"
+#include "model/weights/upload.h"
 #include "rdna/device.h"
 #include "rdna/model.h"
 #include "rdna/tensor.h"
@@ -35,18 +36,23 @@ typedef struct rdna__weights {
   uint64_t bytes;      /* of all that was loaded */
   uint64_t mapped;     /* of that, what is used in place */
   uint64_t parameters; /* values in it */
+  uint64_t staging;    /* pinned host memory that loading took */
 
   const rdna_gguf *file; /* these are for the time of loading */
   char architecture[32]; /* before the names of most keys */
   void (*progress)(void *data, double share);
   void *progress_data;
   uint64_t bytes_total;
+  rdna__uploader *uploader;      /* NULL: bytes of the file are copied from its map */
   char *next_weight, *next_bias; /* where the next matrix and bias go; NULL: memory of their own */
   rdna__strmap *read;            /* names of the tensors that were read, or that need not be */
 } rdna__weights;
 
 /* Frees the device memory. */
 void rdna__weights_free(rdna__weights *weights);
+
+/* Waits until the device has all that was loaded, and ends the uploader. */
+rdna_status rdna__weights_arrive(rdna__weights *weights);
 
 /* Notes that |weight| is applied as the matrix |name|. */
 rdna_status rdna__weights_name(rdna__weights *weights, const char *name, const rdna_tensor *weight);

@@ -40,6 +40,7 @@ struct rdna__driver_stream {
 
 struct rdna__driver_event {
   _Atomic int64_t time;
+  rdna__driver_stream *_Atomic stream; /* that was to be waited for, where its copies are held */
 };
 
 static atomic_ullong calls, fail_at;
@@ -301,6 +302,7 @@ static void event_destroy(rdna__driver_device *device, rdna__driver_event *event
 
 static rdna_status event_record(rdna__driver_device *device, rdna__driver_event *event, rdna__driver_stream *stream) {
   RDNA_TRY(pass("event_record"));
+  atomic_store(&event->stream, stream);
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   int64_t told = atomic_load(&told_time);
@@ -309,7 +311,10 @@ static rdna_status event_record(rdna__driver_device *device, rdna__driver_event 
 }
 
 static rdna_status event_synchronize(rdna__driver_device *device, rdna__driver_event *event) {
-  return pass("event_synchronize");
+  RDNA_TRY(pass("event_synchronize"));
+  rdna__driver_stream *stream = atomic_load(&event->stream);
+  if (stream && atomic_load(&copies_are_held)) let_go(stream);
+  return RDNA_OK;
 }
 
 static rdna_status event_query(rdna__driver_device *device, rdna__driver_event *event) { return pass("event_query"); }
