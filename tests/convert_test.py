@@ -168,6 +168,38 @@ class Folders(InFolder):
         path.write_bytes(hf_folder.safetensors({n: ("F32", t) for n, t in model.tensors.items()} | needless))
         output(*self.convert())
 
+    def test_folders_for_vectors(self):
+        """As sentence-transformers writes them: no prefix before the tensors' names, and how states are pooled."""
+        model = hf_folder.Model(self.rng, "Qwen3ForCausalLM", "qwen3", head_dim=16, tie_word_embeddings=True)
+        model.ends()
+        for i in range(model.num_hidden_layers):
+            at = f"model.layers.{i}."
+            model.norm(at + "input_layernorm", model.hidden_size)
+            model.norm(at + "post_attention_layernorm", model.hidden_size)
+            model.norm(at + "self_attn.q_norm", 16)
+            model.norm(at + "self_attn.k_norm", 16)
+            model.attention(at)
+            model.feed_forward(at)
+        model.write(self.folder / "with")
+        output("convert", self.folder / "with", self.folder / "with.gguf")
+        want = gf.Reader(self.folder / "with.gguf")
+        model.tensors = {name.removeprefix("model."): tensor for name, tensor in model.tensors.items()}
+        model.kinds = {name.removeprefix("model."): kind for name, kind in model.kinds.items()}
+        model.write(self.folder / "without")
+        pooling = self.folder / "without/1_Pooling"
+        pooling.mkdir()
+        for mode, number in (("lasttoken", 3), ("mean_tokens", 1), ("cls_token", 2)):
+            hf_folder.write_json(pooling / "config.json", {"word_embedding_dimension": 64, "pooling_mode_max_tokens": False, f"pooling_mode_{mode}": True})
+            output("convert", self.folder / "without", self.folder / "without.gguf")
+            got = gf.Reader(self.folder / "without.gguf")
+            self.assertEqual(got.keys.pop("qwen3.pooling_type"), number)
+            self.assertEqual({**got.keys, "general.name": 0}, {**want.keys, "general.name": 0})
+            self.assertEqual(got.tensors.keys(), want.tensors.keys())
+            self.assertTrue(all(np.array_equal(got.tensors[name], want.tensors[name]) for name in want.tensors))
+        for modes, mention in ((["max_tokens"], "max_tokens"), (["mean_tokens", "cls_token"], "both"), ([], "1_Pooling")):
+            hf_folder.write_json(pooling / "config.json", {f"pooling_mode_{mode}": True for mode in modes})
+            self.refused(1, "convert", self.folder / "without", self.folder / "x.gguf", mentions=mention)
+
     def test_layers_that_foretell(self):
         """One layer of multi-token prediction stands behind the last: what it has is left out, and nothing behind it."""
         model = self.model()

@@ -131,16 +131,25 @@ def test_wide_layers(kind, size, rows, dtype, error):
 
 @pytest.mark.parametrize("kind", [LSTM, GRU, RNN])
 def test_wide_layers_are_few_launches(kind):
-    """Of two layers of 256, 32 sequences and 100 steps, without gradients: one launch a step, and a few products."""
+    """Two layers of 256, 32 sequences and 100 steps: one launch a step, and a few products and sums."""
     module, x = kind(256, 256, 2).to("rdna"), torch.randn(100, 32, 256, device="rdna")
-    with torch.no_grad():
-        module(x)
-        with profile(activities=BOTH) as seen:
-            module(x)
-            torch.rdna.synchronize()
-    names = [e.name for e in on_device(seen)]
-    assert sum("_step_" in name for name in names) == 200
-    assert len(names) < 220
+
+    def step():
+        loss = module(x)[0].square().mean()
+        if torch.is_grad_enabled():
+            loss.backward()
+
+    for grad in (False, True):
+        with torch.set_grad_enabled(grad):
+            module.zero_grad()
+            step()
+            module.zero_grad()
+            with profile(activities=BOTH) as seen:
+                step()
+                torch.rdna.synchronize()
+        names = [e.name for e in on_device(seen)]
+        assert sum("_step_" in name for name in names) == (402 if grad else 200)
+        assert len(names) < (445 if grad else 220)
 
 
 def test_packed_sequences_of_random_lengths():

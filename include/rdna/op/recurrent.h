@@ -188,7 +188,7 @@ RDNA_CHECKED rdna_status rdna_op_recurrent_layer(rdna_stream *stream, const rdna
  * |dsums|, (tokens, parts n), of a GRU's products with the states, |dhidden|, (tokens, 3 n), and of the first states,
  * |dfirst| and |dfirst_c|. The gradient of |weight| is the product of dsums (dhidden) with the states before each
  * token. |gates|, |out|, |cells| and |inner| are as the steps left them; of a cell that has it not, all that is c's,
- * cells, inner or dhidden is NULL. n is at most 64. */
+ * cells, inner or dhidden is NULL. */
 RDNA_CHECKED rdna_status rdna_op_recurrent_layer_backward(rdna_stream *stream, const rdna_recurrent_layer *layer,
                                                           const rdna_tensor *dout, const rdna_tensor *dh,
                                                           const rdna_tensor *dc, const rdna_tensor *gates,

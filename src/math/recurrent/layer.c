@@ -3,8 +3,10 @@
 #include "base/options.h"
 #include "math/common/plan/check.h"
 #include "math/common/plan/route.h"
+#include "math/common/plan/scratch.h"
 #include "math/common/plan/strided.h"
 #include "math/recurrent/step_kernels.h"
+#include "rdna/op/movement.h"
 #include "rdna/op/recurrent.h"
 
 /* What is chosen by. */
@@ -22,16 +24,23 @@ static const rdna__route routes[] = {
      .applies = is_narrow},
     {.name = "steps",
      .kernels = {"{lstm|gru|rnn}_step_{float}"},
-     .when = "up to 1,024 units: a launch for each step, its product and its cell"},
+     .when = "up to 1,024 units: a launch for each step, its product and its cell. Callers have a product and a cell "
+             "each in f64, with projections, and where rdna_recurrent_layer_pays says that rows are too many",
+     .measured_on = "guessed"},
 };
 RDNA_ROUTES(rdna__layer_routes, "recurrent_layer", routes)
 
 static const rdna__route backward_routes[] = {
     {.name = "layer",
      .kernels = {"{lstm|gru|rnn}_layer_backward_{float}"},
-     .when = "up to 64 units: all steps in one launch, by the cell"},
+     .when = "up to 64 units: all steps in one launch, by the cell",
+     .applies = is_narrow},
+    {.name = "steps",
+     .kernels = {"{lstm|gru|rnn}_step_backward_{float}"},
+     .when = "up to 1,024 units: the weights are transposed, then a launch for each step and one for the first states",
+     .measured_on = "guessed"},
 };
-RDNA_FIXED_ROUTES(rdna__layer_backward_routes, "recurrent_layer_backward", backward_routes)
+RDNA_ROUTES(rdna__layer_backward_routes, "recurrent_layer_backward", backward_routes)
 
 /* Most multiply-adds of a step for which one launch is estimated to be faster than two. It reads the weights again for
  * up to 16 rows of f32 or 64 of 16 bits, where a product has larger tiles, and its f32 sums are limited by the cache at
@@ -114,7 +123,7 @@ static rdna_status check_begin(const char *op_name, const rdna_tensor *begin, co
 
 /* Checks the options and |out|, and gives the sizes. */
 static rdna_status check_layer(const char *op_name, const rdna_recurrent_layer *layer, const rdna_tensor *out,
-                               int units, sizes *s) {
+                               sizes *s) {
   if ((int)layer->cell < 0 || layer->cell >= RDNA_CELL_COUNT)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the cell is number %d; there are 0 to %d", op_name, (int)layer->cell,
                       RDNA_CELL_COUNT - 1);
@@ -127,10 +136,10 @@ static rdna_status check_layer(const char *op_name, const rdna_recurrent_layer *
   *s = (sizes){
       h->shape[0], h->shape[1], out->shape[0], 0, 1, layer->cell == RDNA_CELL_LSTM, layer->cell == RDNA_CELL_GRU};
   s->parts = s->lstm ? 4 : s->gru ? 3 : 1;
-  if (s->n > units || s->rows > most || s->tokens > most)
+  if (s->n > RDNA_RECURRENT_LAYER_UNITS || s->rows > most || s->tokens > most)
     return rdna__fail(RDNA_UNSUPPORTED,
                       "%s: h is (%lld, %lld) and out has %lld rows; offered are up to %d units, and %d rows", op_name,
-                      (long long)s->rows, (long long)s->n, (long long)s->tokens, units, most);
+                      (long long)s->rows, (long long)s->n, (long long)s->tokens, RDNA_RECURRENT_LAYER_UNITS, most);
   RDNA_TRY(check_begin(op_name, layer->begin, out, s));
   const part parts[] = {{"weight", layer->weight, s->parts * s->n, s->n, true, READ},
                         {"bias", layer->bias, -1, 3 * s->n, s->gru, MAYBE},
@@ -170,17 +179,21 @@ static rdna_status launch_layer(rdna_stream *stream, const rdna__route *route, c
 
 static bool at_16(const rdna_tensor *tensor) { return !tensor || ((uintptr_t)tensor->data & 15) == 0; }
 
-/* Fills in the bands of a group's rows and gives the grid. A group has as many bands as there are rows for, since it
- * reads its weights once for all of them; fewer, if twice as many groups still run at once. */
-static rdna_grid step_grid(rdna_stream *stream, const sizes *s, rdna_dtype dtype, int64_t group_units,
-                           struct step_args *args) {
-  const int64_t band = dtype == RDNA_F32 ? STEP_BAND_F32 : STEP_BAND, across = rdna__divide_up(s->n, group_units);
+/* Fills in how many rows and units a group has, and gives the grid. |plain|: a unit has one column. A group has as many
+ * bands as there are rows for, since it reads its weights once for all of them; fewer, if twice as many groups still
+ * run at once. Then it may have half of the units: a matrix unit's tile is half empty, but half of the weights are
+ * read. */
+static rdna_grid step_grid(rdna_stream *stream, const sizes *s, rdna_dtype dtype, bool plain, struct step_args *args) {
+  const int64_t band = dtype == RDNA_F32 ? STEP_BAND_F32 : STEP_BAND;
   const int64_t at_once = rdna_device_get_info(rdna_stream_device(stream))->compute_units;
+  int64_t units = plain ? STEP_UNITS_PLAIN : STEP_UNITS, across = rdna__divide_up(s->n, units);
   int log = STEP_BANDS_LOG;
   while (log > 0 && (s->rows <= band << (log - 1) || rdna__divide_up(s->rows, band << (log - 1)) * across <= at_once))
     log--;
-  args->bands_log = (uint32_t)log;
-  return (rdna_grid){(uint32_t)rdna__divide_up(s->rows, band << log), (uint32_t)across, 1};
+  const int64_t along = rdna__divide_up(s->rows, band << log);
+  if (plain && dtype != RDNA_F32 && 2 * along * across <= at_once) units /= 2, across = rdna__divide_up(s->n, units);
+  args->bands_log = (uint32_t)log, args->units = (uint32_t)units;
+  return (rdna_grid){(uint32_t)along, (uint32_t)across, 1};
 }
 
 static rdna_status launch_steps(rdna_stream *stream, const rdna__route *route, const sizes *s,
@@ -189,10 +202,31 @@ static rdna_status launch_steps(rdna_stream *stream, const rdna__route *route, c
   const rdna_dtype dtype = layer->h->dtype;
   struct step_args args = {.layer = *of};
   args.vectors = s->n % (dtype == RDNA_F32 ? 4 : 8) == 0 && at_16(layer->weight) && at_16(layer->h) && at_16(out);
-  const rdna_grid grid = step_grid(stream, s, dtype, s->lstm || s->gru ? STEP_UNITS : STEP_UNITS_PLAIN, &args);
+  const rdna_grid grid = step_grid(stream, s, dtype, !s->lstm && !s->gru, &args);
   for (int32_t i = 0; i < of->steps; i++) {
     args.step = of->reverse ? of->steps - 1 - i : i;
     RDNA_TRY(RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &args, cell_of(s), rdna_dtype_name(dtype)));
+  }
+  return RDNA_OK;
+}
+
+/* |back|: the gradients that are multiplied with the weights. What a step hands back besides lies in dfirst. */
+static rdna_status launch_steps_back(rdna__scratch *scratch, const rdna__route *route, const sizes *s,
+                                     const rdna_recurrent_layer *layer, const rdna_tensor *back,
+                                     const struct layer_args *of) {
+  const rdna_dtype dtype = layer->h->dtype;
+  rdna_tensor turned, weight = *layer->weight;
+  weight.shape[0] = s->n, weight.shape[1] = s->parts * s->n;
+  RDNA_TRY(rdna__scratch_tensor(scratch, dtype, 2, weight.shape, &turned));
+  weight.stride[0] = 1, weight.stride[1] = s->n;
+  RDNA_TRY(rdna_op_copy(scratch->stream, &weight, &turned));
+  struct step_args args = {.layer = *of, .turned = turned.data};
+  args.vectors = s->n % (dtype == RDNA_F32 ? 4 : 8) == 0 && at_16(&turned) && at_16(back);
+  const rdna_grid grid = step_grid(scratch->stream, s, dtype, true, &args);
+  for (int32_t i = 0; i <= of->steps; i++) {
+    args.step = of->reverse ? i : of->steps - 1 - i;
+    RDNA_TRY(RDNA__ROUTE_LAUNCH(scratch->stream, route, 0, grid, &args, cell_of(s), rdna_dtype_name(dtype)));
+    args.layer.dh = of->dfirst, args.layer.dc = of->dfirst_c;
   }
   return RDNA_OK;
 }
@@ -203,7 +237,7 @@ rdna_status rdna_op_recurrent_layer(rdna_stream *stream, const rdna_recurrent_la
   rdna_recurrent_layer known;
   sizes s;
   RDNA_TRY(RDNA__OPTIONS(op_name, "layer", layer, &known));
-  RDNA_TRY(check_layer(op_name, &known, out, RDNA_RECURRENT_LAYER_UNITS, &s));
+  RDNA_TRY(check_layer(op_name, &known, out, &s));
   const part parts[] = {{"out", out, s.tokens, s.n, true, WRITTEN},
                         {"gates", gates, s.tokens, s.parts * s.n, s.lstm || s.gru, WRITTEN},
                         {"cells", cells, s.tokens, s.n, s.lstm, WRITTEN},
@@ -227,7 +261,7 @@ rdna_status rdna_op_recurrent_layer_backward(rdna_stream *stream, const rdna_rec
   sizes s;
   RDNA_TRY(RDNA__OPTIONS(op_name, "layer", layer, &known));
   known.bias = NULL;
-  RDNA_TRY(check_layer(op_name, &known, out, LAYER_UNITS, &s));
+  RDNA_TRY(check_layer(op_name, &known, out, &s));
   const bool gated = s.lstm || s.gru;
   const part parts[] = {{"dout", dout, s.tokens, s.n, true, MAYBE},
                         {"dh", dh, s.rows, s.n, true, MAYBE},
@@ -246,5 +280,9 @@ rdna_status rdna_op_recurrent_layer_backward(rdna_stream *stream, const rdna_rec
   args.dout = data_of(dout), args.dh = data_of(dh), args.dc = data_of(dc);
   args.dsums = dsums->data, args.dhidden = data_of(dhidden);
   args.dfirst = dfirst->data, args.dfirst_c = data_of(dfirst_c);
-  return launch_layer(stream, &backward_routes[0], &s, known.h->dtype, &args);
+  const rdna__route *route = rdna__route_choose(&rdna__layer_backward_routes, &(problem){s.n});
+  if (route == &backward_routes[0]) return launch_layer(stream, route, &s, known.h->dtype, &args);
+  rdna__scratch scratch = {.stream = stream, .holder = op_name};
+  const rdna_status status = launch_steps_back(&scratch, route, &s, &known, s.gru ? dhidden : dsums, &args);
+  return rdna__scratch_release(&scratch, status);
 }

@@ -103,37 +103,6 @@ RDNA_DEVICE void layer(const layer_args &args) {
   }
 }
 
-/* What a step's gradient reads of memory. */
-struct step {
-  float gate[4], dout;
-  float before, after; /* c of an LSTM; h before a GRU's step, and its inner sum; of an RNN only h after it */
-};
-
-template <typename type, cell kind>
-RDNA_DEVICE step load_step(const layer_args &args, int32_t token, int32_t before, int32_t row, uint32_t unit) {
-  const layer_args &a = arguments_again(args);
-  constexpr uint32_t parts = parts_of<kind>::count;
-  step s = {};
-  const uint64_t n = a.n, at = (uint64_t)token * n + unit, from = (uint64_t)before * n + unit;
-  const uint64_t first = (uint64_t)row * n + unit;
-  if (token < 0 || unit >= n) return s;
-  if (a.dout) s.dout = type::load(a.dout, at);
-  if constexpr (kind == RNN) {
-    s.after = type::load(a.out, at);
-  } else {
-#pragma unroll
-    for (uint32_t p = 0; p < parts; p++) s.gate[p] = type::load(a.gates, ((uint64_t)token * parts + p) * n + unit);
-    if constexpr (kind == LSTM) {
-      s.before = before >= 0 ? type::load(a.cells, from) : type::load(a.c, first);
-      s.after = type::load(a.cells, at);
-    } else {
-      s.before = before >= 0 ? type::load(a.out, from) : type::load(a.h, first);
-      s.after = type::load(a.inner, at);
-    }
-  }
-  return s;
-}
-
 template <typename type, cell kind>
 RDNA_DEVICE void layer_backward(const layer_args &args) {
   constexpr uint32_t parts = parts_of<kind>::count;
@@ -159,11 +128,11 @@ RDNA_DEVICE void layer_backward(const layer_args &args) {
     if (kind == LSTM && a.dc && there) dc = type::load(a.dc, (uint64_t)row * n + unit);
     int32_t t = a.reverse ? 0 : a.steps - 1;
     int32_t token = token_of(a, t, row), before = token_of(a, t + by, row);
-    step now = load_step<type, kind>(a, token, before, row, unit);
+    step_values now = load_step<type, kind>(a, token, before, row, unit);
     for (; t >= 0 && t < args.steps; t += by) {
       const layer_args &a = arguments_again(args);
       const int32_t further = token_of(a, t + 2 * by, row);
-      const step ahead = load_step<type, kind>(a, before, further, row, unit);
+      const step_values ahead = load_step<type, kind>(a, before, further, row, unit);
       if (token >= 0) {
         const uint64_t gate = ((uint64_t)token * parts + slice) * n + unit;
         const float d = dh + now.dout;

@@ -58,7 +58,7 @@ static bool add_begin(rdna__kernel_case *c, const shape *s) {
 RDNA_CASE_MAKER(rdna__step_case) {
   const rdna_dtype dtype = case_name_dtype(kernel->name);
   const shape s = pick(random, kernel->name, n);
-  const bool gated = s.lstm || s.gru;
+  const bool gated = s.lstm || s.gru, backward = strstr(kernel->name, "backward");
   struct step_args a = {.layer = {.rows = (int32_t)s.rows,
                                   .steps = (int32_t)s.steps,
                                   .tokens = (int32_t)s.tokens,
@@ -66,11 +66,12 @@ RDNA_CASE_MAKER(rdna__step_case) {
                                   .reverse = n / 2 % 2,
                                   .relu = n % 3 == 1},
                         .bands_log = (uint32_t)rdna__random_below(random, STEP_BANDS_LOG + 1),
-                        .step = (int32_t)rdna__random_range(random, 0, s.steps - 1),
+                        .step = (int32_t)rdna__random_range(random, backward ? -1 : 0, s.steps - !backward),
+                        .units = STEP_UNITS_PLAIN >> rdna__random_below(random, 2),
                         .vectors = s.n % (dtype == RDNA_F32 ? 4 : 8) == 0};
   memcpy(out_case->args, &a, sizeof a);
   const int64_t rows = (int64_t)(dtype == RDNA_F32 ? STEP_BAND_F32 : STEP_BAND) << a.bands_log;
-  const int64_t units = gated ? STEP_UNITS : STEP_UNITS_PLAIN;
+  const int64_t units = gated && !backward ? STEP_UNITS : a.units;
   out_case->grid =
       (rdna_grid){(uint32_t)((s.rows + rows - 1) / rows), (uint32_t)((s.n + units - 1) / units + (s.n == 0)), 1};
   snprintf(out_case->label, sizeof out_case->label, "step %d of %d of (%d, %d)%s%s%s, %d rows a group", (int)a.step,
@@ -78,12 +79,22 @@ RDNA_CASE_MAKER(rdna__step_case) {
            a.layer.relu ? " relu" : "", (int)rows);
   const double weight = s.n ? 0.7 / sqrt((double)s.n) : 0;
   const int64_t of_tokens = s.tokens * s.n, of_rows = s.rows * s.n;
-  const bool fits = ADD(RDNA__IN, layer.weight, s.parts * s.n * s.n, weight) && ADD(RDNA__IN, layer.h, of_rows, 0.5) &&
-                    (!s.lstm || ADD(RDNA__IN, layer.c, of_rows, 0.5)) && add_begin(out_case, &s) &&
-                    ADD(RDNA__INOUT, layer.out, of_tokens, 0.5) &&
-                    (!gated || ADD(RDNA__INOUT, layer.gates, s.parts * of_tokens, 1)) &&
-                    (!s.lstm || ADD(RDNA__INOUT, layer.cells, of_tokens, 0.5)) &&
-                    (!s.gru || ADD(RDNA__INOUT, layer.inner, of_tokens, 0.5)) &&
-                    (!s.gru || n % 3 == 0 || ADD(RDNA__IN, layer.bias, 3 * s.n, 0.5));
+  const rdna__buffer_role made = backward ? RDNA__IN : RDNA__INOUT;
+  bool fits = ADD(RDNA__IN, layer.h, of_rows, 0.5) && (!s.lstm || ADD(RDNA__IN, layer.c, of_rows, 0.5)) &&
+              add_begin(out_case, &s) && ADD(made, layer.out, of_tokens, 0.5) &&
+              (!gated || ADD(made, layer.gates, s.parts * of_tokens, backward ? 0.3 : 1)) &&
+              (!s.lstm || ADD(made, layer.cells, of_tokens, 0.5)) && (!s.gru || ADD(made, layer.inner, of_tokens, 0.5));
+  if (!backward) {
+    fits = fits && ADD(RDNA__IN, layer.weight, s.parts * s.n * s.n, weight) &&
+           (!s.gru || n % 3 == 0 || ADD(RDNA__IN, layer.bias, 3 * s.n, 0.5));
+  } else {
+    fits = fits && ADD(RDNA__IN, turned, s.parts * s.n * s.n, weight) &&
+           (n % 3 == 1 || ADD(RDNA__IN, layer.dout, of_tokens, 0.5)) &&
+           (n % 3 == 2 || ADD(RDNA__IN, layer.dh, of_rows, 0.5)) &&
+           (!s.lstm || n % 4 == 2 || ADD(RDNA__IN, layer.dc, of_rows, 0.5)) &&
+           ADD(RDNA__INOUT, layer.dsums, s.parts * of_tokens, 0.5) &&
+           (!s.gru || ADD(RDNA__INOUT, layer.dhidden, s.parts * of_tokens, 0.5)) &&
+           ADD(RDNA__INOUT, layer.dfirst, of_rows, 0.5) && (!s.lstm || ADD(RDNA__INOUT, layer.dfirst_c, of_rows, 0.5));
+  }
   return fits ? RDNA_OK : rdna__case_no_memory(out_case);
 }

@@ -9,11 +9,12 @@
 #include "math/common/device/values.h"
 #include "math/recurrent/step_kernels.h"
 
-/* Loads 16 bytes of values, from number k on, of which those from |end| on are zeros. With |vectors| k and |end| are
- * multiples of as many values as that. */
-template <bool vectors>
+/* Loads 16 bytes of values, from number k on, of which those from |end| on are zeros; |inside|: there are none. With
+ * |vectors| k and |end| are multiples of as many values as that. */
+template <bool vectors, bool inside>
 RDNA_DEVICE uint4 chunk_at(const uint16_t *row, uint32_t k, uint32_t end) {
   uint4 v = {0, 0, 0, 0};
+  if (vectors && inside) return load_global<uint4>(row + k);
   if (vectors) {
     const uint4 there = load_global<uint4>(row + (k < end ? k : 0));
     return k < end ? there : v;
@@ -25,9 +26,10 @@ RDNA_DEVICE uint4 chunk_at(const uint16_t *row, uint32_t k, uint32_t end) {
   }
   return v;
 }
-template <bool vectors>
+template <bool vectors, bool inside>
 RDNA_DEVICE float4 chunk_at(const float *row, uint32_t k, uint32_t end) {
   float4 v = {0, 0, 0, 0};
+  if (vectors && inside) return load_global<float4>(row + k);
   if (vectors) {
     const float4 there = load_global<float4>(row + (k < end ? k : 0));
     return k < end ? there : v;
@@ -52,6 +54,35 @@ RDNA_DEVICE share share_of(uint32_t number, uint32_t count, uint32_t bands_log, 
   return s;
 }
 
+/* Adds the products of a share. Operands are loaded several turns ahead, as a turn computes for less time than a load
+ * takes. */
+template <bool vectors, typename product, typename sums>
+RDNA_DEVICE void multiply(sums sum, const typename product::places &from, const share &s) {
+  constexpr uint32_t ahead = vectors ? (uint32_t)product::AHEAD : 1, turn = product::TURN;
+  typename product::operands o[ahead];
+#pragma unroll
+  for (uint32_t i = 0; i < ahead; i++)
+    if (s.begin + i * turn < s.end) o[i] = product::template load<vectors, false>(from, s.begin + i * turn, s.end);
+  uint32_t k = s.begin;
+#pragma unroll 1
+  for (; k + 2 * ahead * turn <= s.end; k += ahead * turn) {
+#pragma unroll
+    for (uint32_t i = 0; i < ahead; i++) {
+      product::add(sum, o[i]);
+      o[i] = product::template load<vectors, true>(from, k + (ahead + i) * turn, s.end);
+    }
+  }
+#pragma unroll 1
+  for (; k < s.end; k += ahead * turn) {
+#pragma unroll
+    for (uint32_t i = 0; i < ahead; i++) {
+      const uint32_t at = k + i * turn, next = at + ahead * turn;
+      if (at < s.end) product::add(sum, o[i]);
+      if (next < s.end) o[i] = product::template load<vectors, false>(from, next, s.end);
+    }
+  }
+}
+
 RDNA_DEVICE void mma_of(f16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_f16(c, a, b); }
 RDNA_DEVICE void mma_of(bf16, mma_acc &c, const mma_a &a, const mma_b &b) { mma_bf16(c, a, b); }
 
@@ -63,6 +94,12 @@ struct step_product {
     SHARES = STEP_THREADS / WAVE_SIZE, /* of the work: a wave's */
     TILES = (columns + 15) / 16,
     PITCH = 16 * TILES, /* of a row of sums */
+    TURN = MMA_K,
+#ifdef RDNA_MMA_BY_LANES_ /* whose operands take more registers */
+    AHEAD = TILES == 1 ? 4 : 1,
+#else
+    AHEAD = TILES == 1 ? 4 : 2,
+#endif
     SUMS = SHARES * BAND * PITCH
   };
   struct operands {
@@ -72,16 +109,17 @@ struct step_product {
   struct places {
     const uint16_t *row[MMA_CHUNKS_A], *column[TILES][MMA_CHUNKS_B];
   };
-  template <bool vectors>
+  template <bool vectors, bool inside>
   RDNA_DEVICE operands load(const places &from, uint32_t k, uint32_t end) {
     operands o;
 #pragma unroll
-    for (uint32_t i = 0; i < MMA_CHUNKS_A; i++) o.a.chunk[i] = chunk_at<vectors>(from.row[i], k + mma_k(i), end);
+    for (uint32_t i = 0; i < MMA_CHUNKS_A; i++)
+      o.a.chunk[i] = chunk_at<vectors, inside>(from.row[i], k + mma_k(i), end);
 #pragma unroll
     for (uint32_t t = 0; t < TILES; t++) {
 #pragma unroll
       for (uint32_t i = 0; i < MMA_CHUNKS_B; i++)
-        o.b[t].chunk[i] = chunk_at<vectors>(from.column[t][i], k + mma_k(i), end);
+        o.b[t].chunk[i] = chunk_at<vectors, inside>(from.column[t][i], k + mma_k(i), end);
     }
     return o;
   }
@@ -89,22 +127,12 @@ struct step_product {
 #pragma unroll
     for (uint32_t t = 0; t < TILES; t++) mma_of(type(), sum[t], o.a, o.b[t]);
   }
-  template <bool vectors>
-  RDNA_DEVICE void multiply(mma_acc *sum, const places &from, const share &s) {
-    operands now = load<vectors>(from, s.begin, s.end);
-    for (uint32_t k = s.begin + MMA_K; k < s.end; k += MMA_K) {
-      const operands next = load<vectors>(from, k, s.end);
-      add(sum, now);
-      now = next;
-    }
-    add(sum, now);
-  }
   /* |row_of| and |column_of| give the address of a row of the group and of a column, also of those that are outside:
    * any that may be read. */
   template <typename row_place, typename column_place>
   RDNA_DEVICE void run(float *sums, uint32_t depth, uint32_t bands_log, bool vectors, row_place row_of,
                        column_place column_of) {
-    const share s = share_of(wave_id(), SHARES, bands_log, depth, MMA_K);
+    const share s = share_of(wave_id(), SHARES, bands_log, depth, TURN);
     mma_acc sum[TILES];
 #pragma unroll
     for (uint32_t t = 0; t < TILES; t++) sum[t] = mma_acc{};
@@ -118,9 +146,9 @@ struct step_product {
         for (uint32_t i = 0; i < MMA_CHUNKS_B; i++) from.column[t][i] = column_of(16 * t + mma_b_column(i));
       }
       if (vectors)
-        multiply<true>(sum, from, s);
+        multiply<true, step_product>(sum, from, s);
       else
-        multiply<false>(sum, from, s);
+        multiply<false, step_product>(sum, from, s);
     }
     float *to = sums + (((s.part << bands_log) + s.band) * BAND) * PITCH;
 #pragma unroll
@@ -147,7 +175,8 @@ struct step_product<f32, columns> {
     EACH = columns / UNITS, /* columns of a thread */
     PITCH = columns,
     SUMS = SHARES * BAND * PITCH,
-    TURN = 4 * SLICES
+    TURN = 4 * SLICES,
+    AHEAD = EACH <= 2 ? 4 : 2
   };
   struct operands {
     float4 a[BAND], b[EACH];
@@ -155,13 +184,14 @@ struct step_product<f32, columns> {
   struct places {
     const float *row[BAND], *column[EACH];
   };
-  template <bool vectors>
+  template <bool vectors, bool inside>
   RDNA_DEVICE operands load(const places &from, uint32_t k, uint32_t end) {
+    const uint32_t at = k + 4 * (thread_id() % SLICES);
     operands o;
 #pragma unroll
-    for (uint32_t i = 0; i < BAND; i++) o.a[i] = chunk_at<vectors>(from.row[i], k, end);
+    for (uint32_t i = 0; i < BAND; i++) o.a[i] = chunk_at<vectors, inside>(from.row[i], at, end);
 #pragma unroll
-    for (uint32_t j = 0; j < EACH; j++) o.b[j] = chunk_at<vectors>(from.column[j], k, end);
+    for (uint32_t j = 0; j < EACH; j++) o.b[j] = chunk_at<vectors, inside>(from.column[j], at, end);
     return o;
   }
   RDNA_DEVICE void add(float sum[BAND][EACH], const operands &o) {
@@ -173,16 +203,6 @@ struct step_product<f32, columns> {
         for (uint32_t j = 0; j < EACH; j++) sum[i][j] = fused(o.a[i][v], o.b[j][v], sum[i][j]);
       }
     }
-  }
-  template <bool vectors>
-  RDNA_DEVICE void multiply(float sum[BAND][EACH], const places &from, const share &s, uint32_t slice) {
-    operands now = load<vectors>(from, s.begin + 4 * slice, s.end);
-    for (uint32_t k = s.begin + TURN; k < s.end; k += TURN) {
-      const operands next = load<vectors>(from, k + 4 * slice, s.end);
-      add(sum, now);
-      now = next;
-    }
-    add(sum, now);
   }
   /* Half of the sums goes to the lane with another bit |mask|, which has the same half of the other's. */
   template <uint32_t rows>
@@ -215,9 +235,9 @@ struct step_product<f32, columns> {
 #pragma unroll
       for (uint32_t j = 0; j < EACH; j++) from.column[j] = column_of(UNITS * j + unit);
       if (vectors)
-        multiply<true>(sum, from, s, slice);
+        multiply<true, step_product>(sum, from, s);
       else
-        multiply<false>(sum, from, s, slice);
+        multiply<false, step_product>(sum, from, s);
     }
     exchange<2>(sum, 1);
     exchange<1>(sum, 2);

@@ -10,10 +10,10 @@
 #include "model/weights/hf.h"
 
 /* The files of a folder, but for the weights. */
-enum { CONFIG, TOKENIZER, TOKENIZER_CONFIG, GENERATION_CONFIG, JSONS, SPM = JSONS, CHAT_TEMPLATE, FILES };
-static const char *const names[FILES] = {"config.json",           "tokenizer.json",
-                                         "tokenizer_config.json", "generation_config.json",
-                                         "tokenizer.model",       "chat_template.jinja"};
+enum { CONFIG, TOKENIZER, TOKENIZER_CONFIG, GENERATION_CONFIG, POOLING, JSONS, SPM = JSONS, CHAT_TEMPLATE, FILES };
+static const char *const names[FILES] = {
+    "config.json",           "tokenizer.json",  "tokenizer_config.json", "generation_config.json",
+    "1_Pooling/config.json", "tokenizer.model", "chat_template.jinja"};
 
 typedef struct conversion {
   const char *folder;
@@ -67,6 +67,30 @@ static rdna_status put_general(const conversion *c) {
   return rdna_gguf_writer_put(c->writer, "general.quantization_version", RDNA_GGUF_TYPE_U32, &version);
 }
 
+/* How states become a vector of a text, which sentence-transformers writes: "pooling_mode_…": true, of one kind. */
+static rdna_status put_pooling(const conversion *c) {
+  static const char prefix[] = "pooling_mode_";
+  static const struct {
+    const char *name;
+    uint32_t gguf;
+  } kinds[] = {{"mean_tokens", 1}, {"cls_token", 2}, {"lasttoken", 3}};
+  json_t *json = c->json[POOLING], *value;
+  const char *name, *chosen = NULL;
+  char key[128];
+  json_object_foreach(json, name, value) {
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0 || !json_is_true(value)) continue;
+    if (chosen) return rdna__fail(RDNA_UNSUPPORTED, "both %s and %s are true", chosen, name);
+    chosen = name;
+  }
+  if (!json) return RDNA_OK;
+  if (!chosen) return rdna__fail(RDNA_BAD_DATA, "no %s… is true", prefix);
+  snprintf(key, sizeof key, "%s.pooling_type", c->config.architecture->gguf);
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (strcmp(chosen + sizeof prefix - 1, kinds[i].name) == 0)
+      return rdna_gguf_writer_put(c->writer, key, RDNA_GGUF_TYPE_U32, &kinds[i].gguf);
+  return rdna__fail(RDNA_UNSUPPORTED, "%.80s is true, which GGUF has no number for", chosen);
+}
+
 static rdna_status put_tokenizer(const conversion *c) {
   const rdna__hf_tokenizer tokenizer = {.tokenizer = c->json[TOKENIZER],
                                         .tokenizer_config = c->json[TOKENIZER_CONFIG],
@@ -87,6 +111,7 @@ static rdna_status plan(conversion *c, rdna_device *device) {
   RDNA_TRY(rdna_gguf_writer_create(&c->writer));
   RDNA_TRY(rdna__annotate(rdna__hf_config_put(&c->config, c->writer), "%s/%s", c->folder, names[CONFIG]));
   RDNA_TRY(put_general(c));
+  RDNA_TRY(rdna__annotate(put_pooling(c), "%s/%s", c->folder, names[POOLING]));
   rdna_status status = rdna__hf_tensors_add(&c->config, c->weights, c->type, c->transcoder, c->writer, &c->tensors);
   RDNA_TRY(rdna__annotate(status, "the weights of %s", c->folder));
   return put_tokenizer(c);

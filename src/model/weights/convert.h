@@ -13,9 +13,9 @@ typedef struct rdna__conversion {
 } rdna__conversion;
 
 /* Writes what |folder| holds (config.json, model.safetensors or its parts, tokenizer.json or tokenizer.model,
- * tokenizer_config.json, generation_config.json, chat_template.jinja) to |path|, under llama.cpp's names, with its
- * matrices in |type|, or as they are where it is RDNA_DTYPE_COUNT; rdna__weight_type_for says which tensors are
- * another. MXFP4 stays MXFP4. A folder without a tokenizer gives a model for token ids only.
+ * tokenizer_config.json, generation_config.json, chat_template.jinja, 1_Pooling/config.json) to |path|, under
+ * llama.cpp's names, with its matrices in |type|, or as they are where it is RDNA_DTYPE_COUNT; rdna__weight_type_for
+ * says which tensors are another. MXFP4 stays MXFP4. A folder without a tokenizer gives a model for token ids only.
  * RDNA_NOT_FOUND, RDNA_BAD_DATA, RDNA_UNSUPPORTED: with the file and what is wrong in it; nothing is written then. */
 rdna_status rdna__convert(const char *folder, const char *path, rdna_dtype type, rdna_device *device,
                           void (*progress)(void *data, double share), void *progress_data,

@@ -636,7 +636,7 @@ static bool is_needless(const rdna__hf_tensors *t, const char *name) {
 }
 
 static rdna_status find_prefix(rdna__hf_tensors *t) {
-  static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model."};
+  static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.", ""};
   for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
     char name[NAME_BYTES];
     snprintf(name, sizeof name, "%sembed_tokens.weight", prefixes[i]);

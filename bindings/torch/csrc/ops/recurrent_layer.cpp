@@ -376,7 +376,7 @@ class RecurrentLayer : public torch::autograd::Function<RecurrentLayer> {
     size_t edge = 0;  // those of optional inputs that are not there are left out
     for (size_t i = 0; i < kInputs; i++) wanted[i] = saved[i].defined() && ctx->needs_input_grad(edge++);
     const int64_t n = saved[kWhh].size(0) / parts_of(kind);
-    const bool whole = n <= 64 && Whole::fits(kind, walk.steps.most(), n, saved[kX], saved[kWhr]);
+    const bool whole = Whole::fits(kind, walk.steps.most(), n, saved[kX], saved[kWhr]);
     const Back back = whole ? whole_back(kind, walk, saved, grads) : steps_back(kind, walk, saved, grads, wanted[kH]);
     variable_list result(kInputs);
     if (wanted[kX]) result[kX] = at::mm(back.sums, saved[kWih]);
