@@ -1,6 +1,5 @@
 """Token ids of SentencePiece's Unigram vocabularies, against the sentencepiece library and the tokenizers library."""
 import base64
-import ctypes
 import io
 import json
 import pathlib
@@ -16,7 +15,6 @@ import sentencepiece
 import rdna_program  # first: it makes tools/ importable
 import gguf_file as gf
 import hf_folder
-import llm_sessions
 from tokenizer_models import TEXTS, corpus, hard_texts
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
@@ -58,57 +56,45 @@ def train(**options):
     return file.getvalue(), sentencepiece.SentencePieceProcessor(model_proto=file.getvalue())
 
 
-class Text(ctypes.Structure):
-    _fields_ = [("data", ctypes.POINTER(ctypes.c_char)), ("size", ctypes.c_size_t)]
+def texts():
+    rng = np.random.default_rng(9)
+    found = [t for t in [*TEXTS, *hard_texts(25), WIDE, " ", "  a", "a  ", "\u2581x", "\u00b4a \u00a8b \u00b4", "xyz<sep>  <sep>abc"] if "\x00" not in t]
+    return found + ["".join(map(chr, rng.integers(0x20, 0x33ff, 60))) for _ in range(10)]
 
 
-def decode(path, ids):
-    library, (file, tokenizer, detokenizer), text = ctypes.CDLL(str(llm_sessions.LIBRARY)), (ctypes.c_void_p() for _ in range(3)), Text()
-    assert library.rdna_gguf_open(str(path).encode(), ctypes.byref(file)) == 0
-    assert library.rdna_tokenizer_open(file, ctypes.byref(tokenizer)) == 0
-    assert library.rdna_detokenizer_create(tokenizer, False, ctypes.byref(detokenizer)) == 0
-    whole = b""
-    for i in ids:
-        assert library.rdna_detokenizer_push(detokenizer, i, ctypes.byref(text)) == 0
-        whole += text.data[:text.size]
-    library.rdna_detokenizer_finish(detokenizer, ctypes.byref(text))
-    whole += text.data[:text.size]
-    library.rdna_detokenizer_release(detokenizer)
-    library.rdna_tokenizer_close(tokenizer)
-    library.rdna_gguf_close(file)
-    return whole.decode(errors="replace")
+def write(folder, size, file, data):
+    """A folder with the vocabulary; its path."""
+    hf_folder.llama(np.random.default_rng(1), vocab_size=size, num_hidden_layers=1).write(folder)
+    (folder / file).write_bytes(data)
+    return folder
+
+
+def convert(folder):
+    path = folder.with_suffix(".gguf")
+    rdna_program.output("convert", folder, path)
+    return path
 
 
 class Unigram(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        rng = np.random.default_rng(9)
-        cls.texts = [t for t in [*TEXTS, *hard_texts(25), WIDE, " ", "  a", "a  ", "\u2581x", "\u00b4a \u00a8b \u00b4", "xyz<sep>  <sep>abc"] if "\x00" not in t]
-        cls.texts += ["".join(map(chr, rng.integers(0x20, 0x33ff, 60))) for _ in range(10)]
+        cls.texts = texts()
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
 
     def write(self, name, size, file, data):
-        """A folder with the vocabulary; its path."""
-        hf_folder.llama(np.random.default_rng(1), vocab_size=size, num_hidden_layers=1).write(self.folder / name)
-        (self.folder / name / file).write_bytes(data)
-        return self.folder / name
+        return write(self.folder / name, size, file, data)
 
     def ids(self, path, text):
         return [int(i) for i in rdna_program.output("tokenize", path, stdin=text.encode()).split()]
-
-    def convert(self, folder):
-        path = folder.with_suffix(".gguf")
-        rdna_program.output("convert", folder, path)
-        return path
 
     def test_sentencepiece(self):
         kinds = [{}, {"byte_fallback": True, "vocab_size": 650}, {"normalization_rule_name": "identity"}, {"normalization_rule_name": "nmt_nfkc_cf", "byte_fallback": True, "vocab_size": 650},
                  {"add_dummy_prefix": False}, {"remove_extra_whitespaces": False}, {"remove_extra_whitespaces": False, "add_dummy_prefix": False, "split_by_whitespace": False, "byte_fallback": True, "vocab_size": 650}]
         for i, options in enumerate(kinds):
             model, reference = train(**options)
-            path = self.convert(self.write(f"s{i}", reference.vocab_size(), "tokenizer.model", model))
+            path = convert(self.write(f"s{i}", reference.vocab_size(), "tokenizer.model", model))
             self.assertEqual(gf.Reader(path).keys["tokenizer.ggml.model"], "t5")
             several = 0
             for text in self.texts:
@@ -120,7 +106,7 @@ class Unigram(unittest.TestCase):
     def test_user_defined(self):
         """They are found whole, and text on both sides is text of its own, which the library has not: hence no spaces."""
         model, reference = train(user_defined_symbols=["<sep>"], add_dummy_prefix=False)
-        path = self.convert(self.write("user", reference.vocab_size(), "tokenizer.model", model))
+        path = convert(self.write("user", reference.vocab_size(), "tokenizer.model", model))
         for text in ("xyz<sep>abc", "<sep><sep>", "a<sep>"):
             self.assertEqual(self.ids(path, text), reference.encode(text), text)
 
@@ -133,7 +119,7 @@ class Unigram(unittest.TestCase):
             tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
             written = json.loads(tokenizer.to_str())
             self.assertEqual(base64.b64decode(written["normalizer"]["normalizers"][0]["precompiled_charsmap"]), charsmap(model))
-            path = self.convert(self.write(f"j{i}", len(pieces), "tokenizer.json", tokenizer.to_str().encode()))
+            path = convert(self.write(f"j{i}", len(pieces), "tokenizer.json", tokenizer.to_str().encode()))
             agreed = 0
             for text in self.texts:
                 # the library rewrites clusters of characters as one, SentencePiece the longest that its table has
@@ -148,16 +134,9 @@ class Unigram(unittest.TestCase):
         pieces = [("<unk>", 0.0), ("\u2581", -1.0), ("ab", -10.0), ("cd", -10.0), ("bcd", -1.0), ("bcde", -0.5), ("e", -9.5), ("xyz", -3.0), ("y", -2.0)]
         tokenizer = Tokenizer(models.Unigram(pieces, 0, False))
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-        path = self.convert(self.write("unknown", len(pieces), "tokenizer.json", tokenizer.to_str().encode()))
+        path = convert(self.write("unknown", len(pieces), "tokenizer.json", tokenizer.to_str().encode()))
         for text in ("abcd", "abcde", "abcd abcde ab", "a", "aa", "xyz", "xyxyz", "qqyqq qq q"):
             self.assertEqual(self.ids(path, text), tokenizer.encode(text, add_special_tokens=False).ids, text)
-
-    def test_decodes(self):
-        model, reference = train(byte_fallback=True, vocab_size=650)
-        path = self.convert(self.write("decode", reference.vocab_size(), "tokenizer.model", model))
-        for text in (t for t in self.texts if "\u2581" not in t):
-            ids = reference.encode(text)
-            self.assertEqual(decode(path, ids), reference.decode(ids), text)
 
     def test_what_is_refused(self):
         model, reference = train()
