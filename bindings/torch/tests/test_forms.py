@@ -136,3 +136,22 @@ def test_statistics_of_many_processes():
     exact = [whole.mean(1), (whole.var(1, unbiased=False) + 1e-5).rsqrt(), 0.1 * whole.mean(1), 0.9 + 0.1 * whole.var(1)]
     for ours, theirs in zip((mean, invstd, *running), exact):
         torch.testing.assert_close(ours.cpu().double(), theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64])
+def test_weighted_means_reach_their_ends(dtype):
+    """lerp goes from the nearer end: of weight 1 it is the second to the bit."""
+    a, b = (torch.tensor(v, dtype=torch.float64).to(dtype) for v in ([1e4, -3e4, 5.0, 0.0], [1.0, 0.125, -5.0, 3.0]))
+    for weight in (0.0, 0.25, 0.5, 0.75, 1.0, -2.0, 1.5):
+        w = torch.full((4,), weight, dtype=dtype)
+        for f in (lambda a, b, w, weight=weight: torch.lerp(a, b, weight), torch.lerp, lambda a, b, w, weight=weight: a.lerp_(b, weight),
+                  lambda a, b, w, weight=weight: torch._foreach_lerp([a], [b], weight)[0], lambda a, b, w: torch._foreach_lerp([a], [b], [w])[0]):
+            ours = f(a.to("rdna"), b.to("rdna"), w.to("rdna")).cpu()
+            if weight in (0.0, 1.0):
+                assert torch.equal(ours, (a, b)[int(weight)])
+            else:
+                exact = torch.lerp(*(t.to(torch.complex128 if dtype.is_complex else torch.float64) for t in (a, b)), weight)
+                torch.testing.assert_close(ours, exact.to(dtype))
+    if not dtype.is_complex:
+        end = torch.tensor([-float("inf")], dtype=dtype)
+        assert torch.lerp(end.to("rdna"), torch.zeros(1, dtype=dtype, device="rdna"), 0.7).item() == -float("inf")

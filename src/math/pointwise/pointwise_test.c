@@ -479,6 +479,50 @@ static double zip3_double(rdna_zip3 op, double a, double b, double c) {
   return 0;
 }
 
+/* Of weight 1 it is b to the bit, however far a is, and infinite ends stay what they are. */
+static void lerp_reaches_its_end(void **state) {
+  const double ends[][4] = {/* a, b, weight, result */
+                            {1e4, 1, 1, 1},
+                            {-3e4, 0.125, 1, 0.125},
+                            {1, 1e4, 0, 1},
+                            {-INFINITY, 0, 0.75, -INFINITY},
+                            {2, INFINITY, 0.25, INFINITY},
+                            {8, 4, 0.5, 6},
+                            {8, 4, -0.5, 10},
+                            {8, 4, 2, 0},
+                            {4, 8, -1, 0}};
+  enum { COUNT = sizeof ends / sizeof ends[0] };
+  for (int t = 0; t < 4; t++) {
+    for (int i = 0; i < COUNT; i++) {
+      const int64_t shape[] = {3};
+      operand in[3], out[2];
+      for (int k = 0; k < 3; k++) {
+        in[k] = operand_make(real_types[t], 1, shape, NULL, 0);
+        for (int64_t n = 0; n < 3; n++) any_set(&in[k], n, ends[i][k]);
+        operand_upload(&in[k]);
+      }
+      for (int k = 0; k < 2; k++) {
+        out[k] = operand_make(real_types[t], 1, shape, NULL, 0);
+        operand_upload(&out[k]);
+      }
+      assert_ok(rdna_op_zip(stream, RDNA_ZIP_LERP, &in[0].tensor, &in[1].tensor, rdna_scalar_real(ends[i][2]),
+                            rdna_scalar_real(0), &out[0].tensor));
+      assert_ok(rdna_op_zip3(stream, RDNA_ZIP3_LERP, &in[0].tensor, &in[1].tensor, &in[2].tensor, rdna_scalar_real(0),
+                             &out[1].tensor));
+      for (int k = 0; k < 2; k++) {
+        operand_download(&out[k]);
+        for (int64_t n = 0; n < 3; n++) {
+          if (real_get(&out[k], n) != ends[i][3])
+            fail_msg("lerp(%g, %g, %g) is %.9g in %s", ends[i][0], ends[i][1], ends[i][2], real_get(&out[k], n),
+                     rdna_dtype_name(real_types[t]));
+        }
+      }
+      for (int k = 0; k < 3; k++) operand_free(&in[k]);
+      for (int k = 0; k < 2; k++) operand_free(&out[k]);
+    }
+  }
+}
+
 static void zip3_matches_double(void **state) {
   for (int t = 0; t < 4; t++) {
     for (int k = 0; k < 4 * RDNA_ZIP3_COUNT; k++) {
@@ -824,6 +868,7 @@ int main(void) {
       cmocka_unit_test(special_values_of_two_arguments),
       cmocka_unit_test(integers_match_their_definitions),
       cmocka_unit_test(zip3_matches_double),
+      cmocka_unit_test(lerp_reaches_its_end),
       cmocka_unit_test(comparisons_match_their_definitions),
       cmocka_unit_test(where_chooses),
       cmocka_unit_test(where_chooses_eight_bit_floats),

@@ -224,9 +224,12 @@ bool clamp(Call &call) {  // self, min?, max?
 }
 
 bool lerp_scalar(Call &call) {  // self, end, weight
-  if (is_complex(call.tensor(0).scalar_type()))
-    return zip(call, call.tensor(0), at::sub(call.tensor(1), call.tensor(0)), RDNA_ZIP_LERP, kReal, Promote::kSame, {},
-               {}, RDNA_COMPLEX_ADD_SCALED, complex_of(call.scalar(2)));
+  if (is_complex(call.tensor(0).scalar_type())) {
+    const auto weight = call.scalar(2).toComplexDouble();
+    const bool from_end = std::abs(weight) >= 0.5;
+    return zip(call, call.tensor(from_end), at::sub(call.tensor(1), call.tensor(0)), RDNA_ZIP_LERP, kReal,
+               Promote::kSame, {}, {}, RDNA_COMPLEX_ADD_SCALED, complex_of(from_end ? weight - 1.0 : weight));
+  }
   const at::ScalarType type = call.tensor(0).scalar_type();
   if (call.scalar(2).isComplex() || !is_real(type)) return false;
   return zip(call, call.tensor(0), call.tensor(1), RDNA_ZIP_LERP, kReal, Promote::kSame,
@@ -394,9 +397,13 @@ struct TernaryRow {
 bool complex_ternary(const TernaryRow &row, Call &call) {
   const at::Tensor a = call.tensor(0), b = call.tensor(1), c = call.tensor(2);
   const at::Scalar value = row.value < 0 ? at::Scalar(1) : call.scalar(static_cast<size_t>(row.value));
-  const at::Tensor result = row.op == RDNA_ZIP3_LERP
-                                ? at::add(a, at::mul(at::sub(b, a), c))
-                                : at::add(a, row.op == RDNA_ZIP3_ADDCMUL ? at::mul(b, c) : at::div(b, c), value);
+  at::Tensor result;
+  if (row.op == RDNA_ZIP3_LERP) {
+    const at::Tensor apart = at::sub(b, a), near = at::add(a, at::mul(apart, c));
+    result = at::where(at::lt(at::abs(c), 0.5), near, at::add(b, at::mul(apart, at::sub(c, 1))));
+  } else {
+    result = at::add(a, row.op == RDNA_ZIP3_ADDCMUL ? at::mul(b, c) : at::div(b, c), value);
+  }
   return give_or_write(call, result);
 }
 
