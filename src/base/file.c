@@ -12,81 +12,56 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- files that become shorter ---- */
+/* ---- what is mapped ---- */
 
-enum { MOST_GUARDED = 1024 };
-
-/* What is mapped, for a signal's handler, which takes no lock. A place is free while |data| is 0. */
-static struct {
-  atomic_uintptr_t data;
-  atomic_size_t size;
-} guarded[MOST_GUARDED];
-static atomic_bool guards;
-static atomic_ullong lost_pages;
-
-static void note_mapped(const void *data, size_t size) {
-  for (int i = 0; i < MOST_GUARDED && atomic_load(&guards); i++) {
-    uintptr_t none = 0;
-    if (!atomic_compare_exchange_strong(&guarded[i].data, &none, (uintptr_t)data)) continue;
-    atomic_store(&guarded[i].size, size);
-    return;
-  }
-}
-
-static void note_unmapped(const void *data) {
-  for (int i = 0; i < MOST_GUARDED && atomic_load(&guards); i++) {
-    if (atomic_load(&guarded[i].data) != (uintptr_t)data) continue;
-    atomic_store(&guarded[i].size, 0);
-    atomic_store(&guarded[i].data, 0);
-    return;
-  }
-}
-
-static bool is_guarded(uintptr_t place) {
-  for (int i = 0; i < MOST_GUARDED; i++) {
-    uintptr_t data = atomic_load(&guarded[i].data);
-    if (data && place >= data && place - data < atomic_load(&guarded[i].size)) return true;
-  }
-  return false;
-}
-
-static void give_zeros(int number, siginfo_t *info, void *context) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  uintptr_t place = (uintptr_t)info->si_addr;
-  int before = errno;
-  void *at = (void *)(place / page * page);
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-  if (is_guarded(place) && mmap(at, page, PROT_READ, flags, -1, 0) != MAP_FAILED)
-    atomic_fetch_add(&lost_pages, 1);
-  else
-    signal(number, SIG_DFL); /* and the access, made again, ends the process as it would have */
-  errno = before;
-}
-
-rdna_status rdna__file_guard(void) {
-  struct sigaction action = {.sa_sigaction = give_zeros, .sa_flags = SA_SIGINFO};
-  sigemptyset(&action.sa_mask);
-  atomic_store(&guards, true);
-  if (sigaction(SIGBUS, &action, NULL) == 0) return RDNA_OK;
-  return rdna__fail(RDNA_UNAVAILABLE, "the system gives no handler for SIGBUS: %s", strerror(errno));
-}
-
-uint64_t rdna__file_lost_pages(void) { return atomic_load(&lost_pages); }
-
-/* ---- maps ---- */
-
-/* A file that is mapped, and open so that it can be read. */
+/* A file that is mapped, and open so that it can be read. A signal's handler walks their list and takes no lock: an
+ * entry stays in it for good, and one whose |data| is 0 is taken again. */
 typedef struct mapped_file {
   struct mapped_file *next;
-  const uint8_t *data;
-  size_t size;
+  atomic_uintptr_t data;
+  atomic_size_t size;
   int descriptor;
   struct timespec written; /* when, last */
-  char path[];
+  char *path;
 } mapped_file;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mapped_file *mapped; /* under the lock */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of those that take entries and leave them */
+static mapped_file *_Atomic mapped;
+
+/* The file that has the byte at |at| in memory, or NULL. */
+static mapped_file *find(const void *at) {
+  for (mapped_file *m = atomic_load(&mapped); m; m = m->next) {
+    uintptr_t data = atomic_load(&m->data);
+    bool within = data && (uintptr_t)at >= data && (uintptr_t)at - data < atomic_load(&m->size);
+    if (within && atomic_load(&m->data) == data) return m; /* nobody took the entry meanwhile */
+  }
+  return NULL;
+}
+
+/* An entry that is free; NULL: no host memory. Under the lock. */
+static mapped_file *take_entry(void) {
+  mapped_file *m = atomic_load(&mapped);
+  while (m && atomic_load(&m->data)) m = m->next;
+  if (m || !(m = calloc(1, sizeof *m))) return m;
+  m->next = atomic_load(&mapped);
+  atomic_store(&mapped, m);
+  return m;
+}
+
+static rdna_status note(const char *path, int descriptor, const struct stat *info, const void *data) {
+  char *copy = strdup(path);
+  pthread_mutex_lock(&lock);
+  mapped_file *m = copy ? take_entry() : NULL;
+  if (m) {
+    m->descriptor = descriptor, m->written = info->st_mtim, m->path = copy;
+    atomic_store(&m->size, (size_t)info->st_size);
+    atomic_store(&m->data, (uintptr_t)data);
+  }
+  pthread_mutex_unlock(&lock);
+  if (m) return RDNA_OK;
+  free(copy);
+  return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of a file");
+}
 
 static rdna_status map(const char *path, int descriptor, rdna__file *out) {
   struct stat info;
@@ -98,22 +73,14 @@ static rdna_status map(const char *path, int descriptor, rdna__file *out) {
     close(descriptor);
     return RDNA_OK;
   }
-  mapped_file *m = malloc(sizeof *m + strlen(path) + 1);
-  if (!m) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of a file");
   void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  if (data == MAP_FAILED) {
-    free(m);
-    return rdna__fail(RDNA_IO_ERROR, "cannot map the file into memory: %s", strerror(errno));
-  }
-  *m = (mapped_file){.data = data, .size = (size_t)info.st_size, .descriptor = descriptor, .written = info.st_mtim};
-  memcpy(m->path, path, strlen(path) + 1);
-  pthread_mutex_lock(&lock);
-  m->next = mapped;
-  mapped = m;
-  pthread_mutex_unlock(&lock);
-  *out = (rdna__file){data, (size_t)info.st_size};
-  note_mapped(out->data, out->size);
-  return RDNA_OK;
+  if (data == MAP_FAILED) return rdna__fail(RDNA_IO_ERROR, "cannot map the file into memory: %s", strerror(errno));
+  rdna_status status = note(path, descriptor, &info, data);
+  if (status == RDNA_OK)
+    *out = (rdna__file){data, (size_t)info.st_size};
+  else
+    munmap(data, (size_t)info.st_size);
+  return status;
 }
 
 rdna_status rdna__file_map(const char *path, rdna__file *out_file) {
@@ -129,26 +96,44 @@ rdna_status rdna__file_map(const char *path, rdna__file *out_file) {
 void rdna__file_unmap(rdna__file *file) {
   if (file->data) {
     pthread_mutex_lock(&lock);
-    mapped_file **link = &mapped;
-    while (*link && (*link)->data != file->data) link = &(*link)->next;
-    mapped_file *m = *link;
-    if (m) *link = m->next;
-    pthread_mutex_unlock(&lock);
-    note_unmapped(file->data);
+    mapped_file *m = find(file->data); /* NULL: the caller mapped it */
     munmap((void *)file->data, file->size);
-    if (m) close(m->descriptor);
-    free(m);
+    if (m) {
+      close(m->descriptor);
+      free(m->path);
+      atomic_store(&m->data, 0);
+    }
+    pthread_mutex_unlock(&lock);
   }
   *file = (rdna__file){0};
 }
 
-static const mapped_file *find(const uint8_t *at) {
-  pthread_mutex_lock(&lock);
-  const mapped_file *m = mapped;
-  while (m && !((uintptr_t)at >= (uintptr_t)m->data && (uintptr_t)at - (uintptr_t)m->data < m->size)) m = m->next;
-  pthread_mutex_unlock(&lock);
-  return m;
+/* ---- files that become shorter ---- */
+
+static atomic_ullong lost_pages;
+
+static void give_zeros(int number, siginfo_t *info, void *context) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  int before = errno;
+  void *at = (void *)((uintptr_t)info->si_addr / page * page);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  if (find(info->si_addr) && mmap(at, page, PROT_READ, flags, -1, 0) != MAP_FAILED)
+    atomic_fetch_add(&lost_pages, 1);
+  else
+    signal(number, SIG_DFL); /* and the access, made again, ends the process as it would have */
+  errno = before;
 }
+
+rdna_status rdna__file_guard(void) {
+  struct sigaction action = {.sa_sigaction = give_zeros, .sa_flags = SA_SIGINFO};
+  sigemptyset(&action.sa_mask);
+  if (sigaction(SIGBUS, &action, NULL) == 0) return RDNA_OK;
+  return rdna__fail(RDNA_UNAVAILABLE, "the system gives no handler for SIGBUS: %s", strerror(errno));
+}
+
+uint64_t rdna__file_lost_pages(void) { return atomic_load(&lost_pages); }
+
+/* ---- reading ---- */
 
 /* Whether it still is what was mapped. */
 static rdna_status check(const mapped_file *m) {
