@@ -147,8 +147,7 @@ typedef struct cutter {
   const rdna_tokenizer *tokenizer;
   step *steps; /* (capacity) */
   size_t capacity;
-  float
-      score; /* of all that is cut: of equal ways SentencePiece takes what the last bits of this sum make the better */
+  float score;        /* of all that is cut; its last bits decide between equal ways, as they do in SentencePiece */
   bool after_unknown; /* the last token is the unknown one, which the next unknown characters join */
 } cutter;
 
@@ -203,7 +202,7 @@ static rdna_status encode_word(cutter *c, rdna_text word, rdna_tokens *tokens) {
     i += (size_t)length;
   }
   c->score = c->steps[word.size].score;
-  size_t end = word.size, next = word.size + 1; /* turn the way around: each step says where its piece ends */
+  size_t end = word.size, next = word.size + 1; /* the way is reversed: each step says where its piece ends */
   while (end > 0) {
     size_t start = c->steps[end].start;
     c->steps[end].start = (uint32_t)next;

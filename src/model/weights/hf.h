@@ -95,8 +95,8 @@ typedef struct rdna__hf_architecture {
 rdna_status rdna__hf_architecture_find(const char *name, const rdna__hf_architecture **out_architecture);
 
 /* GGUF's name, behind "blk.N.", of the matrix |hf|, behind "model.layers.N.", of an architecture by GGUF's name; NULL:
- * there is none that is one matrix in both. |*out_turned|: its rows are in the order of the architecture's RoPE. */
-const char *rdna__hf_matrix_name(const char *gguf, const char *hf, bool *out_turned);
+ * there is none that is one matrix in both. |*out_reordered|: its rows are in the order of the architecture's RoPE. */
+const char *rdna__hf_matrix_name(const char *gguf, const char *hf, bool *out_reordered);
 
 /* What all architectures have: keys, and tensors outside the layers. */
 extern const rdna__hf_key_name rdna__hf_common_keys[];

@@ -663,7 +663,7 @@ static const rdna__hf_tensor_name *find_matrix(const rdna__hf_tensor_name *list,
   return NULL;
 }
 
-const char *rdna__hf_matrix_name(const char *gguf, const char *hf, bool *out_turned) {
+const char *rdna__hf_matrix_name(const char *gguf, const char *hf, bool *out_reordered) {
   for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
     const rdna__hf_architecture *a = &architectures[i];
     const rdna__hf_tensor_name *found = NULL, *others[] = {a->dense, a->sparse, a->recurrent, a->full};
@@ -671,7 +671,7 @@ const char *rdna__hf_matrix_name(const char *gguf, const char *hf, bool *out_tur
     for (int k = 0; k < RDNA__HF_LISTS && !found; k++) found = find_matrix(a->tensors[k], hf);
     for (int k = 0; k < 4 && !found; k++) found = find_matrix(others[k], hf);
     if (!found) continue;
-    *out_turned = a->neighbours && (found->kind == RDNA__HF_QUERY || found->kind == RDNA__HF_KEY);
+    *out_reordered = a->neighbours && (found->kind == RDNA__HF_QUERY || found->kind == RDNA__HF_KEY);
     return found->gguf;
   }
   return NULL;

@@ -364,24 +364,13 @@ static rdna_status add_half(rdna__hf_tensors *t, const char *hf, const char *ggu
   return add(t, p, 2);
 }
 
-static float value_of(const rdna__safetensor *from, int64_t i) {
-  if (from->dtype == RDNA_F32) {
-    float value;
-    memcpy(&value, from->data + 4 * i, sizeof value);
-    return value;
-  }
-  uint16_t half;
-  memcpy(&half, from->data + 2 * i, sizeof half);
-  return from->dtype == RDNA_BF16 ? bf16_to_f32(half) : f16_to_f32(half);
-}
-
 /* -exp(value) of each head. */
 static rdna_status plan_rates(rdna__hf_tensors *t, plan *p) {
   p->made = malloc((size_t)p->rows * sizeof *p->made);
   if (!p->made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the rates of heads");
   RDNA_TRY(check_type(p));
   for (int64_t i = 0; i < p->rows; i++)
-    p->made[i] = (float)-exp((double)value_of(p->one, rdna__hf_delta_row(t->config, p->order, i)));
+    p->made[i] = (float)-exp((double)rdna__safetensor_value(p->one, rdna__hf_delta_row(t->config, p->order, i)));
   p->values = p->made;
   p->columns = p->rows;
   p->rows = 1;

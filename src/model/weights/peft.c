@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "kernel/host.h"
 #include "model/gguf/gguf.h"
 #include "model/weights/hf.h"
 
@@ -67,10 +66,10 @@ static rdna_status scale_of(const json_t *c, const char *module, int64_t rank, d
 /* ---- names ---- */
 
 /* GGUF's name of |module|, and whether its rows are in another order there. */
-static rdna_status name_of(const char *architecture, const char *module, char out[NAME], bool *out_turned) {
+static rdna_status name_of(const char *architecture, const char *module, char out[NAME], bool *out_reordered) {
   static const char *const prefixes[] = {"model.layers.", "model.language_model.layers.",
                                          "language_model.model.layers."};
-  *out_turned = false;
+  *out_reordered = false;
   if (strcmp(module, "lm_head") == 0) {
     strcpy(out, "output");
     return RDNA_OK;
@@ -80,7 +79,7 @@ static rdna_status name_of(const char *architecture, const char *module, char ou
     char *rest;
     if (strncmp(module, prefixes[i], size) != 0 || module[size] < '0' || module[size] > '9') continue;
     long layer = strtol(module + size, &rest, 10);
-    const char *gguf = *rest == '.' ? rdna__hf_matrix_name(architecture, rest + 1, out_turned) : NULL;
+    const char *gguf = *rest == '.' ? rdna__hf_matrix_name(architecture, rest + 1, out_reordered) : NULL;
     if (gguf && layer < 100000) {
       snprintf(out, NAME, "blk.%ld.%s", layer, gguf);
       return RDNA_OK;
@@ -96,18 +95,6 @@ static rdna_status name_of(const char *architecture, const char *module, char ou
 static int64_t source_row(int64_t r, int64_t head_dim) {
   int64_t in_head = r % head_dim;
   return r - in_head + in_head % 2 * (head_dim / 2) + in_head / 2;
-}
-
-static float value_at(const rdna__safetensor *t, int64_t i) {
-  uint16_t half;
-  float value;
-  if (t->dtype == RDNA_F32) {
-    memcpy(&value, t->data + 4 * i, sizeof value);
-    return value;
-  }
-  memcpy(&half, t->data + 2 * i, sizeof half);
-  if (t->dtype == RDNA_BF16) return bf16_to_f32(half);
-  return f16_to_f32(half);
 }
 
 /* |from| times |scale| as the tensor |name|, with its rows in another order where |head_dim| is not 0. */
@@ -127,7 +114,7 @@ static rdna_status add_tensor(peft *p, const rdna__safetensor *from, const char 
   for (int64_t r = 0; r < rows; r++) {
     int64_t row = head_dim ? source_row(r, head_dim) : r;
     for (int64_t i = 0; i < columns; i++)
-      values[r * columns + i] = (float)((double)value_at(from, row * columns + i) * scale);
+      values[r * columns + i] = (float)((double)rdna__safetensor_value(from, row * columns + i) * scale);
   }
   const rdna_gguf_tensor tensor = {
       .name = name, .dtype = RDNA_F32, .rank = 2, .shape = {rows, columns}, .data = values};
@@ -145,12 +132,12 @@ static rdna_status read_tensor(peft *p, const json_t *config, size_t index, cons
   if (which == 2 || size - end <= before || strncmp(from->name, prefix, before) != 0 || size - end - before >= NAME)
     return rdna__fail(RDNA_UNSUPPORTED, "tensor '%.120s' is no A or B of a low-rank change", from->name);
   snprintf(module, sizeof module, "%.*s", (int)(size - end - before), from->name + before);
-  bool turned;
+  bool reordered;
   double scale = 1;
-  RDNA_TRY(name_of(architecture, module, name, &turned));
+  RDNA_TRY(name_of(architecture, module, name, &reordered));
   if (which == 1 && from->rank == 2 && from->shape[1] > 0) RDNA_TRY(scale_of(config, module, from->shape[1], &scale));
   snprintf(full, sizeof full, "%s.weight.lora_%c", name, which ? 'b' : 'a');
-  return add_tensor(p, from, full, scale, which == 1 && turned ? head_dim : 0);
+  return add_tensor(p, from, full, scale, which == 1 && reordered ? head_dim : 0);
 }
 
 static rdna_status put_text(peft *p, const char *key, const char *value) {

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/strmap.h"
+#include "kernel/host.h"
 
 enum {
   MAX_HEADER_BYTES = 100 << 20, /* the format's own limit */
@@ -277,6 +278,17 @@ rdna_status rdna__safetensors_open(const char *folder, rdna__safetensors **out_t
 size_t rdna__safetensors_count(const rdna__safetensors *s) { return s->count; }
 
 const rdna__safetensor *rdna__safetensors_at(const rdna__safetensors *s, size_t index) { return &s->tensors[index]; }
+
+float rdna__safetensor_value(const rdna__safetensor *tensor, int64_t i) {
+  uint16_t half;
+  if (tensor->dtype == RDNA_F32) {
+    float value;
+    memcpy(&value, tensor->data + 4 * i, sizeof value);
+    return value;
+  }
+  memcpy(&half, tensor->data + 2 * i, sizeof half);
+  return tensor->dtype == RDNA_BF16 ? bf16_to_f32(half) : f16_to_f32(half);
+}
 
 const rdna__safetensor *rdna__safetensors_find(const rdna__safetensors *s, const char *name) {
   uint32_t index;

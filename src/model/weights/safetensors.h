@@ -32,6 +32,8 @@ void rdna__safetensors_close(rdna__safetensors *tensors); /* NULL is fine */
 size_t rdna__safetensors_count(const rdna__safetensors *tensors);
 /* In the order of the files. Borrowed. */
 const rdna__safetensor *rdna__safetensors_at(const rdna__safetensors *tensors, size_t index);
+/* Value |i| of a tensor of f32, f16 or bf16. */
+float rdna__safetensor_value(const rdna__safetensor *tensor, int64_t i);
 /* NULL when there is none. */
 const rdna__safetensor *rdna__safetensors_find(const rdna__safetensors *tensors, const char *name);
 

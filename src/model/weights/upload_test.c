@@ -204,8 +204,8 @@ static void test_given_up(void **state) {
 
 enum { TYPES = 64, ROWS = 37, BLOCKS = 3 };
 
-/* A file with a matrix of each type that weights may have, "w0", "w1" …, of random bytes, and a vector "v". */
-/* |*out_start|: where the data begins. */
+/* A file with a matrix of each type that weights may have, "w0", "w1" …, of random bytes, and a vector "v". Its data
+ * begin at |*out_start|. */
 static void write_types(const char *path, uint8_t **out_bytes, size_t *out_size, size_t *out_start, int *out_count) {
   testing_gguf bytes = {0};
   uint32_t kinds[TYPES];
