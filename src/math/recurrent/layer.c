@@ -215,13 +215,13 @@ static rdna_status launch_steps_back(rdna__scratch *scratch, const rdna__route *
                                      const rdna_recurrent_layer *layer, const rdna_tensor *back,
                                      const struct layer_args *of) {
   const rdna_dtype dtype = layer->h->dtype;
-  rdna_tensor turned, weight = *layer->weight;
+  rdna_tensor transposed, weight = *layer->weight;
   weight.shape[0] = s->n, weight.shape[1] = s->parts * s->n;
-  RDNA_TRY(rdna__scratch_tensor(scratch, dtype, 2, weight.shape, &turned));
+  RDNA_TRY(rdna__scratch_tensor(scratch, dtype, 2, weight.shape, &transposed));
   weight.stride[0] = 1, weight.stride[1] = s->n;
-  RDNA_TRY(rdna_op_copy(scratch->stream, &weight, &turned));
-  struct step_args args = {.layer = *of, .turned = turned.data};
-  args.vectors = s->n % (dtype == RDNA_F32 ? 4 : 8) == 0 && at_16(&turned) && at_16(back);
+  RDNA_TRY(rdna_op_copy(scratch->stream, &weight, &transposed));
+  struct step_args args = {.layer = *of, .transposed = transposed.data};
+  args.vectors = s->n % (dtype == RDNA_F32 ? 4 : 8) == 0 && at_16(&transposed) && at_16(back);
   const rdna_grid grid = step_grid(scratch->stream, s, dtype, true, &args);
   for (int32_t i = 0; i <= of->steps; i++) {
     args.step = of->reverse ? i : of->steps - 1 - i;

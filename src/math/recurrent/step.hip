@@ -191,7 +191,7 @@ RDNA_DEVICE void step_backward(const step_args &args) {
           return (const stored *)back + (uint64_t)(token >= 0 ? token : first) * depth;
         },
         [&](uint32_t c) {
-          return (const stored *)args.turned + (c < units && unit0 + c < a.n ? unit0 + c : unit0) * depth;
+          return (const stored *)args.transposed + (c < units && unit0 + c < a.n ? unit0 + c : unit0) * depth;
         });
   }
   group_barrier();

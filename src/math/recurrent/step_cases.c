@@ -88,7 +88,7 @@ RDNA_CASE_MAKER(rdna__step_case) {
     fits = fits && ADD(RDNA__IN, layer.weight, s.parts * s.n * s.n, weight) &&
            (!s.gru || n % 3 == 0 || ADD(RDNA__IN, layer.bias, 3 * s.n, 0.5));
   } else {
-    fits = fits && ADD(RDNA__IN, turned, s.parts * s.n * s.n, weight) &&
+    fits = fits && ADD(RDNA__IN, transposed, s.parts * s.n * s.n, weight) &&
            (n % 3 == 1 || ADD(RDNA__IN, layer.dout, of_tokens, 0.5)) &&
            (n % 3 == 2 || ADD(RDNA__IN, layer.dh, of_rows, 0.5)) &&
            (!s.lstm || n % 4 == 2 || ADD(RDNA__IN, layer.dc, of_rows, 0.5)) &&

@@ -147,7 +147,7 @@ static int64_t blocks(int64_t count, int64_t of) { return (count + of - 1) / of;
         if (after >= 0) from[r] = row_##type(s->kind == GRU ? a->dhidden : a->dsums, after, depth);                    \
       }                                                                                                                \
       for (int64_t u = 0; u < units; u++) columns[u] = (unit + u) * depth;                                             \
-      product_##type(from, s->args->turned, columns, units, depth, sum);                                               \
+      product_##type(from, s->args->transposed, columns, units, depth, sum);                                           \
       for (int64_t u = 0; u < units; u++)                                                                              \
         for (int64_t r = 0; r < rows; r++) {                                                                           \
           const bool kept = (s->kind == GRU || !from[r]) && a->dh;                                                     \

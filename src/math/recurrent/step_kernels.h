@@ -30,7 +30,7 @@ struct step_args {
   /* The gradient's dh and dc are the last states' or, but for the first launch, dfirst and dfirst_c: what a step hands
    * back besides the product. It does not read |weight|. */
   struct layer_args layer;
-  const void *turned; /* (n, parts n), the weights, transposed: of the gradient alone */
+  const void *transposed; /* (n, parts n), the weights: of the gradient alone */
   /* The step. That of the gradient reads dsums (an LSTM's or RNN's) or dhidden (a GRU's) of the one after it; -1, or
    * |steps| where the layer goes backwards, has no cell and leaves in dfirst the gradient of the first state. */
   int32_t step;
