@@ -27,6 +27,10 @@ class Part(ctypes.Structure):
                 ("logits", ctypes.c_int32)]
 
 
+class AdapterUse(ctypes.Structure):
+    _fields_ = [("adapter", ctypes.c_void_p), ("scale", ctypes.c_float)]
+
+
 MEMORY = ["weights", "caches", "activations", "workspace", "peak", "reserved", "mapped", "free", "total"]
 
 
@@ -103,6 +107,15 @@ class Session:
         self.model, self.vocabulary, self.handle = model, vocabulary, ctypes.c_void_p()
         options = options or SessionOptions(context, 0, batch, 1)
         model.call("rdna_llm_session_create", model.llm, ctypes.byref(options), ctypes.byref(self.handle))
+
+    def adapt(self, path, scale):
+        """Gives the session the low-rank adapter at |path|."""
+        adapter = ctypes.c_void_p()
+        self.model.call("rdna_llm_adapter_open", self.model.llm, str(path).encode(), ctypes.byref(adapter))
+        try:
+            self.model.call("rdna_llm_session_adapt", self.handle, ctypes.byref(AdapterUse(adapter, scale)), 1)
+        finally:
+            self.model.library.rdna_llm_adapter_release(adapter)  # the session keeps it
 
     def read(self, tokens):
         """The logits after each of |tokens|."""

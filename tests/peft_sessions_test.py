@@ -1,5 +1,4 @@
 """Low-rank adapters in PEFT's folders, for a network in Hugging Face's order of rows, against that network in float64."""
-import ctypes
 import json
 import unittest
 
@@ -37,19 +36,12 @@ class Peft(unittest.TestCase):
 
     def logits(self, folder, tokens, scale=1.0):
         model = llm_sessions.Model(self.folder / "base.gguf")
-        adapter = ctypes.c_void_p()
-
-        class Use(ctypes.Structure):
-            _fields_ = [("adapter", ctypes.c_void_p), ("scale", ctypes.c_float)]
+        session = llm_sessions.Session(model, self.model.vocab_size, 64, 32)
         try:
-            model.call("rdna_llm_adapter_open", model.llm, str(folder).encode(), ctypes.byref(adapter))
-            session = llm_sessions.Session(model, self.model.vocab_size, 64, 32)
-            model.call("rdna_llm_session_adapt", session.handle, ctypes.byref(Use(adapter, scale)), 1)
-            found = session.read(tokens)
-            session.close()
-            model.library.rdna_llm_adapter_release(adapter)
-            return found
+            session.adapt(folder, scale)
+            return session.read(tokens)
         finally:
+            session.close()
             model.close()
 
     def check(self, folder, changes, factor_of, scale=1.0):
