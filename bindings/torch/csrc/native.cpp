@@ -75,6 +75,14 @@ bool give_or_write(Call &call, const at::Tensor &value) {
   return call.give(out.finish());
 }
 
+bool run_made(const Made &row, Call &call) {
+  const at::Tensor value = row.value(call), given = call.output();
+  if (!value.defined()) return false;
+  for (size_t i = 0; given.defined() && i + 1 < call.count(); i++)
+    if (call[i].isTensor()) at::assert_no_partial_overlap(given, call.tensor(i));
+  return give_or_write(call, value);
+}
+
 const at::Tensor &Output::finish() {
   if (!given_.defined()) return work_;
   if (!given_.is_same(work_)) given_.copy_(work_);

@@ -193,6 +193,13 @@ class Output {
 // Ends the call with |value|, which is of its own memory: as the result, or written where the overload says.
 bool give_or_write(Call &call, const at::Tensor &value);
 
+// An operator that is made of others: its value, or an undefined tensor where that is not for these arguments.
+struct Made {
+  const char *name;
+  at::Tensor (*value)(const Call &);
+};
+bool run_made(const Made &row, Call &call);
+
 inline int64_t wrap(int64_t dim, int64_t rank) {
   const int64_t n = rank ? rank : 1;
   TORCH_CHECK_INDEX(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ", n - 1,

@@ -61,6 +61,8 @@ at::Tensor apart(const at::Tensor &t, const at::Tensor &written);
 bool spoils(const rdna_tensor &out, const rdna_tensor &in);
 // x with its values as |type|, contiguous or not.
 at::Tensor converted(const at::Tensor &x, at::ScalarType type);
+// x in what is computed in: f64 as it is, all else as f32.
+inline at::Tensor wide(const at::Tensor &x) { return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat); }
 
 inline rdna_complex complex_of(const at::Scalar &s) {
   const c10::complex<double> v = s.toComplexDouble();

@@ -16,23 +16,6 @@
 namespace rdna_torch {
 namespace {
 
-// A row says what the result is, an undefined tensor where these arguments are for the CPU.
-struct Row {
-  const char *name;
-  at::Tensor (*value)(const Call &);
-};
-
-bool run(const Row &row, Call &call) {
-  const at::Tensor value = row.value(call);
-  if (!value.defined()) return false;
-  if (call.output().defined())
-    for (size_t i = 0; i + 1 < call.count(); i++)
-      if (call[i].isTensor()) at::assert_no_partial_overlap(call.output(), call.tensor(i));
-  return give_or_write(call, value);
-}
-
-at::Tensor wide(const at::Tensor &t) { return t.scalar_type() == at::kDouble ? t : t.to(at::kFloat); }
-
 // Whether the first one or two arguments, as many as are tensors, promote to f64.
 bool is_wide(const Call &call) {
   const size_t inputs = call.count() - (call.output().defined() ? 1 : 0);
@@ -548,7 +531,7 @@ at::Tensor max_unpool(const Call &call) {  // self, indices, output_size, …
   return dims == 2 ? out.contiguous(x.suggest_memory_format()) : out;
 }
 
-const Row rows[] = {
+const Made rows[] = {
     {"asin.out", asin},
     {"acos.out", acos},
     {"atan.out", atan},
@@ -704,7 +687,7 @@ const Single singles[] = {
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  add(m, rows, run);
+  add(m, rows, run_made);
   add(m, singles);
 }
 

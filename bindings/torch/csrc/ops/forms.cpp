@@ -9,17 +9,6 @@
 namespace rdna_torch {
 namespace {
 
-// An undefined tensor: not for these arguments.
-struct Row {
-  const char *name;
-  at::Tensor (*value)(const Call &);
-};
-
-bool run(const Row &row, Call &call) {
-  const at::Tensor value = row.value(call);
-  return value.defined() && give_or_write(call, value);
-}
-
 // x << 1 is this, and not bitwise_left_shift. Of floats it would be x times 2.
 at::Tensor shift(const Call &call, at::Tensor (*by_tensor)(const at::Tensor &, const at::Tensor &),
                  at::Tensor (*by_number)(const at::Tensor &, const at::Scalar &)) {
@@ -146,7 +135,7 @@ at::Tensor transposed_convolution(const Call &call) {  // …, stride, padding, 
                          call.integers(7), true, call.integers(6), 1);
 }
 
-const Row rows[] = {
+const Made rows[] = {
     {"__lshift__.Scalar", left},
     {"__lshift__.Tensor", left},
     {"__ilshift__.Scalar", left},
@@ -218,7 +207,7 @@ const Single singles[] = {
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  add(m, rows, run);
+  add(m, rows, run_made);
   add(m, singles);
 }
 

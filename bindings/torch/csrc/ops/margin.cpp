@@ -12,8 +12,6 @@ namespace {
 
 enum Reduction : int64_t { kNone = 0, kMean = 1 };
 
-at::Tensor wide(const at::Tensor &t) { return t.scalar_type() == at::kDouble ? t : t.to(at::kFloat); }
-
 // One row of classes, or a batch of them, or one class alone. Other shapes are PyTorch's to refuse.
 bool fits(const at::Tensor &x) { return is_real(x.scalar_type()) && x.dim() <= 2 && x.numel() > 0; }
 int64_t classes_of(const at::Tensor &x) { return x.dim() == 0 ? 1 : x.size(-1); }

@@ -109,8 +109,6 @@ bool give_rounded(Call &call, const at::Tensor &x, const at::Tensor &steps, cons
   return call.give({value, mask});
 }
 
-at::Tensor wide(const at::Tensor &x) { return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat); }
-
 bool fake_quantize(Call &call) {  // self, scale, zero_point, quant_min, quant_max
   const at::Tensor x = call.tensor(0);
   if (!is_real(x.scalar_type())) return false;

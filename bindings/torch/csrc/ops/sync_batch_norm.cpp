@@ -10,8 +10,6 @@
 namespace rdna_torch {
 namespace {
 
-at::Tensor wide(const at::Tensor &t) { return t.scalar_type() == at::kDouble ? t : t.to(at::kFloat); }
-
 // All dimensions but that of the channels.
 std::vector<int64_t> others(const at::Tensor &x) {
   std::vector<int64_t> dims;

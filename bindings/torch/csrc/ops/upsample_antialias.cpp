@@ -18,8 +18,6 @@ struct Row {
   at::Tensor (*filter)(const at::Tensor &distance);
 };
 
-at::Tensor wide(const at::Tensor &t) { return t.scalar_type() == at::kDouble ? t : t.to(at::kFloat); }
-
 at::Tensor triangle(const at::Tensor &distance) { return at::clamp_min(1 - at::abs(distance), 0); }
 
 // Cubic convolution with a = -1/2, Keys' own choice ("Cubic convolution interpolation for digital image processing",

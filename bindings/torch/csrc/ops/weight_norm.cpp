@@ -8,8 +8,6 @@
 namespace rdna_torch {
 namespace {
 
-at::Tensor wide(const at::Tensor &t) { return t.scalar_type() == at::kDouble ? t : t.to(at::kFloat); }
-
 // Sums over all dimensions but |dim|, which stay with a size of 1; over none where there is one alone.
 at::Tensor summed(const at::Tensor &t, int64_t dim) {
   std::vector<int64_t> others;
