@@ -155,3 +155,11 @@ def test_weighted_means_reach_their_ends(dtype):
     if not dtype.is_complex:
         end = torch.tensor([-float("inf")], dtype=dtype)
         assert torch.lerp(end.to("rdna"), torch.zeros(1, dtype=dtype, device="rdna"), 0.7).item() == -float("inf")
+
+
+def test_places_that_are_read_and_written():
+    for device in ("cpu", "rdna"):
+        x = torch.arange(6, device=device)
+        with pytest.raises(RuntimeError, match="refer to a single memory location"):
+            x[1:].__ilshift__(x[:-1])
+        assert x.tolist() == list(range(6))
