@@ -78,7 +78,7 @@ bool give_or_write(Call &call, const at::Tensor &value) {
 bool run_made(const Made &row, Call &call) {
   const at::Tensor value = row.value(call), given = call.output();
   if (!value.defined()) return false;
-  for (size_t i = 0; given.defined() && i + 1 < call.count(); i++)
+  for (size_t i = 0; given.defined() && i < call.count(); i++)
     if (call[i].isTensor()) at::assert_no_partial_overlap(given, call.tensor(i));
   return give_or_write(call, value);
 }
