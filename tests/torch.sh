@@ -12,7 +12,7 @@ fi
 cmake -S bindings/torch -B build/torch -G Ninja -DRDNA_DIR="$PWD/$build/lib" -DPython3_EXECUTABLE="$python" \
   -DCMAKE_BUILD_TYPE=Release >build/torch.configure.log 2>&1 || { cat build/torch.configure.log; exit 1; }
 cmake --build build/torch
-export PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host
+export PYTHONPATH=$PWD/build/torch:$PWD/bindings/python PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host
 
 # PyTorch's own samples: all of f32 forward, and a share of the rest that moves with the commit, so that a few dozen
 # commits see all of it. All of them, of all types: bindings/torch/tests/opinfo.py --all
@@ -25,8 +25,13 @@ share 20 float32/grad float32/out float32/inplace
 share 5 float32/errors
 share 20 float64/forward bfloat16/forward bfloat16/grad int64/forward complex64/forward complex64/grad complex128/forward
 
-# Beside the tests, which are one process and leave the other processors idle.
-"$python" -m pytest -q -p no:cacheprovider bindings/torch/tests >build/torch.pytest.log 2>&1 &
+# Beside the tests, which are one process and leave the other processors idle. The second are rdna.amd's.
+{
+  failures=0
+  "$python" -m pytest -q -p no:cacheprovider bindings/torch/tests || failures=1
+  "$python" -m pytest -q -p no:cacheprovider bindings/python/tests || failures=1
+  exit $failures
+} >build/torch.pytest.log 2>&1 &
 tests=$! failed=0
 trap 'kill $tests 2>/dev/null || true' EXIT
 echo "opinfo.py ${sections[*]}"
