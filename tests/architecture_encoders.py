@@ -103,6 +103,10 @@ class RobertaJudge(Labels, Roberta):
     judge_names = {"classifier.dense": "cls", "classifier.out_proj": "cls.output"}
 
 
+class XlmRobertaJudge(RobertaJudge):
+    model = "XLMRobertaForSequenceClassification"
+
+
 class NomicBert(Encoder):
     architecture, model = "nomic-bert", "NomicBertModel"
     base = {**Encoder.base, "rope_parameters": rope(1000.0)}
@@ -200,4 +204,4 @@ ROWS = [
     Qwen3Embedding("qwen3 as an embedding"),
     GemmaEmbedding("gemma-embedding", dict(use_bidirectional_attention=True, sliding_window=8, num_hidden_layers=7)),
 ]
-JUDGES = [Judge("a judge"), RobertaJudge("a judge of roberta's kind")]
+JUDGES = [Judge("a judge"), RobertaJudge("a judge of roberta's kind"), XlmRobertaJudge("a judge of xlm-roberta's kind")]

@@ -253,7 +253,7 @@ class Tokenizers(Refusing):
             ("drops text", lambda t: t["pre_tokenizer"]["pretokenizers"][0].update(behavior="Removed")),
             ("'ignore_merges'", lambda t: t["model"].update(ignore_merges=True)),
             ("'Lowercase'", lambda t: t.update(normalizer={"type": "Lowercase"})),
-            ("'WordPiece'", lambda t: t["model"].update(type="WordPiece")),
+            ("'WordLevel'", lambda t: t["model"].update(type="WordLevel")),
             ("'vocab'", lambda t: t["model"].pop("vocab")),
             ("'merges'", lambda t: t["model"].pop("merges")),
             ("merge 0", lambda t: t["model"]["merges"].__setitem__(0, "ab")),

@@ -5,13 +5,15 @@ import unittest
 import transformers_python  # first: this goes on in a Python that has transformers
 import numpy as np
 import tokenizers
+import torch
 from tokenizers import decoders, models, pre_tokenizers, processors
 
 import embedding_files
+import hf_folder
 import rdna_program  # first: it makes tools/ importable
 import gguf_file as gf
 import serving
-from architecture_encoders import Judge, RobertaJudge, States
+from architecture_encoders import Judge, RobertaJudge, States, XlmRobertaJudge
 
 QUERY = "who is the king of israel"
 DOCUMENTS = ["david is the king", "and god said", "", "x", "blessed is the man in days", {"text": "it came to pass"}, "the king of israel is my lord", "shalt"]
@@ -42,17 +44,41 @@ def byte_pairs():
                   ("tokenizer.ggml.bos_token_id", gf.U32, 0), ("tokenizer.ggml.eos_token_id", gf.U32, 2)]
 
 
+def pieces():
+    """Unigram, as XLM-RoBERTa's folders have it."""
+    rng = np.random.default_rng(2)
+    scored = [(word, 0.0) for word in ("<s>", "<pad>", "</s>", "<unk>")]
+    scored += [(word, float(-rng.uniform(2, 12))) for word in dict.fromkeys(["\u2581", *embedding_files.VOCABULARY[5:], "ing", "ra", "el"])]
+    made = tokenizers.Tokenizer(models.Unigram(scored, unk_id=3))
+    made.pre_tokenizer = pre_tokenizers.Metaspace(replacement="\u2581", prepend_scheme="always")
+    made.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>",
+                                                        special_tokens=[("<s>", 0), ("</s>", 2)])
+    made.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    return made
+
+
 class Ranked:
     def __init__(self, path, kind, tokenizer, labels=1):
         made, keys = tokenizer
         self.tokenizer = made
         row = kind("a judge", dict(num_labels=labels, vocab_size=made.get_vocab_size(), max_position_embeddings=130, num_hidden_layers=2))
         self.model = States(row, seed=labels)
+        if keys is None:
+            return self.convert(path)
         self.model.write(path)
         file = gf.Reader(path)
         tensors = [(name, gf.TENSOR_F32, np.array(array)) for name, array in file.tensors.items()]
         gf.write(path, [*[(key, *gf.typed(value)) for key, value in file.keys.items()], *keys], tensors)
         self.path, self.pairs = path, kind is Judge
+
+    def convert(self, path):
+        """By way of a folder."""
+        folder = path.with_suffix("")
+        self.model.network({}, torch.float32).save_pretrained(folder)
+        hf_folder.write_json(folder / "tokenizer.json", json.loads(self.tokenizer.to_str()))
+        hf_folder.write_json(folder / "tokenizer_config.json", {"bos_token": "<s>", "eos_token": "</s>", "sep_token": "</s>", "cls_token": "<s>"})
+        rdna_program.output("convert", folder, path)
+        self.path, self.pairs = path, False
 
     def want(self, query, texts):
         """Scores, and how many tokens were read."""
@@ -70,6 +96,7 @@ class Rerank(unittest.TestCase):
     def setUpClass(cls):
         folder = serving.folder_for(cls)
         cls.models = {"bert": Ranked(folder / "bert.gguf", Judge, words()), "roberta": Ranked(folder / "roberta.gguf", RobertaJudge, byte_pairs()),
+                      "xlm-roberta": Ranked(folder / "xlm-roberta.gguf", XlmRobertaJudge, (pieces(), None)),
                       "three": Ranked(folder / "three.gguf", Judge, words(), labels=3)}
         cls.server = serving.serve_for(cls, *[m.path for m in cls.models.values()], rdna_program.DEMO_MODEL)
 
@@ -78,7 +105,7 @@ class Rerank(unittest.TestCase):
         return status, json.loads(text)
 
     def test_scores(self):
-        for name in ("bert", "roberta"):
+        for name in ("bert", "roberta", "xlm-roberta"):
             want, tokens = self.models[name].want(QUERY, TEXTS)
             order = np.argsort(-want, kind="stable").tolist()
             self.assertGreater(np.abs(np.diff(np.sort(want))).min(), 1e-5)  # the order is certain

@@ -48,10 +48,11 @@ typedef enum rdna__hf_kind {
   RDNA__HF_EXPERT_GATE, /* gpt-oss: NAME, NAME_bias or NAME_blocks and NAME_scales; every other column from the first */
   RDNA__HF_EXPERT_UP,   /* from the second */
   RDNA__HF_EXPERT_DOWN, /* all columns */
+  RDNA__HF_POSITIONS,   /* the table of positions, from the first that a token has */
 } rdna__hf_kind;
 
 typedef struct rdna__hf_tensor_name {
-  const char *hf;   /* behind "model.layers.N." */
+  const char *hf;   /* behind "model.layers.N.", or what the architecture has in its place */
   const char *gguf; /* behind "blk.N." */
   rdna__hf_kind kind;
 } rdna__hf_tensor_name;
@@ -83,12 +84,17 @@ typedef struct rdna__hf_architecture {
   int gating;          /* GGUF's expert_gating_func: 1 softmax, 2 sigmoid; 0: it is not written */
   bool delta;          /* layers with a state are Gated DeltaNet, else short convolutions */
   bool tiled;          /* of value heads the first of all key heads come first in GGUF */
+  bool encoder;        /* tokens see those behind them, and there are no logits */
+  bool offset_positions;    /* positions are counted from behind the id of padding, whose rows GGUF leaves out */
+  const char *embedding;    /* the tokens' table; NULL: embed_tokens */
+  const char *layer_prefix; /* of layer %d's tensors, behind the model's own prefix; NULL: layers */
   const rdna__hf_tensor_name *tensors[RDNA__HF_LISTS]; /* lists that end in a row without a name */
   const rdna__hf_tensor_name *dense;                   /* beside them in the first layers */
   const rdna__hf_tensor_name *sparse;                  /* beside them in the others */
   const rdna__hf_tensor_name *recurrent, *full;        /* beside them in layers with a state, and in the others */
   const rdna__hf_tensor_name *ends;                    /* outside the layers, if they are there */
-  const rdna__hf_key_name *keys[RDNA__HF_LISTS];       /* likewise; behind those that all have */
+  const rdna__hf_tensor_name *labels; /* whole names, of what makes labels of the first state: all of them, or none */
+  const rdna__hf_key_name *keys[RDNA__HF_LISTS]; /* likewise; behind those that all have */
 } rdna__hf_architecture;
 
 /* By a name of config.json's "architectures". RDNA_UNSUPPORTED, with the names that are known. */
@@ -110,6 +116,7 @@ typedef struct rdna__hf_config {
   int64_t dense_layers, extra_layers;     /* without experts; behind the last, which text needs not */
   int64_t latent, unrotated, value_dim;   /* of latent attention: its vector, a head's keys but for RoPE, its values */
   int64_t k_heads, v_heads, k_dim, v_dim; /* of recurrent layers; 0: there are none */
+  int64_t first_position;                 /* row of the table of positions that the first token has */
   bool tied;
 } rdna__hf_config;
 

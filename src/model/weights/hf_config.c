@@ -114,9 +114,21 @@ static rdna_status check_latent(const rdna__hf_config *c) {
   return RDNA_OK;
 }
 
+/* BERT's, some of whose models see only what is before a token, or add positions to keys. */
+static rdna_status check_encoder(const rdna__hf_config *c) {
+  const char *positions = rdna__hf_text(c->json, "position_embedding_type", "absolute");
+  if (strcmp(positions, "absolute") != 0)
+    return rdna__fail(RDNA_UNSUPPORTED, "'position_embedding_type' is '%.40s', which GGUF's %s has not", positions,
+                      c->architecture->gguf);
+  if (json_is_true(json_object_get(c->json, "is_decoder")))
+    return rdna__fail(RDNA_UNSUPPORTED, "'is_decoder' is set; GGUF's %s sees its whole text", c->architecture->gguf);
+  return RDNA_OK;
+}
+
 /* Settings that some models of an architecture have and that would make others of them. */
 static rdna_status check_others(const rdna__hf_config *c) {
   int64_t step;
+  if (c->architecture->encoder) RDNA_TRY(check_encoder(c));
   RDNA_TRY(rdna__hf_count(c->json, "decoder_sparse_step", 1, &step));
   if (c->experts && (step != 1 || json_array_size(json_object_get(c->json, "mlp_only_layers"))))
     return rdna__fail(RDNA_UNSUPPORTED, "some of its layers have no experts; GGUF has them in all layers or in none");
@@ -217,6 +229,7 @@ static rdna_status read_sizes(rdna__hf_config *c) {
   RDNA_TRY(read_count(c->json, "num_attention_heads", 0, &c->heads));
   RDNA_TRY(read_count(c->json, "num_key_value_heads", c->heads, &c->kv_heads));
   RDNA_TRY(read_count(c->json, "head_dim", c->width / c->heads, &c->head_dim));
+  if (c->architecture->encoder) c->kv_heads = c->heads; /* BERT's read no such setting */
   RDNA_TRY(read_count(c->json, "vocab_size", 0, &c->vocabulary));
   RDNA_TRY(rdna__hf_count(c->json, "num_experts", 0, &c->experts));
   if (c->experts == 0) RDNA_TRY(rdna__hf_count(c->json, "num_local_experts", 0, &c->experts));
@@ -230,6 +243,10 @@ static rdna_status read_sizes(rdna__hf_config *c) {
   c->rotated = (int64_t)(part * (double)c->head_dim);
   RDNA_TRY(rdna__hf_count(c->json, "rotary_dim", c->rotated, &c->rotated));
   RDNA_TRY(rdna__hf_count(c->json, "num_nextn_predict_layers", 0, &c->extra_layers));
+  if (c->architecture->offset_positions) {
+    RDNA_TRY(rdna__hf_count(c->json, "pad_token_id", 1, &c->first_position));
+    c->first_position++;
+  }
   if (c->architecture->latent) RDNA_TRY(read_latent(c));
   if (c->architecture->leading_dense) RDNA_TRY(read_dense(c));
   if (c->architecture->delta) RDNA_TRY(read_recurrent(c));

@@ -297,6 +297,43 @@ static rdna_status put_sections(const putting *p) {
                                     sections, 4);
 }
 
+/* The names of an encoder's labels, {"0": NAME, "1": NAME, …}. */
+static rdna_status put_label_names(const putting *p, const json_t *names) {
+  size_t count = json_object_size(names);
+  rdna_text *labels = calloc(count + 1, sizeof *labels);
+  char number[24], full[128];
+  rdna_status status = labels ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu labels", count);
+  for (size_t i = 0; i < count && status == RDNA_OK; i++) {
+    snprintf(number, sizeof number, "%zu", i);
+    const json_t *label = json_object_get(names, number);
+    labels[i] = (rdna_text){json_string_value(label), json_string_length(label)};
+    if (!json_is_string(label)) status = rdna__fail(RDNA_BAD_DATA, "'id2label' has no text for label %zu", i);
+  }
+  if (status == RDNA_OK && count)
+    status = rdna_gguf_writer_put_array(p->writer, full_name(p, "classifier.output_labels", full), RDNA_GGUF_TYPE_TEXT,
+                                        labels, count);
+  free(labels);
+  return status;
+}
+
+/* How far an encoder's tokens see, how many they are, and that it gives labels, if it does. */
+static rdna_status put_encoder(const putting *p) {
+  const rdna__hf_config *c = p->config;
+  const char *model = json_string_value(json_array_get(json_object_get(c->json, "architectures"), 0));
+  int64_t positions;
+  char full[128];
+  RDNA_TRY(rdna__hf_count(c->json, "max_position_embeddings", 0, &positions));
+  if (positions <= c->first_position)
+    return rdna__fail(RDNA_BAD_DATA, "'max_position_embeddings' is %lld, and the first token has position %lld",
+                      (long long)positions, (long long)c->first_position);
+  RDNA_TRY(put_count(p, "context_length", positions - c->first_position));
+  RDNA_TRY(
+      rdna_gguf_writer_put(p->writer, full_name(p, "attention.causal", full), RDNA_GGUF_TYPE_BOOL, &(bool){false}));
+  if (!strstr(model, "ForSequenceClassification")) return RDNA_OK;
+  RDNA_TRY(put_count(p, "pooling_type", 4)); /* GGUF's rank: labels of the first state */
+  return put_label_names(p, json_object_get(c->json, "id2label"));
+}
+
 /* What only some architectures have and what is no plain copy. */
 static rdna_status put_special(const putting *p) {
   const rdna__hf_config *c = p->config;
@@ -339,7 +376,7 @@ rdna_status rdna__hf_config_put(const rdna__hf_config *config, rdna_gguf_writer 
   RDNA_TRY(put_count(&p, "attention.key_length", config->head_dim));
   RDNA_TRY(put_count(&p, "attention.value_length", config->head_dim));
   RDNA_TRY(put_count(&p, "vocab_size", config->vocabulary));
-  RDNA_TRY(put_rope(&p));
+  RDNA_TRY(config->architecture->encoder ? put_encoder(&p) : put_rope(&p));
   RDNA_TRY(put_special(&p));
   for (int i = 0; i < RDNA__HF_LISTS && config->architecture->keys[i]; i++)
     for (const rdna__hf_key_name *row = config->architecture->keys[i]; row->hf; row++) RDNA_TRY(put_row(&p, row));

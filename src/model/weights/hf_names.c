@@ -369,6 +369,39 @@ static const rdna__hf_tensor_name gpt_oss_layer[] = {
 
 /* ---- architectures ---- */
 
+/* ---- encoders ---- */
+
+static const rdna__hf_tensor_name bert_block[] = {
+    {"attention.self.query", "attn_q", RDNA__HF_PLAIN},
+    {"attention.self.key", "attn_k", RDNA__HF_PLAIN},
+    {"attention.self.value", "attn_v", RDNA__HF_PLAIN},
+    {"attention.output.dense", "attn_output", RDNA__HF_PLAIN},
+    {"attention.output.LayerNorm", "attn_output_norm", RDNA__HF_PLAIN},
+    {"intermediate.dense", "ffn_up", RDNA__HF_PLAIN},
+    {"output.dense", "ffn_down", RDNA__HF_PLAIN},
+    {"output.LayerNorm", "layer_output_norm", RDNA__HF_PLAIN},
+    END,
+};
+
+static const rdna__hf_tensor_name bert_ends[] = {
+    {"embeddings.token_type_embeddings", "token_types", RDNA__HF_OPTIONAL},
+    {"embeddings.position_embeddings", "position_embd", RDNA__HF_POSITIONS},
+    {"embeddings.LayerNorm", "token_embd_norm", RDNA__HF_PLAIN},
+    END,
+};
+
+static const rdna__hf_tensor_name bert_labels[] = {
+    {"classifier", "cls.output", RDNA__HF_PLAIN},
+    {"bert.pooler.dense", "cls", RDNA__HF_PLAIN},
+    END,
+};
+
+static const rdna__hf_tensor_name roberta_labels[] = {
+    {"classifier.out_proj", "cls.output", RDNA__HF_PLAIN},
+    {"classifier.dense", "cls", RDNA__HF_PLAIN},
+    END,
+};
+
 static const rdna__hf_architecture architectures[] = {
     {.hf = "|LlamaForCausalLM|MistralForCausalLM|",
      .gguf = "llama",
@@ -628,6 +661,29 @@ static const rdna__hf_architecture architectures[] = {
      .layer_norm = true,
      .norms_from_1 = true,
      .tensors = {norms_before, attention, without_gate}},
+    {.hf = "|BertModel|BertForSequenceClassification|",
+     .gguf = "bert",
+     .activation = "gelu",
+     .epsilon = "layer_norm_eps",
+     .layer_norm = true,
+     .encoder = true,
+     .embedding = "embeddings.word_embeddings",
+     .layer_prefix = "encoder.layer",
+     .tensors = {bert_block},
+     .ends = bert_ends,
+     .labels = bert_labels},
+    {.hf = "|RobertaModel|RobertaForSequenceClassification|XLMRobertaModel|XLMRobertaForSequenceClassification|",
+     .gguf = "bert",
+     .activation = "gelu",
+     .epsilon = "layer_norm_eps",
+     .layer_norm = true,
+     .encoder = true,
+     .offset_positions = true,
+     .embedding = "embeddings.word_embeddings",
+     .layer_prefix = "encoder.layer",
+     .tensors = {bert_block},
+     .ends = bert_ends,
+     .labels = roberta_labels},
     {.hf = "|GptOssForCausalLM|",
      .gguf = "gpt-oss",
      .activation = "silu",
@@ -638,7 +694,7 @@ static const rdna__hf_architecture architectures[] = {
 };
 
 rdna_status rdna__hf_architecture_find(const char *name, const rdna__hf_architecture **out_architecture) {
-  char known[2048] = "";
+  char known[4096] = "";
   size_t length = strlen(name);
   for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
     const rdna__hf_architecture *a = &architectures[i];

@@ -508,11 +508,39 @@ static rdna_status add_fused_experts(rdna__hf_tensors *t, const char *hf, const 
   return add(t, p, 2);
 }
 
+/* A table of positions, without the rows that no token has. */
+static rdna_status add_positions(rdna__hf_tensors *t, const char *hf, const char *gguf) {
+  char name[NAME_BYTES + 8], to_name[NAME_BYTES + 8];
+  int64_t first = t->config->first_position;
+  const rdna__safetensor *from;
+  plan *p;
+  snprintf(name, sizeof name, "%s.weight", hf);
+  snprintf(to_name, sizeof to_name, "%s.weight", gguf);
+  RDNA_TRY(need(t, name, 2, &from));
+  RDNA_TRY(plan_plain(t, from, to_name, &p));
+  if (p->rows <= first)
+    return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has %lld rows, and the first token's is row %lld", name,
+                      (long long)p->rows, (long long)first);
+  p->rows -= first;
+  p->first = first * p->columns;
+  return add(t, p, 2);
+}
+
 /* ---- the whole ---- */
+
+static const char *layers_of(const rdna__hf_tensors *t) {
+  const char *name = t->config->architecture->layer_prefix;
+  return name ? name : "layers";
+}
+
+static const char *embedding_of(const rdna__hf_tensors *t) {
+  const char *name = t->config->architecture->embedding;
+  return name ? name : "embed_tokens";
+}
 
 static rdna_status add_row(rdna__hf_tensors *t, int64_t layer, const rdna__hf_tensor_name *row) {
   char prefix[NAME_BYTES / 2], hf[NAME_BYTES], gguf[NAME_BYTES];
-  snprintf(prefix, sizeof prefix, "%slayers.%lld.", t->prefix, (long long)layer);
+  snprintf(prefix, sizeof prefix, "%s%s.%lld.", t->prefix, layers_of(t), (long long)layer);
   snprintf(hf, sizeof hf, "%s%s", prefix, row->hf);
   snprintf(gguf, sizeof gguf, "blk.%lld.%s", (long long)layer, row->gguf);
   switch (row->kind) {
@@ -552,6 +580,8 @@ static rdna_status add_row(rdna__hf_tensors *t, int64_t layer, const rdna__hf_te
     case RDNA__HF_EXPERT_UP:
     case RDNA__HF_EXPERT_DOWN:
       return add_fused_experts(t, hf, gguf, row->kind);
+    case RDNA__HF_POSITIONS:
+      return add_positions(t, hf, gguf);
   }
   return rdna__fail(RDNA_INTERNAL, "tensor %s is of no kind", hf);
 }
@@ -568,18 +598,45 @@ static rdna_status add_layer(rdna__hf_tensors *t, int64_t layer) {
   return add_rows(t, layer, layer < t->config->dense_layers ? a->dense : a->sparse);
 }
 
-/* Embedding, last norm, and the matrix of logits where it is not the embedding. */
-static rdna_status add_ends(rdna__hf_tensors *t) {
-  static const char *const heads[] = {"lm_head", "language_model.lm_head"};
+static rdna_status add_embedding(rdna__hf_tensors *t) {
   char name[NAME_BYTES];
   const rdna__safetensor *embedding;
-  snprintf(name, sizeof name, "%sembed_tokens.weight", t->prefix);
+  snprintf(name, sizeof name, "%s%s.weight", t->prefix, embedding_of(t));
   RDNA_TRY(need(t, name, 2, &embedding));
   if (embedding->shape[0] != t->config->vocabulary)
     return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has %lld rows, where config.json speaks of %lld tokens", name,
                       (long long)embedding->shape[0], (long long)t->config->vocabulary);
-  snprintf(name, sizeof name, "%sembed_tokens", t->prefix);
-  RDNA_TRY(add_linear(t, name, "token_embd", RDNA__HF_PLAIN));
+  snprintf(name, sizeof name, "%s%s", t->prefix, embedding_of(t));
+  return add_linear(t, name, "token_embd", RDNA__HF_PLAIN);
+}
+
+/* What makes labels of an encoder's first state, of one that judges texts. */
+static rdna_status add_labels(rdna__hf_tensors *t) {
+  char name[NAME_BYTES];
+  const rdna__hf_tensor_name *rows = t->config->architecture->labels;
+  snprintf(name, sizeof name, "%s.weight", rows->hf);
+  if (!rdna__safetensors_find(t->weights, name)) return RDNA_OK;
+  for (; rows->hf; rows++) RDNA_TRY(add_linear(t, rows->hf, rows->gguf, rows->kind));
+  return RDNA_OK;
+}
+
+/* What stands around the layers of an encoder. */
+static rdna_status add_encoder_ends(rdna__hf_tensors *t) {
+  char name[NAME_BYTES];
+  RDNA_TRY(add_embedding(t));
+  for (const rdna__hf_tensor_name *row = t->config->architecture->ends; row->hf; row++) {
+    snprintf(name, sizeof name, "%s%s", t->prefix, row->hf);
+    RDNA_TRY(row->kind == RDNA__HF_POSITIONS ? add_positions(t, name, row->gguf)
+                                             : add_linear(t, name, row->gguf, row->kind));
+  }
+  return add_labels(t);
+}
+
+/* Embedding, last norm, and the matrix of logits where it is not the embedding. */
+static rdna_status add_ends(rdna__hf_tensors *t) {
+  static const char *const heads[] = {"lm_head", "language_model.lm_head"};
+  char name[NAME_BYTES];
+  RDNA_TRY(add_embedding(t));
   snprintf(name, sizeof name, "%sembedding_norm.weight", t->prefix); /* LFM2's name, in GGUF as well */
   bool other = rdna__safetensors_find(t->weights, name) != NULL;
   snprintf(name, sizeof name, "%s%s", t->prefix, other ? "embedding_norm" : "norm");
@@ -617,6 +674,9 @@ static bool is_needless(const rdna__hf_tensors *t, const char *name) {
                                       "audio_tower.",        "embed_vision.", "embed_audio."};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     if (strstr(name, parts[i])) return true;
+  /* BERT's folders hold numbers of positions, and a layer for its training that a vector of a text does without */
+  bool encoder = t->config->architecture->encoder;
+  if (encoder && (strstr(name, "embeddings.position_ids") || strstr(name, "pooler.dense."))) return true;
   /* layers that foretell further tokens stand behind the last */
   size_t length = strlen(t->prefix);
   long long layer;
@@ -625,19 +685,20 @@ static bool is_needless(const rdna__hf_tensors *t, const char *name) {
 }
 
 static rdna_status find_prefix(rdna__hf_tensors *t) {
-  static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.", ""};
+  static const char *const prefixes[] = {"model.",  "language_model.model.", "model.language_model.", "", "bert.",
+                                         "roberta."};
   for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
     char name[NAME_BYTES];
-    snprintf(name, sizeof name, "%sembed_tokens.weight", prefixes[i]);
+    snprintf(name, sizeof name, "%s%s.weight", prefixes[i], embedding_of(t));
     t->prefix = prefixes[i];
     if (rdna__safetensors_find(t->weights, name)) return RDNA_OK;
   }
-  return rdna__fail(RDNA_BAD_DATA, "there is no tensor 'model.embed_tokens.weight'");
+  return rdna__fail(RDNA_BAD_DATA, "there is no tensor 'model.%s.weight'", embedding_of(t));
 }
 
 static rdna_status add_all(rdna__hf_tensors *t) {
   RDNA_TRY(find_prefix(t));
-  RDNA_TRY(add_ends(t));
+  RDNA_TRY(t->config->architecture->encoder ? add_encoder_ends(t) : add_ends(t));
   for (int64_t i = 0; i < t->config->layers; i++) RDNA_TRY(add_layer(t, i));
   RDNA_TRY(add_factors(t));
   for (size_t i = 0; i < rdna__safetensors_count(t->weights); i++) {

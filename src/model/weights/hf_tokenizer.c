@@ -17,6 +17,7 @@ typedef struct making {
   char *pads;   /* the texts of tokens that nobody gave */
   char *joined; /* texts of merges that are given in two parts, and of tokens that are rewritten */
   size_t joined_size, joined_room;
+  char *words; /* the texts of WordPiece's tokens */
   bool spm, unigram, space_prefix;
   char *charsmap; /* what the keys borrow of tokenizer.json's */
 } making;
@@ -381,10 +382,11 @@ static int64_t special_id(const making *m, const char *name) {
 }
 
 static rdna_status put_special_ids(making *m) {
-  static const char *const names[][2] = {{"bos_token", "tokenizer.ggml.bos_token_id"},
-                                         {"eos_token", "tokenizer.ggml.eos_token_id"},
-                                         {"unk_token", "tokenizer.ggml.unknown_token_id"},
-                                         {"pad_token", "tokenizer.ggml.padding_token_id"}};
+  static const char *const names[][2] = {
+      {"bos_token", "tokenizer.ggml.bos_token_id"},       {"eos_token", "tokenizer.ggml.eos_token_id"},
+      {"unk_token", "tokenizer.ggml.unknown_token_id"},   {"cls_token", "tokenizer.ggml.cls_token_id"},
+      {"sep_token", "tokenizer.ggml.seperator_token_id"}, /* GGUF's spelling */
+      {"pad_token", "tokenizer.ggml.padding_token_id"}};
   static const char *const ends[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
   for (int64_t i = m->vocabulary.count; m->unigram && i-- > 0;)
     if (m->vocabulary.types[i] == RDNA_TOKEN_TYPE_UNKNOWN)
@@ -417,6 +419,19 @@ static rdna_status put_template(making *m, const json_t *processor, bool *out_bo
   return put_id(m->writer, "tokenizer.ggml.bos_token_id", json_integer_value(id));
 }
 
+/* The same by older names: {"type": "RobertaProcessing", "cls": ["<s>", 0], "sep": ["</s>", 2]}. */
+static rdna_status put_ends(making *m, const json_t *processor) {
+  static const char *const names[][2] = {{"cls", "tokenizer.ggml.bos_token_id"},
+                                         {"sep", "tokenizer.ggml.eos_token_id"}};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    const json_t *id = json_array_get(json_object_get(processor, names[i][0]), 1);
+    if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= m->vocabulary.count)
+      return rdna__fail(RDNA_BAD_DATA, "'%s' of its post-processor is no token with an id", names[i][0]);
+    RDNA_TRY(put_id(m->writer, names[i][1], json_integer_value(id)));
+  }
+  return RDNA_OK;
+}
+
 static rdna_status put_flags(making *m) {
   const json_t *processor = json_object_get(m->from->tokenizer, "post_processor");
   json_t *list = json_object_get(processor, "processors"), *step;
@@ -425,6 +440,10 @@ static rdna_status put_flags(making *m) {
   bool bos = false, eos = false, told = m->from->tokenizer != NULL;
   size_t index;
   if (is_text(type_of(processor), "TemplateProcessing")) RDNA_TRY(put_template(m, processor, &bos, &eos));
+  if (is_text(type_of(processor), "BertProcessing") || is_text(type_of(processor), "RobertaProcessing")) {
+    RDNA_TRY(put_ends(m, processor));
+    bos = eos = true;
+  }
   json_array_foreach(list, index, step) if (is_text(type_of(step), "TemplateProcessing"))
       RDNA_TRY(put_template(m, step, &bos, &eos));
   if (json_is_boolean(add_bos)) bos = json_is_true(add_bos);
@@ -544,14 +563,78 @@ static rdna_status read_bpe(making *m, const json_t *model) {
   return put_merges(m, model);
 }
 
+/* The steps before words are cut must be those that GGUF's tokenizer bert has. |*out_lower|: capitals become small
+ * letters, and accents go. */
+static rdna_status check_bert_normalizer(const json_t *normalizer, bool *out_lower) {
+  const json_t *accents = json_object_get(normalizer, "strip_accents");
+  if (!is_text(type_of(normalizer), "BertNormalizer"))
+    return rdna__fail(RDNA_UNSUPPORTED, "its normalizer is not BERT's, which GGUF's tokenizer bert has");
+  *out_lower = json_is_true(json_object_get(normalizer, "lowercase"));
+  if (json_is_false(json_object_get(normalizer, "clean_text")) ||
+      json_is_false(json_object_get(normalizer, "handle_chinese_chars")) ||
+      (json_is_boolean(accents) && json_is_true(accents) != *out_lower))
+    return rdna__fail(
+        RDNA_UNSUPPORTED,
+        "its normalizer leaves out a step of BERT's (clean_text, handle_chinese_chars, or accents that go "
+        "with capitals), which GGUF cannot say");
+  return RDNA_OK;
+}
+
+/* GGUF marks the pieces that begin a word, tokenizer.json with "##" the others.
+ *
+ *     tokenizer.json    [CLS]  the   ##se
+ *     GGUF              [CLS]  _the  se       _ is U+2581
+ */
+static rdna_status mark_words(making *m) {
+  rdna__hf_vocabulary *v = &m->vocabulary;
+  size_t room = 0;
+  for (int64_t i = 0; i < v->count; i++) room += v->tokens[i].size + sizeof space_mark;
+  free(m->words);
+  m->words = malloc(room + 1);
+  if (!m->words) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the pieces of words");
+  char *out = m->words;
+  for (int64_t i = 0; i < v->count; i++) {
+    rdna_text *text = &v->tokens[i];
+    if (!text->data || v->types[i] != RDNA_TOKEN_TYPE_NORMAL) continue;
+    bool within = text->size > 2 && memcmp(text->data, "##", 2) == 0;
+    size_t size = (size_t)snprintf(out, text->size + sizeof space_mark, "%s%.*s", within ? "" : space_mark,
+                                   (int)(text->size - (within ? 2 : 0)), text->data + (within ? 2 : 0));
+    *text = (rdna_text){out, size};
+    out += size + 1;
+  }
+  return RDNA_OK;
+}
+
+static rdna_status read_wordpiece(making *m, const json_t *model) {
+  const json_t *prefix = json_object_get(model, "continuing_subword_prefix");
+  bool lower = false, capitals = false;
+  if (!is_text(prefix, "##"))
+    return rdna__fail(RDNA_UNSUPPORTED, "pieces within words do not begin with '##', as BERT's do");
+  if (!is_text(type_of(json_object_get(m->from->tokenizer, "pre_tokenizer")), "BertPreTokenizer"))
+    return rdna__fail(RDNA_UNSUPPORTED, "its pre-tokenizer is not BERT's, which GGUF's tokenizer bert has");
+  RDNA_TRY(check_bert_normalizer(json_object_get(m->from->tokenizer, "normalizer"), &lower));
+  RDNA_TRY(put_string(m->writer, "tokenizer.ggml.model", "bert"));
+  RDNA_TRY(read_vocab(m, model));
+  for (int64_t i = 0; i < m->vocabulary.count; i++) {
+    const rdna_text text = m->vocabulary.tokens[i];
+    if (!text.data || memchr(text.data, '[', text.size)) continue;
+    for (size_t k = 0; k < text.size; k++) capitals |= text.data[k] >= 'A' && text.data[k] <= 'Z';
+  }
+  if (capitals == lower) /* GGUF has no key for it: a vocabulary with capitals is for texts that have them */
+    return rdna__fail(RDNA_UNSUPPORTED, "its normalizer %s capitals, but its vocabulary has %s, which GGUF cannot say",
+                      lower ? "folds" : "keeps", lower ? "some" : "none");
+  return RDNA_OK;
+}
+
 static rdna_status put_all(making *m) {
   const json_t *model = json_object_get(m->from->tokenizer, "model");
   rdna__hf_vocabulary *v = &m->vocabulary;
   bool bpe = is_text(type_of(model), "BPE"), fallback = json_is_true(json_object_get(model, "byte_fallback"));
   RDNA_TRY(alloc_vocabulary(m));
   bool unigram = is_text(type_of(model), "Unigram") && !m->from->spm.data;
-  if (model && !bpe && !unigram && !m->from->spm.data)
-    return rdna__fail(RDNA_UNSUPPORTED, "its model is '%.40s', neither BPE nor Unigram",
+  bool words = is_text(type_of(model), "WordPiece");
+  if (model && !bpe && !unigram && !words && !m->from->spm.data)
+    return rdna__fail(RDNA_UNSUPPORTED, "its model is '%.40s', neither BPE, Unigram nor WordPiece",
                       text_of(type_of(model)).data ? text_of(type_of(model)).data : "of no type");
   const char *kind = json_string_value(json_object_get(m->from->config, "model_type"));
   bool of_characters = bpe && fallback && kind && strncmp(kind, "gemma4", 6) == 0;
@@ -559,9 +642,12 @@ static rdna_status put_all(making *m) {
     RDNA_TRY(read_characters(m, model));
   else if (unigram)
     RDNA_TRY(read_unigram(m, model));
+  else if (words)
+    RDNA_TRY(read_wordpiece(m, model));
   else
     RDNA_TRY(bpe && !fallback ? read_bpe(m, model) : read_spm(m, model));
   RDNA_TRY(add_tokens(m));
+  if (words) RDNA_TRY(mark_words(m));
   RDNA_TRY(pad(m));
   RDNA_TRY(rdna_gguf_writer_put_array(m->writer, "tokenizer.ggml.tokens", RDNA_GGUF_TYPE_TEXT, v->tokens,
                                       (uint64_t)v->count));
@@ -586,6 +672,7 @@ rdna_status rdna__hf_tokenizer_put(const rdna__hf_tokenizer *tokenizer, rdna_ggu
   free(m.vocabulary.types);
   free(m.pads);
   free(m.charsmap);
+  free(m.words);
   free(m.joined);
   return status;
 }

@@ -55,7 +55,8 @@ static bool ends_with(const char *text, const char *end) {
 static bool is_matrix(const rdna_gguf_tensor *tensor) {
   return tensor->rank >= 2 && ends_with(tensor->name, ".weight") && !ends_with(tensor->name, "_norm.weight") &&
          !ends_with(tensor->name, "ffn_gate_inp.weight") && !ends_with(tensor->name, "ssm_conv1d.weight") &&
-         !ends_with(tensor->name, "shortconv.conv.weight");
+         !ends_with(tensor->name, "shortconv.conv.weight") && strcmp(tensor->name, "position_embd.weight") != 0 &&
+         strcmp(tensor->name, "token_types.weight") != 0;
 }
 
 static bool has_fewer_bits(rdna_dtype a, rdna_dtype b) {
