@@ -153,6 +153,7 @@ device = by_file(
 
 kernel_layer = by_file(
     ("tuner", suites("tuner", "tuner_shipped") + programs("tune", "host_memory") + sanitized("tuner")),
+    ("kernel/(compile|code_object|kernel_name|ptx|module|hip_subset)", suites("compile") + programs("compile") + sanitized("compile")),
     ("retarget", suites("retarget", "retarget_hostile", "loader") + sanitized("retarget_hostile")),
     ("pack|loader|manifest", suites("pack", "loader", "kernel", "manifest", "retarget") + programs("kernels", "command", "host_memory") + sanitized("pack", "loader")),
     ("kernel/dtype", suites("cast", "reduce", "scan", "indexed", "pointwise", "sort", "arguments")),
@@ -192,6 +193,7 @@ command = by_file(
     ("command/perplexity", programs("perplexity", "host_memory")),
     ("command/logits", programs("logits")),
     ("command/tune", programs("tune")),
+    ("command/compile", programs("compile")),
     ("command/emulate", programs("emulate")),
     ("command/embed", programs("embed", "host_memory")),
     ("command/kernels|command/where", suites("where") + programs("kernels", "command", "tune", "emulated")),

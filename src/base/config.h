@@ -27,6 +27,15 @@
   X(TUNE_FILE, "RDNA_TUNE_FILE", TEXT, "", "",                                                                     \
     "the tuner's database; none means rdna/tune.sqlite in the user's "                                             \
     "cache folder")                                                                                                \
+  X(COMPILER, "RDNA_COMPILER", TEXT, "", "",                                                                       \
+    "who compiles kernels at run time: the path or name of a clang, 'hiprtc', or the path of its library; none "   \
+    "means hiprtc with a real AMD card, else the first clang that is found")                                       \
+  X(COMPILE_CACHE, "RDNA_COMPILE_CACHE", TEXT, "", "",                                                             \
+    "folder of kernels that were compiled at run time, or 'off'; none means rdna/compiled in the user's cache "    \
+    "folder")                                                                                                      \
+  X(COMPILE_CACHE_ENTRIES, "RDNA_COMPILE_CACHE_ENTRIES", INTEGER, "1000", "1..1000000",                            \
+    "how many such kernels are kept; the least recently used go first")                                            \
+  X(COMPILE_CACHE_MB, "RDNA_COMPILE_CACHE_MB", INTEGER, "256", "1..1048576", "how many MiB of them are kept")      \
   X(DETERMINISTIC, "RDNA_DETERMINISTIC", FLAG, "0", "",                                                            \
     "1: the same bits from run to run; no choice by time, no vendor's library, no sums in any order")              \
   X(THREADS, "RDNA_THREADS", INTEGER, "0", "0..1024", "host threads; 0 means one a processor")                     \

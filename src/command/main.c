@@ -29,6 +29,7 @@ static const subcommand subcommands[] = {
     {"template", command_template, "messages to a prompt, as a model's chat template has it"},
     {"logits", command_logits, "token ids to logits"},
     {"emulate", command_emulate, "run one kernel of a code object on an emulated GPU"},
+    {"compile", command_compile, "a HIP source to a code object, with what its kernels take"},
     {"kernels", command_kernels, "list the kernel packs, or take them apart"},
 };
 enum { SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };

@@ -27,7 +27,8 @@ typedef struct rdna__driver_function {
   const char *name;                                        /* for error sentences; lives as long as the device */
   void *handle;                                            /* hipFunction_t, CUfunction */
   void (*host_function)(const void *args, rdna_grid grid); /* host driver only */
-  uint32_t group_threads;                                  /* one-dimensional work-group size */
+  uint32_t group_threads;                                  /* work-group size along x */
+  uint32_t group_sides[2];                                 /* along y and z; 0 is 1 */
   uint32_t dynamic_group_memory;                           /* bytes of LDS asked for at launch */
   uint32_t args_size;                                      /* bytes of the argument struct */
 } rdna__driver_function;

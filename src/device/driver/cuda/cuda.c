@@ -425,8 +425,10 @@ static int launch(const rdna__driver_function *function, rdna_grid grid, void *s
         cuda.cuFuncSetAttribute(kernel->handle, FUNCTION_MAX_DYNAMIC_SHARED_BYTES, (int)function->dynamic_group_memory);
     if (code != 0) return code;
   }
+  uint32_t y = function->group_sides[0] ? function->group_sides[0] : 1;
+  uint32_t z = function->group_sides[1] ? function->group_sides[1] : 1;
   if (!kernel->overlaps) {
-    return cuda.cuLaunchKernel(kernel->handle, grid.x, grid.y, grid.z, function->group_threads, 1, 1,
+    return cuda.cuLaunchKernel(kernel->handle, grid.x, grid.y, grid.z, function->group_threads, y, z,
                                function->dynamic_group_memory, stream, NULL, extra);
   }
   launch_attribute attribute = {.id = LAUNCH_PROGRAMMATIC_STREAM_SERIALIZATION, .value.number = 1};
@@ -435,8 +437,8 @@ static int launch(const rdna__driver_function *function, rdna_grid grid, void *s
       .grid_y = grid.y,
       .grid_z = grid.z,
       .block_x = function->group_threads,
-      .block_y = 1,
-      .block_z = 1,
+      .block_y = y,
+      .block_z = z,
       .shared_bytes = function->dynamic_group_memory,
       .stream = stream,
       .attributes = &attribute,

@@ -378,7 +378,9 @@ static rdna_status hip_module_function(rdna__driver_device *device, rdna__driver
 }
 
 static int launch(const rdna__driver_function *function, rdna_grid grid, void *stream, void **extra) {
-  return hip.hipModuleLaunchKernel(function->handle, grid.x, grid.y, grid.z, function->group_threads, 1, 1,
+  const uint32_t *sides = function->group_sides;
+  return hip.hipModuleLaunchKernel(function->handle, grid.x, grid.y, grid.z, function->group_threads,
+                                   sides[0] ? sides[0] : 1, sides[1] ? sides[1] : 1,
                                    function->dynamic_group_memory, stream, NULL, extra);
 }
 
