@@ -43,8 +43,8 @@ static void *probe(const char *name) {
 
 static void say_goodbye(void) { puts("goodbye"); }
 
-// `work` is a letter each: w a wild access, u a value that nobody wrote, t a trap; S waits and drops the result, D
-// destroys the stream, X ends with what waiting returns.
+// `work` is a letter each: w a wild access, u a value that nobody wrote, l lints, t a trap; S waits and drops the
+// result, D destroys the stream, X ends with what waiting returns.
 static int child(const char *work, int status) {
   void *out = NULL, *stream = NULL, *fresh = NULL;
   int n = 64;
@@ -55,6 +55,7 @@ static int child(const char *work, int status) {
     if (*work == 'w') (void)hipModuleLaunchKernel(probe("past_the_end"), 1, 1, 1, 1, 1, 1, 0, stream, wild, NULL);
     if (*work == 't') (void)hipModuleLaunchKernel(probe("trap"), 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
     if (*work == 'u') (void)hipModuleLaunchKernel(probe("chooses"), 1, 1, 1, 1, 1, 1, 0, stream, unwritten, NULL);
+    if (*work == 'l') (void)hipModuleLaunchKernel(probe("casts"), 1, 1, 1, 1, 1, 1, 0, stream, wild, NULL);
     if (*work == 'S') (void)hipDeviceSynchronize();
     if (*work == 'D') (void)hipStreamDestroy(stream);
     if (*work == 'X') return hipDeviceSynchronize() & 0xff;
@@ -169,6 +170,23 @@ static void test_reports_alone(void **state) {
   assert_int_equal(run("wX", "0", "report", NULL), 700 & 0xff);
 }
 
+// Lints are told of where they are asked for, and are no errors.
+static void test_lints(void **state) {
+  assert_int_equal(run("lX", "0", "1", NULL), 0);
+  assert_string_equal(said, "");
+  assert_int_equal(setenv("RDNA_EMULATE_LINT", "1", 1), 0);
+  assert_int_equal(run("lX", "0", "1", NULL), 0);
+  assert_non_null(strstr(said, "rdna emulator: lint: Kernel casts, "));
+  assert_int_equal(run("lS", "0", "1", NULL), 0);
+  assert_null(strstr(said, "the checker has"));
+  assert_int_equal(run("lSuS", "0", "1", NULL), 66);
+  assert_string_equal(last_line(),
+                      "rdna emulator: the checker has 1 finding; the program ends with status 66 in place of 0");
+  assert_int_equal(run("lX", "0", "0", NULL), 0);  // lints are the checker's
+  assert_string_equal(said, "");
+  assert_int_equal(unsetenv("RDNA_EMULATE_LINT"), 0);
+}
+
 static void test_without_the_checker(void **state) {
   assert_int_equal(run("uS", "0", "0", NULL), 0);
   assert_string_equal(said, "");
@@ -187,8 +205,8 @@ int main(int argc, char **argv) {
   program = argv[0];
   folder = argv[1];
   if (argc == 4) return child(argv[2], atoi(argv[3]));
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_with_the_checker),
-                                     cmocka_unit_test(test_findings_that_are_known),
-                                     cmocka_unit_test(test_reports_alone), cmocka_unit_test(test_without_the_checker)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_with_the_checker), cmocka_unit_test(test_findings_that_are_known),
+      cmocka_unit_test(test_reports_alone), cmocka_unit_test(test_lints), cmocka_unit_test(test_without_the_checker)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,16 @@ __attribute__((global)) void sizes(unsigned *out) {
   out[9] = halves[32];                                     // dimensions of the grid
 }
 
+// The second float of LDS on is accessed as four floats at once, which is defined and not a place for four.
+__attribute__((global)) void casts(float *out) {
+  typedef float four __attribute__((ext_vector_type(4)));
+  typedef volatile __attribute__((address_space(3))) four there;
+  static __attribute__((shared)) float lds[8];
+  auto *at = (there *)(__attribute__((address_space(3))) float *)(lds + 1);
+  *at = four{1, 2, 3, 4};
+  out[0] = at->w;
+}
+
 // The three numbers are loaded as four dwords: the fourth is past the stated size of the arguments.
 __attribute__((global)) void three_last(unsigned *a, unsigned *b, unsigned *out, unsigned x, unsigned y, unsigned z) {
   out[0] = x + *a;

@@ -11,7 +11,7 @@
 
 enum { PRINTED_MAX = 200 };
 
-static atomic_uint failures, findings;
+static atomic_uint failures, findings;  // lints are no findings here
 static atomic_int untold;
 unsigned emu_report_failures(void) { return failures; }
 unsigned emu_report_count_findings(void) { return findings; }
@@ -21,7 +21,7 @@ unsigned emu_report_count_findings(void) { return findings; }
 static void print_finding(const struct emu_report *report) {
   static atomic_int printed;
   int number = ++printed;
-  if (number <= PRINTED_MAX) fprintf(stderr, "rdna emulator: %s\n", report->text);
+  if (number <= PRINTED_MAX) fprintf(stderr, "rdna emulator: %s%s\n", report->lint ? "lint: " : "", report->text);
   if (number == PRINTED_MAX) fprintf(stderr, "rdna emulator: further findings are not printed\n");
 }
 
@@ -32,7 +32,7 @@ void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_r
   if (dispatch->report_count > kept && kept > 0)
     fprintf(stderr, "rdna emulator: %u more findings in this launch of %s\n", dispatch->report_count - kept,
             dispatch->name);
-  findings += dispatch->report_count;
+  findings += dispatch->report_count - dispatch->lint_count;
   if (status == EMU_OK || status == EMU_CHECK) return;
   failures++;
   emu_say("%s", failure->text);

@@ -327,17 +327,44 @@ static void check_shared(struct emu_wave *wave, const struct emu_step *step, con
                       ": %" PRIu64 " bytes past the end.",
                       bytes, at, size, at >= size ? at - size : at + bytes - size);
   }
-  if (bytes < 8 || step->inst->format != EMU_DS) return;
-  // compilers copy arrays of bytes with b128 at multiples of 8, which the mode that ROCm sets allows
-  enum { ALIGN = 8 };
+}
+
+// The first lane whose place in LDS is no multiple of `align`; -1: none.
+static int misplaced_lane(const struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
+                          unsigned align, uint64_t *at) {
+  if (p->space != EMU_SPACE_SHARED || step->inst->format != EMU_DS) return -1;
   for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
     int lane = __builtin_ctzll(rest);
-    uint64_t at = p->at[lane] - base;
-    if (at % ALIGN == 0) continue;
-    emu__check_report(wave, step, "misaligned", lane, at,
-                      "It accesses %u bytes at byte %" PRIu64 " of LDS, which is no multiple of %u.", bytes, at, ALIGN);
-    return;
+    *at = p->at[lane] - (uint64_t)(uintptr_t)wave->group->lds;
+    if (*at % align) return lane;
   }
+  return -1;
+}
+
+// Loads and stores of LDS may be at any byte in the mode that ROCm sets (SH_MEM_CONFIG.ALIGNMENT_MODE is UNALIGNED),
+// and compilers copy packed structs so. A wide pointer made of a narrow one by mistake looks the same.
+static void check_wide(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p, unsigned bytes) {
+  enum { WIDE = 8 };
+  uint64_t at;
+  if (bytes < WIDE || !wave->group->run->dispatch->lint) return;
+  int lane = misplaced_lane(wave, step, p, WIDE, &at);
+  if (lane < 0) return;
+  emu__check_lint(wave, step, "misaligned", lane, at,
+                  "It accesses %u bytes at byte %" PRIu64
+                  " of LDS, which is no multiple of %d. That is defined: copies of packed data are compiled to it. A "
+                  "pointer that was cast to a wider type at a wrong place looks the same.",
+                  bytes, at, WIDE);
+}
+
+// Loads and stores alone may be at any byte (LLVM's feature unaligned-ds-access); atomic operations must be aligned.
+static void check_atomic_place(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
+                               unsigned bytes) {
+  uint64_t at;
+  int lane = misplaced_lane(wave, step, p, bytes, &at);
+  if (lane < 0) return;
+  emu__check_report(wave, step, "misaligned", lane, at,
+                    "It does an atomic operation on %u bytes at byte %" PRIu64 " of LDS, which is no multiple of %u.",
+                    bytes, at, bytes);
 }
 
 static enum emu_touch reading(const struct emu_step *step) {
@@ -368,6 +395,7 @@ bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const s
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   if (wave->checker->pointed) emu__check_pointed(wave, step, p, shape->bytes, "reads");
   check_shared(wave, step, p, shape->bytes);
+  check_wide(wave, step, p, shape->bytes);
   struct piece piece;
   bool together = find_piece(wave, step, p, shape->bytes, &piece);
   for (unsigned k = 0; k < dwords; k++) {
@@ -398,6 +426,7 @@ bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const 
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   if (wave->checker->pointed) emu__check_pointed(wave, step, p, shape->bytes, "writes");
   check_shared(wave, step, p, shape->bytes);
+  check_wide(wave, step, p, shape->bytes);
   struct piece piece;
   bool together = find_piece(wave, step, p, shape->bytes, &piece);
   for (unsigned k = 0; k < dwords; k++) {
@@ -429,6 +458,7 @@ bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const
   struct access a = begin_access(wave, step, EMU_TOUCH_ATOMIC);
   if (c->pointed) emu__check_pointed(wave, step, p, bytes, "accesses");
   check_shared(wave, step, p, bytes);
+  check_atomic_place(wave, step, p, bytes);
   for (unsigned k = 0; k < bytes / 4; k++) {
     for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
       unsigned l = (unsigned)__builtin_ctzll(rest);

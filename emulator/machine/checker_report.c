@@ -18,31 +18,49 @@ static bool said_before(struct emu_group_check *g, uint64_t pc, const char *kind
 }
 
 // Where to put a finding that is new; NULL: it is known, or there is no room. Counts it. The caller holds the lock.
-static struct emu_report *place_for(struct emu_run *run, uint64_t pc, const char *kind) {
+static struct emu_report *place_for(struct emu_run *run, uint64_t pc, const char *kind, bool lint) {
   struct emu_dispatch *d = run->dispatch;
   uint32_t count = atomic_load(&run->report_count), kept = count < d->report_room ? count : d->report_room;
   for (uint32_t i = 0; i < kept; i++) {
     if (d->reports[i].pc == pc && !strcmp(d->reports[i].kind, kind)) return NULL;
   }
   atomic_store(&run->report_count, count + 1);
+  if (lint) atomic_fetch_add(&run->lint_count, 1);
   return count < d->report_room ? &d->reports[count] : NULL;
 }
 
-void emu__check_report(struct emu_wave *wave, const struct emu_step *step, const char *kind, int lane, uint64_t address,
-                       const char *format, ...) {
+static void add(struct emu_wave *wave, const struct emu_step *step, const char *kind, int lane, uint64_t address,
+                bool lint, const char *format, va_list arguments) {
   struct emu_run *run = wave->group->run;
   struct emu_dispatch *d = run->dispatch;
   if (said_before(wave->group->checker, step->offset, kind)) return;
   if (d->is_suppressed && d->is_suppressed(d->name ? d->name : "?", kind)) return;
   char message[600];
+  vsnprintf(message, sizeof(message), format, arguments);
+  pthread_mutex_lock(&lock);
+  struct emu_report *report = place_for(run, step->offset, kind, lint);
+  if (report) {
+    emu__report_fill(wave, step, EMU_CHECK, kind, lane, address, message, report);
+    report->lint = lint;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void emu__check_report(struct emu_wave *wave, const struct emu_step *step, const char *kind, int lane, uint64_t address,
+                       const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(message, sizeof(message), format, arguments);
+  add(wave, step, kind, lane, address, false, format, arguments);
   va_end(arguments);
-  pthread_mutex_lock(&lock);
-  struct emu_report *report = place_for(run, step->offset, kind);
-  if (report) emu__report_fill(wave, step, EMU_CHECK, kind, lane, address, message, report);
-  pthread_mutex_unlock(&lock);
+}
+
+void emu__check_lint(struct emu_wave *wave, const struct emu_step *step, const char *kind, int lane, uint64_t address,
+                     const char *format, ...) {
+  if (!wave->group->run->dispatch->lint) return;
+  va_list arguments;
+  va_start(arguments, format);
+  add(wave, step, kind, lane, address, true, format, arguments);
+  va_end(arguments);
 }
 
 void emu__check_report_later(struct emu_wave *wave, const struct emu_report *found) {
@@ -50,7 +68,7 @@ void emu__check_report_later(struct emu_wave *wave, const struct emu_report *fou
   const struct emu_dispatch *d = run->dispatch;
   if (d->is_suppressed && d->is_suppressed(d->name ? d->name : "?", found->kind)) return;
   pthread_mutex_lock(&lock);
-  struct emu_report *report = place_for(run, found->pc, found->kind);
+  struct emu_report *report = place_for(run, found->pc, found->kind, false);
   if (report) *report = *found;
   pthread_mutex_unlock(&lock);
 }

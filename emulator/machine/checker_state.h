@@ -153,6 +153,9 @@ void emu__shadow_written(struct emu_shadow *shadow, uint64_t address, uint64_t b
 
 void emu__check_report(struct emu_wave *wave, const struct emu_step *step, const char *kind, int lane, uint64_t address,
                        const char *format, ...) __attribute__((format(printf, 6, 7)));
+// The same of what is defined and hardly meant, where the dispatch asks for that.
+void emu__check_lint(struct emu_wave *wave, const struct emu_step *step, const char *kind, int lane, uint64_t address,
+                     const char *format, ...) __attribute__((format(printf, 6, 7)));
 // "uninitialized", with where the undefined bits may have come from.
 void emu__check_undefined(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address,
                           const char *what);

@@ -544,15 +544,15 @@ void emu__check_lanes(struct emu_wave *wave, const struct emu_step *step) {
   uint64_t exec = emu__wave_exec(wave), all = wave->lanes == 64 ? UINT64_MAX : UINT32_MAX;
   if (step->klass == EMU_CLASS_WMMA) {
     if (exec == all) return;
-    emu__check_report(wave, step, "inactive lane", __builtin_ctzll(~exec), 0,
-                      "%d of the wave's %u lanes are off; the instruction works on the whole wave.",
-                      __builtin_popcountll(all & ~exec), wave->lanes);
+    emu__check_lint(wave, step, "inactive lane", __builtin_ctzll(~exec), 0,
+                    "%d of the wave's %u lanes are off; the instruction works on the whole wave.",
+                    __builtin_popcountll(all & ~exec), wave->lanes);
     return;
   }
   for (uint64_t rest = exec; rest; rest &= rest - 1) {
     unsigned l = (unsigned)__builtin_ctzll(rest), from = source_lane(wave, step->inst, l);
     if (exec >> from & 1) continue;
-    emu__check_report(wave, step, "inactive lane", (int)l, 0, "It takes the value of lane %u, which is off.", from);
+    emu__check_lint(wave, step, "inactive lane", (int)l, 0, "It takes the value of lane %u, which is off.", from);
     return;
   }
 }

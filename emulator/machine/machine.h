@@ -128,6 +128,7 @@ struct emu_report {
   uint64_t address;  // of the access, or 0
   uint32_t group[3], wave;
   int32_t lane;  // -1: the whole wave
+  bool lint;     // defined and hardly meant: no error
   // "out of bounds", "race", "uninitialized", "missing wait", "divergent barrier", "inactive lane", "misaligned",
   // "trap", "no progress"
   char kind[24];
@@ -164,7 +165,7 @@ struct emu_dispatch {
 
   struct emu_memory *memory;  // NULL: no access is checked, and a wild one ends the process
   bool check;
-  bool lint;  // with check: report what is defined and hardly meant, values taken from lanes that are off
+  bool lint;                      // with check: report also what is defined and hardly meant
   struct emu_counters *counters;  // NULL: not counted. Added to, not cleared.
   // Room for findings, filled from the first; more findings than room are counted only.
   struct emu_report *reports;
@@ -176,6 +177,7 @@ struct emu_dispatch {
   void *source_context;
 
   uint32_t report_count;  // out: findings, some perhaps beyond the room
+  uint32_t lint_count;    // out: how many of them are lints; these alone leave the status EMU_OK
 };
 
 // Executes the grid. Anything but EMU_OK and EMU_CHECK: *failure says what happened first, and memory may be half

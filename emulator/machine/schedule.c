@@ -370,6 +370,7 @@ static enum emu_status conclude(struct emu_run *run, struct worker *workers, uns
     if (d->counters) emu__counters_add(d->counters, &workers[i].counters);
   }
   d->report_count = (uint32_t)atomic_load(&run->report_count);
+  d->lint_count = (uint32_t)atomic_load(&run->lint_count);
   order_reports(d);
   if (atomic_load(&run->failed)) {
     *failure = run->failure;
@@ -381,12 +382,12 @@ static enum emu_status conclude(struct emu_run *run, struct worker *workers, uns
              "There is no memory for the registers, LDS and scratch of kernel %s.", d->name ? d->name : "?");
     return EMU_NO_MEMORY;
   }
-  return d->report_count ? EMU_CHECK : EMU_OK;
+  return d->report_count > d->lint_count ? EMU_CHECK : EMU_OK;
 }
 
 enum emu_status emu_dispatch_run(struct emu_dispatch *d, struct emu_report *failure) {
   enum emu_status status = validate(d, failure);
-  d->report_count = 0;
+  d->report_count = d->lint_count = 0;
   if (status != EMU_OK) return status;
   struct emu_run *run = aligned_alloc(64, (sizeof(*run) + 63) / 64 * 64);
   if (!run) return invalid(failure, "There is no memory for a launch.", 0, 0);

@@ -147,7 +147,7 @@ struct emu_run {
   atomic_uint_fast64_t turned_at;
   unsigned threads;
   atomic_bool stop;
-  atomic_uint_fast32_t report_count;
+  atomic_uint_fast32_t report_count, lint_count;
   uint64_t check_start;  // the checker's time at which the launch began
   struct emu_report failure;
   atomic_bool failed;

@@ -56,10 +56,22 @@ KERNEL(lds_straddles_end) {
 }
 
 typedef float float4 __attribute__((ext_vector_type(4)));
-KERNEL(lds_misaligned) {
-  __shared__ float lds[64 * 4 + 4];
-  float4 v = {1.0f, 2.0f, 3.0f, in[LANE]};
-  *(volatile SHARED float4 *)(SHARED float *)(lds + 4 * LANE + EITHER(1, 0)) = v;  // FINDS lds_misaligned
+KERNEL(lds_atomic_misaligned) {
+  __shared__ int lds[64 + 1];
+  SHARED char *bytes = (SHARED char *)(SHARED int *)lds;
+  ((volatile SHARED int *)lds)[LANE] = 0;
+  if (LANE == 0) ((volatile SHARED int *)lds)[64] = 0;
+  barrier();
+  (void)__hip_atomic_fetch_add((SHARED int *)(bytes + 4 * LANE + EITHER(2, 0)), 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);  // FINDS lds_atomic_misaligned
+}
+
+KERNEL(lds_atomic_misaligned_wide) {
+  __shared__ unsigned long long lds[64 + 1];
+  SHARED char *bytes = (SHARED char *)(SHARED unsigned long long *)lds;
+  ((volatile SHARED unsigned long long *)lds)[LANE] = 0;
+  if (LANE == 0) ((volatile SHARED unsigned long long *)lds)[64] = 0;
+  barrier();
+  (void)__hip_atomic_fetch_add((SHARED unsigned long long *)(bytes + 8 * LANE + EITHER(4, 0)), 1ull, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);  // FINDS lds_atomic_misaligned_wide
 }
 
 // ---- variables of the code object: 16 floats and their like, each beside the next
@@ -522,7 +534,32 @@ KERNEL(overwritten_in_flight) {
   out[LANE] = v;
 }
 
-// ---- lanes that are off: defined, and never meant
+// ---- defined, and hardly ever meant: a wide pointer made of a narrow one, and values of lanes that are off
+
+KERNEL(lint_cast_store) {
+  __shared__ float lds[64 * 4 + 4];
+  float4 v = {1.0f, 2.0f, 3.0f, in[LANE]};
+  *(volatile SHARED float4 *)(SHARED float *)(lds + 4 * LANE + EITHER(1, 0)) = v;  // FINDS lint_cast_store
+}
+
+KERNEL(lint_cast_load) {
+  __shared__ float lds[64 * 4 + 4];
+  for (int i = LANE; i < 64 * 4 + 4; i += 64) EACH(lds)[i] = in[LANE];
+  barrier();
+  float4 v = *(volatile SHARED float4 *)(SHARED float *)(lds + 4 * LANE + EITHER(3, 0));  // FINDS lint_cast_load
+  out[LANE] = v.x + v.w;
+}
+
+// Two places in one instruction.
+KERNEL(lint_cast_pair) {
+  __shared__ float lds[64 * 4];
+  for (int i = 0; i < 4; i++) EACH(lds)[64 * i + LANE] = in[LANE];
+  barrier();
+  float4 v;
+  int at = (int)(SHARED float *)lds + 16 * (LANE & 31) + EITHER(4, 0);
+  asm volatile("ds_read2_b64 %0, %1 offset0:0 offset1:2\n s_waitcnt lgkmcnt(0)" : "=&v"(v) : "v"(at));  // FINDS lint_cast_pair
+  out[LANE] = v.x + v.w;
+}
 
 KERNEL(lint_dpp) {
   int v = LANE;
@@ -735,6 +772,18 @@ KERNEL(right_equal_stores) {
   *(volatile SHARED float4 *)(SHARED float4 *)(wide + (LANE & 31)) = (float4){1.0f, 2.0f, 3.0f, 4.0f};
   barrier();
   tmp[LANE] = EACH(lds)[LANE & 31];
+}
+
+// Structs of 17 bytes are copied with the widest loads and stores of LDS, at whatever byte they begin.
+struct packed {
+  char tag;
+  float values[4];
+} __attribute__((packed));
+KERNEL(right_packed) {
+  __shared__ struct packed lds[15];
+  if (LANE < 15) lds[LANE] = ((const struct packed *)in)[LANE];
+  barrier();
+  if (LANE < 15) ((struct packed *)tmp)[LANE] = lds[14 - LANE];
 }
 
 // Compilers address an array that is read backwards with a negative register and an offset; the sum has 32 bits.
