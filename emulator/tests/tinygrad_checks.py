@@ -1,5 +1,5 @@
 """tinygrad's checks of single instructions, which its authors validated on RDNA 3 cards (test/amd/hw of its sources), on
-this emulator's libamdhip64. The sources are fetched beside this repository; 77 where they are not.
+this emulator's libamdhip64, with the checker: a finding fails the check. The sources are fetched beside this repository; 77 where they are not.
 
     PYTHON emulator/tests/tinygrad_checks.py [LIBRDNA_EMULATOR_SO] [CHECKOUT]       PYTHON has pytest and NumPy"""
 import ctypes
@@ -15,6 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 LIBRARY = sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release/emulator/librdna_emulator.so"
 CHECKOUT = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else os.environ.get("RDNA_TINYGRAD", ROOT.parent / "tinygrad")).resolve()
 ROOM = 65536  # bytes of code
+# s_cmp_lg_u32 0, 0: every check stores SCC at its end, also those whose instructions write none
+CLEAR_SCC = bytes.fromhex("808007bf")
 ELSEWHERE = {  # other instruction sets, and graphics
     "test_cdna_": "CDNA", "test_rdna4_": "RDNA 4", "test_vinterp.py": "interpolation of graphics", "row_bcast": "GFX9 alone has it",
     "s_fmamk_f32": "RDNA 3.5",
@@ -117,7 +119,8 @@ class Here:
 
         def run(instructions, n_lanes=1):
             first, last = helpers.get_prologue_epilogue(n_lanes)
-            return helpers.parse_output(card.run(helpers.assemble(first + instructions + last), n_lanes, helpers._out_bytes(n_lanes)), n_lanes)
+            code = CLEAR_SCC + helpers.assemble(first + instructions + last)
+            return helpers.parse_output(card.run(code, n_lanes, helpers._out_bytes(n_lanes)), n_lanes)
 
         def run_64(instructions, out_reg=1):
             return list(memoryview(card.run(dpp._wave64_code(instructions, out_reg), 64, 256, wave=64)).cast("I"))
@@ -132,6 +135,8 @@ def main():
     import pytest
 
     os.environ.setdefault("RDNA_EMULATE", "gfx1100")
+    os.environ.setdefault("RDNA_EMULATE_CHECK", "1")
+    os.environ.setdefault("RDNA_EMULATE_EXITCODE", "0")  # pytest knows what failed
     sys.path.insert(0, str(CHECKOUT))
     os.chdir(CHECKOUT)
     return pytest.main(["-q", "-p", "no:cacheprovider", "test/amd/hw"], plugins=[Here()])
