@@ -60,6 +60,7 @@ rdna_status served_model_open(served_model *m, const preset *p, rdna_device *dev
   m->sum = rdna__llm_saved_model(m->file);
   RDNA_TRY(rdna_tokenizer_open(m->file, &m->tokenizer));
   RDNA_TRY(open_template(m, p->template_path));
+  RDNA_TRY(judging_open(m->file, m->tokenizer, &m->judging));
   RDNA_TRY(grammars_create(m->tokenizer, &m->grammars));
   options.host_layers = count_layers(m, p);
   RDNA_TRY(rdna_llm_open_with(device, m->file, &options, &m->llm));
@@ -123,8 +124,11 @@ bool served_model_can(const served_model *m, model_work work, problem *p) {
       return can_embed(m, p);
     case WORK_RANKS:
       if (judges && info->encoder && info->labels == 1) return true;
+      if (judges && m->judging.middle.data && info->labels == 2) return true;
       return refuse(p, 400, NULL, "model", "the model '%s' does not rank texts: %s", m->name,
-                    judges ? "that takes an encoder with one label" : "it is none that judges pairs of them");
+                    judges ? "that takes an encoder with one label, or a language model with two and a template "
+                             "'rerank'"
+                           : "it is none that judges pairs of them");
     default:
       return true;
   }

@@ -10,6 +10,7 @@
 #include "rdna/template.h"
 #include "server/fields.h"
 #include "server/grammars.h"
+#include "server/judging.h"
 #include "server/preset.h"
 
 typedef struct served_model {
@@ -24,6 +25,7 @@ typedef struct served_model {
   rdna_template *chat_template; /* NULL: the model has none */
   bool knows_developer;         /* the template has a role of that name */
   rdna__reply_format format;    /* of its replies, by the template */
+  judging judging;              /* of a language model that judges texts */
   grammars *grammars;
   rdna_llm *llm;
   rdna_llm_adapter *adapters[RDNA_LLM_MOST_ADAPTERS]; /* (adapter_count) in the preset's order */

@@ -3,7 +3,9 @@
  *
  *     BERT's vocabularies:       [CLS] query [SEP] document [SEP]
  *     those of RoBERTa's kind:   <s> query </s></s> document </s>
- */
+ *
+ * A language model is asked whether the text answers the query, as judging.h has it, and labels its last token with
+ * yes and no: the score is their difference, so that its sigmoid is the probability of yes among the two. */
 #include "server/rerank.h"
 
 #include <math.h>
@@ -55,9 +57,15 @@ static bool append(rdna_tokens *to, const int32_t *ids, size_t count, problem *p
   return true;
 }
 
-static bool make_pair(const served_model *m, const rdna_tokens *query, const json_t *document, rdna_tokens *pair,
-                      int32_t *out_second, problem *p) {
+static rdna_text text_of(const json_t *json) { return (rdna_text){json_string_value(json), json_string_length(json)}; }
+
+/* |query| is |form|'s, as tokens. */
+static bool make_pair(const served_model *m, const rdna_tokens *query, const rerank_form *form, const json_t *document,
+                      rdna_tokens *pair, int32_t *out_second, problem *p) {
   const rdna_tokenizer_info *info = rdna_tokenizer_get_info(m->tokenizer);
+  if (m->judging.middle.data)
+    return judging_encode(&m->judging, m->tokenizer, text_of(form->query), text_of(document), pair) == RDNA_OK ||
+           refuse_with_status(p, "documents");
   bool words = strcmp(info->model, "bert") == 0;
   if (!append(pair, &info->bos, 1, p) || !append(pair, query->ids, query->count, p) || !append(pair, &info->eos, 1, p))
     return false;
@@ -70,17 +78,18 @@ static bool make_pairs(exchange *x, request *r, const rerank_form *form, int32_t
   const rdna_tokenizer_info *info = rdna_tokenizer_get_info(x->model->tokenizer);
   size_t context = (size_t)scheduler_context(x->scheduler);
   rdna_tokens query = {0};
-  bool fine = true;
-  if (info->bos < 0 || info->eos < 0)
+  bool fine = true, asked = x->model->judging.middle.data != NULL;
+  if (!asked && (info->bos < 0 || info->eos < 0))
     return refuse(p, 400, NULL, "model", "the model '%s' has no tokens that begin and end the texts of a pair",
                   x->model->name);
-  if (encode(x->model, form->query, "query", &query, p) && query.count >= context) /* it is copied for each document */
+  /* it is copied for each document */
+  if (encode(x->model, form->query, "query", &query, p) && query.count >= context)
     refuse(p, 400, "context_length_exceeded", "query", "the query has %zu tokens, and the context room for %zu",
            query.count, context);
   fine = !p->status && request_add_prompts(r, json_array_size(form->documents), p);
   for (size_t i = 0; fine && i < r->prompt_count; i++) {
-    fine = make_pair(x->model, &query, rerank_document(json_array_get(form->documents, i)), &r->prompts[i], &seconds[i],
-                     p);
+    fine = make_pair(x->model, &query, form, rerank_document(json_array_get(form->documents, i)), &r->prompts[i],
+                     &seconds[i], p);
     if (fine && r->prompts[i].count > context)
       fine = refuse(p, 400, "context_length_exceeded", "documents",
                     "document %zu and the query have %zu tokens, and the context room for %zu; shorten them", i,
@@ -108,7 +117,10 @@ static json_t *whole(exchange *x) {
   const job *j = x->job;
   place *places = calloc(j->prompt_count, sizeof *places);
   json_t *results = places ? json_array() : NULL;
-  for (size_t i = 0; places && i < j->prompt_count; i++) places[i] = (place){(double)j->vectors[i], i};
+  for (size_t i = 0; places && i < j->prompt_count; i++) {
+    const float *labels = j->vectors + i * (size_t)j->width;
+    places[i] = (place){(double)labels[0] - (j->width == 2 ? (double)labels[1] : 0), i};
+  }
   if (places) qsort(places, j->prompt_count, sizeof *places, compare);
   for (int i = 0; results && i < x->block; i++) {
     json_t *result = json_pack("{s:I, s:f}", "index", (json_int_t)places[i].index, "relevance_score",
