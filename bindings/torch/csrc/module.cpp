@@ -118,6 +118,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   register_profiler();
   m.def("device_count", [] { return static_cast<int>(device_count()); });
   m.def("unavailable", &unavailable);
+  m.def("driver_version", [] {  // of the vendor's runtime in use; "" where the driver has none
+    rdna_driver_info info;
+    return std::string(rdna_driver_default(&info, nullptr) == RDNA_OK ? info.version : "");
+  });
   m.def("init", [](int index) { device(static_cast<c10::DeviceIndex>(index)); });
   m.def("is_open", [](int index) { return device_is_open(static_cast<c10::DeviceIndex>(index)); });
   m.def("in_bad_fork", &in_bad_fork);

@@ -1,0 +1,84 @@
+"""install() makes `from kernel_pytorch.backends.amd import AMDBackend` and its neighbours mean rdna.amd's."""
+
+import importlib.machinery
+import importlib.util
+import sys
+import types
+import warnings
+
+import torch
+
+from rdna import amd
+from rdna.amd.config import AMDConfig, KernelPyTorchConfig
+
+_told = set()
+
+
+class NVIDIABackend:
+    """Models on CUDA where PyTorch has it, else on the CPU, with the reason in fallback_reason, of which it warns once."""
+
+    def __init__(self, config=None):
+        if config is not None and not isinstance(config, (KernelPyTorchConfig, AMDConfig)):
+            raise amd.AMDConfigurationError("config", config, "expected a KernelPyTorchConfig or None")
+        self.config = KernelPyTorchConfig() if config is None else config
+        self.fallback_reason = None if torch.cuda.is_available() else "this PyTorch finds no GPU of CUDA"
+        self.device = torch.device("cpu" if self.fallback_reason else "cuda")
+        if self.fallback_reason and self.fallback_reason not in _told:
+            _told.add(self.fallback_reason)
+            warnings.warn(f"NVIDIABackend computes on the CPU: {self.fallback_reason}", stacklevel=2)
+
+    def prepare_model(self, model):
+        """Puts |model| on the device, in place, and returns it."""
+        if not isinstance(model, torch.nn.Module):
+            raise amd.AMDBackendError(f"prepare_model: expected a torch.nn.Module, got {type(model).__name__}")
+        return model.to(self.device)
+
+
+def _module(name, package, **names):
+    module = types.ModuleType(name, f"Made by {__name__}.install().")
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=package)
+    if package:
+        module.__path__ = []
+    vars(module).update(names)
+    return module
+
+
+def _installed():
+    """Where a package kernel_pytorch that install() did not make lies, or None."""
+    there = sys.modules.get("kernel_pytorch")
+    if there is not None:
+        return None if getattr(there, "_of_rdna", False) else getattr(there, "__file__", None) or repr(there)
+    spec = importlib.util.find_spec("kernel_pytorch")
+    return None if spec is None else spec.origin or str(list(spec.submodule_search_locations or []))
+
+
+def install(replace=False):
+    """Puts kernel_pytorch, .core.config, .backends.amd, .backends.amd.amd_exceptions and .backends.nvidia into sys.modules.
+    Where a package of that name is installed, it stays, and ImportError says so; |replace| takes its name in this process.
+    A second call changes nothing."""
+    there = _installed()
+    if there is not None and not replace:
+        raise ImportError(
+            f"a package kernel_pytorch is installed at {there}: install(replace=True) takes its name in this process, and "
+            "`from rdna.amd import AMDBackend` needs no install()")
+    if getattr(sys.modules.get("kernel_pytorch"), "_of_rdna", False):
+        return
+    for name in [name for name in sys.modules if name.split(".")[0] == "kernel_pytorch"]:
+        del sys.modules[name]
+    top = _module("kernel_pytorch", True, _of_rdna=True)
+    core = _module("kernel_pytorch.core", True, config=amd.config)
+    backends = _module("kernel_pytorch.backends", True, amd=amd)
+    nvidia = _module("kernel_pytorch.backends.nvidia", True, NVIDIABackend=NVIDIABackend)
+    top.core, top.backends, backends.nvidia = core, backends, nvidia
+    sys.modules.update({
+        "kernel_pytorch": top,
+        "kernel_pytorch.core": core,
+        "kernel_pytorch.core.config": amd.config,
+        "kernel_pytorch.backends": backends,
+        "kernel_pytorch.backends.amd": amd,
+        "kernel_pytorch.backends.nvidia": nvidia,
+    })
+    for name in amd._PLACES:
+        # Under both names the same module: an except of one catches what the other raises. Imported when it is asked for.
+        if name in ("amd_exceptions", "config", "backend", "memory", "utilities"):
+            sys.modules[f"kernel_pytorch.backends.amd.{name}"] = getattr(amd, name)
