@@ -5,7 +5,7 @@ add_library(rdna_shared SHARED ${CMAKE_BINARY_DIR}/librdna.c)
 set_target_properties(rdna_shared PROPERTIES OUTPUT_NAME rdna VERSION ${PROJECT_VERSION} SOVERSION 0
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 target_include_directories(rdna_shared INTERFACE ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(rdna_shared PRIVATE -Wl,--whole-archive rdna_base rdna_device rdna_kernel rdna_math rdna_model
+target_link_libraries(rdna_shared PRIVATE -Wl,--whole-archive rdna_base rdna_device rdna_kernel rdna_math rdna_array rdna_model
                       -Wl,--no-whole-archive)
 if(NOT RDNA_SANITIZE) # clang leaves its sanitizers' functions to the program
   target_link_options(rdna_shared PRIVATE -Wl,--no-undefined)

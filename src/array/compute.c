@@ -1,0 +1,160 @@
+/* Value by value, and over dimensions. */
+#include "array/array.h"
+
+/* What an operation is offered for: the column |types| of rdna/op/pointwise.def. */
+enum { R = 1, I = 2, RI = R | I };
+#define TYPES(NAME, name, types, ...) types,
+static const uint8_t map_types[] = {RDNA_POINTWISE_MAPS(TYPES, TYPES, , )};
+static const uint8_t zip_types[] = {RDNA_POINTWISE_ZIPS(TYPES, TYPES, )};
+
+/* |dtype|, or what stands for it where |types| has no integers. RDNA_UNSUPPORTED: floats where it has no floats. */
+static rdna_status choose_type(const char *name, uint8_t types, rdna_dtype dtype, rdna_dtype *out) {
+  *out = types & I ? dtype : rdna__array_float_for(dtype);
+  if (types & R || !rdna__array_is_float(dtype)) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "%s of %s: it is for integers and bool", name, rdna_dtype_name(dtype));
+}
+
+/* Arrays of one call in one type, and an array for the result. */
+typedef struct call {
+  rdna_array *inputs[3]; /* (count) references of its own */
+  int count;
+  rdna_array *out;
+} call;
+
+static rdna_status cast_inputs(call *c, rdna_array *const *arrays, int count, rdna_dtype dtype) {
+  for (; c->count < count; c->count++) RDNA_TRY(rdna_array_cast(arrays[c->count], dtype, &c->inputs[c->count]));
+  return RDNA_OK;
+}
+
+static rdna_status begin(call *c, const char *name, rdna_array *const *arrays, int count, rdna_dtype in,
+                         rdna_dtype out) {
+  rdna_tensor shape;
+  RDNA_TRY(rdna__array_join_shapes(name, arrays, count, &shape));
+  RDNA_TRY(cast_inputs(c, arrays, count, in));
+  return rdna__array_make(arrays[0]->stream, out, shape.rank, shape.shape, &c->out);
+}
+
+/* Releases what the call holds; hands the result over where |status| is RDNA_OK. */
+static rdna_status end(call *c, rdna_status status, rdna_array **out_array) {
+  for (int i = 0; i < c->count; i++) rdna_array_release(c->inputs[i]);
+  if (status == RDNA_OK)
+    *out_array = c->out;
+  else
+    rdna_array_release(c->out);
+  return status;
+}
+
+rdna_status rdna_array_map(rdna_array *x, rdna_map op, rdna_scalar p, rdna_scalar q, rdna_array **out_array) {
+  if ((unsigned)op >= RDNA_MAP_COUNT) return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no map %d", (int)op);
+  const char *name = rdna_map_name(op);
+  RDNA_TRY(rdna__array_check(name, &x, 1, out_array));
+  rdna_dtype dtype;
+  RDNA_TRY(choose_type(name, map_types[op], x->tensor.dtype, &dtype));
+  call c = {.count = 0};
+  rdna_status status = begin(&c, name, &x, 1, dtype, dtype);
+  if (status == RDNA_OK) status = rdna_op_map(x->stream, op, &c.inputs[0]->tensor, p, q, &c.out->tensor);
+  return end(&c, status, out_array);
+}
+
+rdna_status rdna_array_zip(rdna_array *a, rdna_array *b, rdna_zip op, rdna_scalar p, rdna_scalar q,
+                           rdna_array **out_array) {
+  if ((unsigned)op >= RDNA_ZIP_COUNT) return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no zip %d", (int)op);
+  const char *name = rdna_zip_name(op);
+  rdna_array *arrays[] = {a, b};
+  RDNA_TRY(rdna__array_check(name, arrays, 2, out_array));
+  rdna_dtype dtype = rdna_dtype_promote(a->tensor.dtype, b->tensor.dtype);
+  RDNA_TRY(choose_type(name, op == RDNA_ZIP_DIV ? R : zip_types[op], dtype, &dtype));
+  call c = {.count = 0};
+  rdna_status status = begin(&c, name, arrays, 2, dtype, dtype);
+  if (status == RDNA_OK)
+    status = rdna_op_zip(a->stream, op, &c.inputs[0]->tensor, &c.inputs[1]->tensor, p, q, &c.out->tensor);
+  return end(&c, status, out_array);
+}
+
+rdna_status rdna_array_compare(rdna_array *a, rdna_array *b, rdna_compare op, rdna_array **out_array) {
+  if ((unsigned)op >= RDNA_COMPARE_COUNT) return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no question %d", (int)op);
+  const char *name = rdna_compare_name(op);
+  rdna_array *arrays[] = {a, b};
+  int count = b ? 2 : 1;
+  RDNA_TRY(rdna__array_check(name, arrays, count, out_array));
+  rdna_dtype dtype = b ? rdna_dtype_promote(a->tensor.dtype, b->tensor.dtype) : a->tensor.dtype;
+  call c = {.count = 0};
+  rdna_status status = begin(&c, name, arrays, count, dtype, RDNA_BOOL);
+  if (status == RDNA_OK)
+    status = rdna_op_compare(a->stream, op, &c.inputs[0]->tensor, b ? &c.inputs[1]->tensor : NULL, &c.out->tensor);
+  return end(&c, status, out_array);
+}
+
+rdna_status rdna_array_where(rdna_array *condition, rdna_array *a, rdna_array *b, rdna_array **out_array) {
+  rdna_array *arrays[] = {a, b, condition};
+  RDNA_TRY(rdna__array_check("where", arrays, 3, out_array));
+  if (condition->tensor.dtype != RDNA_BOOL)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "where: the condition is %s, not bool; compare it with something",
+                      rdna_dtype_name(condition->tensor.dtype));
+  rdna_dtype dtype = rdna_dtype_promote(a->tensor.dtype, b->tensor.dtype);
+  rdna_tensor shape;
+  RDNA_TRY(rdna__array_join_shapes("where", arrays, 3, &shape));
+  call c = {.count = 0};
+  rdna_status status = cast_inputs(&c, arrays, 2, dtype);
+  if (status == RDNA_OK) status = rdna__array_make(a->stream, dtype, shape.rank, shape.shape, &c.out);
+  if (status == RDNA_OK)
+    status = rdna_op_where(a->stream, &condition->tensor, &c.inputs[0]->tensor, &c.inputs[1]->tensor, &c.out->tensor);
+  return end(&c, status, out_array);
+}
+
+/* ---- reductions ---- */
+
+/* The types that a reduction reads and writes of an array of |dtype|, and that it ends in. */
+static void choose_sums(rdna_reduction reduction, rdna_dtype dtype, rdna_dtype *in, rdna_dtype *sum, rdna_dtype *out) {
+  bool narrow = dtype == RDNA_I8 || dtype == RDNA_I16; /* of which there are no kernels */
+  *in = narrow ? RDNA_I32 : dtype;
+  switch (reduction) {
+    case RDNA_REDUCTION_SUM:
+    case RDNA_REDUCTION_PROD:
+      *sum = *out = rdna__array_is_float(dtype) ? dtype : RDNA_I64;
+      break;
+    case RDNA_REDUCTION_MIN:
+    case RDNA_REDUCTION_MAX:
+      *sum = *in;
+      *out = dtype;
+      break;
+    case RDNA_REDUCTION_ARGMIN:
+    case RDNA_REDUCTION_ARGMAX:
+      *sum = *out = RDNA_I64;
+      break;
+    case RDNA_REDUCTION_ANY:
+    case RDNA_REDUCTION_ALL:
+      *sum = *out = RDNA_BOOL;
+      break;
+    default:
+      *in = *sum = *out = rdna__array_float_for(dtype);
+  }
+}
+
+rdna_status rdna_array_reduce(rdna_array *x, rdna_reduction reduction, uint32_t dims, bool keep_dims, double parameter,
+                              rdna_array **out_array) {
+  RDNA_TRY(rdna__array_check("rdna_array_reduce", &x, 1, out_array));
+  const rdna_tensor *tensor = &x->tensor;
+  if ((unsigned)reduction >= RDNA_REDUCTION_COUNT)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no reduction %d", (int)reduction);
+  if (dims >> tensor->rank)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_array_reduce: dims 0x%x has dimensions that an array of %d has not",
+                      dims, tensor->rank);
+  rdna_dtype in, sum, out;
+  choose_sums(reduction, tensor->dtype, &in, &sum, &out);
+  int64_t shape[RDNA_MAX_RANK];
+  int rank = 0;
+  for (int i = 0; i < tensor->rank; i++)
+    if (!(dims >> i & 1) || keep_dims) shape[rank++] = dims >> i & 1 ? 1 : tensor->shape[i];
+  call c = {.count = 0};
+  rdna_status status = cast_inputs(&c, &x, 1, in);
+  if (status == RDNA_OK) status = rdna__array_make(x->stream, sum, rank, shape, &c.out);
+  if (status == RDNA_OK)
+    status = rdna_op_reduce(x->stream, reduction, &c.inputs[0]->tensor, dims, parameter, &c.out->tensor);
+  if (status != RDNA_OK || sum == out) return end(&c, status, out_array);
+  rdna_array *made;
+  RDNA_TRY(end(&c, status, &made));
+  status = rdna_array_cast(made, out, out_array);
+  rdna_array_release(made);
+  return status;
+}
