@@ -93,6 +93,7 @@ typedef struct rdna_code_kernel {
   uint32_t wave_size;
 } rdna_code_kernel;
 
+/* How many kernels the code has. */
 RDNA_API int rdna_code_kernel_count(const rdna_code *code);
 /* NULL past the last. Lives as long as |code|. */
 RDNA_API const rdna_code_kernel *rdna_code_get_kernel(const rdna_code *code, int kernel);
