@@ -26,6 +26,9 @@ typedef enum rdna_reduction {
   RDNA_REDUCTION_COUNT
 } rdna_reduction;
 
+/* "sum", "logsumexp"; "?" outside the enumeration. A binding asks for them as for the names of rdna/op/pointwise.h. */
+RDNA_API const char *rdna_reduction_name(rdna_reduction reduction);
+
 /* Reduces the dimensions of |x| whose bits are set in |dims| (bit 0 is the first; none: each value by itself). |x| is
  * f32, f16, bf16, f64, i32, i64, u8 or bool, with any strides. |out| has |x|'s shape without those dimensions, or with
  * size 1 in their place, is contiguous and does not overlap |x|. Its type is f32 or |x|'s for floats (f64 for f64), i64

@@ -25,6 +25,10 @@ static const char *const names[RDNA_REDUCTION_COUNT] = {
     "reduce_sum",  "reduce_mean", "reduce_prod", "reduce_min", "reduce_max", "reduce_argmin",   "reduce_argmax",
     "reduce_norm", "reduce_any",  "reduce_all",  "reduce_var", "reduce_std", "reduce_logsumexp"};
 
+const char *rdna_reduction_name(rdna_reduction reduction) {
+  return (unsigned)reduction < RDNA_REDUCTION_COUNT ? names[reduction] + sizeof "reduce_" - 1 : "?";
+}
+
 struct plan {
   const char *name;
   rdna_reduction reduction;
