@@ -37,13 +37,13 @@ def part_of(shape):
 
 
 class Arrays(unittest.TestCase):
-    def same(self, got, want, dtype=None, ulps=0):
+    def same(self, got, want, dtype=None, ulps=0, atol=1e-300):
         want = np.asarray(want)
         self.assertEqual((got.shape, got.dtype), (want.shape, np.dtype(dtype or want.dtype)))
         values = got.numpy()
         self.assertEqual((values.shape, values.dtype), (got.shape, got.dtype))
         if got.dtype.kind == "f" and ulps:
-            np.testing.assert_allclose(values.astype(float), want.astype(float), rtol=ulps * np.finfo(got.dtype).eps, atol=1e-300)
+            np.testing.assert_allclose(values.astype(float), want.astype(float), rtol=ulps * np.finfo(got.dtype).eps, atol=atol)
         else:
             np.testing.assert_array_equal(values, want.astype(got.dtype))
 
@@ -192,7 +192,8 @@ class Arrays(unittest.TestCase):
             b = draw(np.dtype(rng.choice(["f4", "f8", "f2"])), (*part_of(batch), k, n) if rng.integers(5) else (k,))
             want = np.matmul(a.astype("f8"), b.astype("f8"))
             got = ra.asarray(a) @ ra.asarray(b)
-            self.same(got, want, np.result_type(a, b), ulps=2)
+            # matrix units of gfx11 round what they sum (DOT2, as measured on a W7900)
+            self.same(got, want, np.result_type(a, b), ulps=2, atol=k * 2.0**-23 * float(np.matmul(abs(a.astype("f8")), abs(b.astype("f8"))).max(initial=0)))
 
     def test_where(self):
         for _ in range(60):
