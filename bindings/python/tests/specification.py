@@ -7,7 +7,8 @@ import warnings
 READERS_OWN = """
 import torch
 dataloader = [(torch.randn(4, 1024), torch.randn(4, 1024)) for _ in range(2)]
-input_data = torch.randn(8, 512)
+from rdna.amd import KernelPyTorchConfig
+input_data = torch.randn(8, 512, device=KernelPyTorchConfig().device)  # where the model is that reads it
 batch_size = 32
 """
 

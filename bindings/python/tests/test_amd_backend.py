@@ -100,6 +100,23 @@ def test_precision(precision, mixed):
         assert torch.equal(other(x.to(backend.device)), got)
 
 
+@pytest.mark.parametrize("mixed", [True, False])
+def test_precision_of_a_compiled_model(mixed):
+    from torch_rdna._compile import backend as compiler
+
+    backend = in_precision("bf16", mixed)
+    model = backend.prepare_model(network())
+    x = torch.randn(16, 33, device=backend.device)
+    for callee in (torch.compile(model, backend=compiler), torch.compile(lambda x: model(x) + 0, backend=compiler)):
+        model.zero_grad()
+        y = callee(x)
+        y.square().mean().backward()
+        assert y.dtype == torch.float32 and not torch.is_autocast_enabled("rdna")
+        assert all(p.grad.abs().sum() > 0 for p in (model[0].weight, model[3].bias))
+        expected = model(x)
+        assert (y - expected).abs().max() <= 2**-6 * expected.abs().max()
+
+
 def test_precision_again_replaces_the_first():
     model = in_precision("fp16", True).prepare_model(network())
     in_precision("bf16", True).prepare_model(model)

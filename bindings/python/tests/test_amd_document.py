@@ -25,7 +25,7 @@ NO_CUDA = '("verify the installation", "CUDA")'  # torch.cuda of a PyTorch witho
 WHERE = {
     "device": ({}, f"torch_rdna, specification; there = specification.run([{NO_CUDA}])", "rdna"),
     # torch.cuda is rdna's, so that the block that asks it runs too
-    "as cuda": ({"RDNA_AS_CUDA": "1"}, "torch_rdna, specification; there = specification.run()", "rdna"),
+    "as cuda": ({"RDNA_AS_CUDA": "1"}, "torch_rdna, specification; there = specification.run()", "cuda"),
     "no device": (NO_DEVICE, f"specification; there = specification.run([{NO_CUDA}])", "cpu"),
     "no plugin": ({"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
                   f"sys; sys.modules['torch_rdna'] = None; import specification; there = specification.run([{NO_CUDA}])",
@@ -41,7 +41,7 @@ def test_the_specification(where, tmp_path):
     said = python(f"import {start}; print('at the end', there['backend'].device, there['batch_size'], "
                   "there['loss'].item() < 1.2, there['stats'].total_mb > 0)", tmp_path, **environment)
     last = said.splitlines()[-1]
-    assert last == ("at the end cpu 8 True True" if place == "cpu" else "at the end rdna:0 32 True True")
+    assert last == ("at the end cpu 8 True True" if place == "cpu" else f"at the end {place}:0 32 True True")
     assert "Epoch 9: loss=" in said and "forward_pass: " in said and "Cache hit rate: " in said
 
 

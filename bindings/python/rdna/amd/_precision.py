@@ -15,6 +15,9 @@ class _Precision:
     def __init__(self, dtype, mixed):
         self.dtype, self.mixed = dtype, mixed
 
+    # Dynamo, which would take the two for pieces of one graph, calls them as they are: autocast begins in one of them and
+    # ends in the other.
+    @torch._disable_dynamo
     def before(self, module, args, kwargs):
         tensors = [t for t in pytree.tree_leaves((args, kwargs)) if _is_floating(t)]
         wanted = tensors[0].dtype if tensors else torch.float32
@@ -30,6 +33,7 @@ class _Precision:
         _calls.stack.append((self, context, wanted))
         return args, kwargs
 
+    @torch._disable_dynamo
     def after(self, module, args, kwargs, result):
         stack = getattr(_calls, "stack", None)
         if not stack or stack[-1][0] is not self:  # the forward failed before it came to before()
