@@ -447,6 +447,33 @@ def test_eigh(n, kind, dtype):
                 assert (t - expected).abs().max().item() <= bound * size
 
 
+def graded(n, dtype):
+    """D M D with D from 1 to 1e-4, out of order, and M near the identity: eigenvalues from 1 to 1e-8."""
+    generator = torch.Generator().manual_seed(n)
+    order = torch.randperm(n, generator=generator)
+    d = (10 ** torch.linspace(0, -4, n, dtype=torch.float64))[order]
+    m = torch.randn(3, n, n, generator=generator, dtype=torch.float64)
+    a = ((0.1 * (m + m.mT) / math.sqrt(n) + torch.eye(n)) * d * d[:, None]).to(dtype)
+    return a.tril() + a.tril(-1).mT
+
+
+@pytest.mark.parametrize("n", [3, 9, 32, 45])
+def test_eigh_of_graded_matrices(n):
+    """Each value and vector to its own last digits, small or not (Demmel and Veselic, 1992), in f32 beside LAPACK in f64,
+    whose errors are 1e-16 of the largest, 1e-8 of the smallest."""
+    a = graded(n, torch.float32)
+    bound = 4 * (n + 4) * torch.finfo(torch.float32).eps
+    values, vectors = (t.cpu().double() for t in torch.linalg.eigh(a.to("rdna")))
+    expected, right = torch.linalg.eigh(a.double())
+    assert ((values - expected).abs() <= bound * expected.abs()).all()
+    assert ((torch.linalg.eigvalsh(a.to("rdna")).cpu().double() - expected).abs() <= bound * expected.abs()).all()
+    signs = (vectors * right).sum(-2, keepdim=True).sign()
+    apart = torch.linalg.vector_norm(vectors * signs - right, dim=-2)
+    i, j = expected.unsqueeze(-1), expected.unsqueeze(-2)
+    gap = ((i - j).abs() / (i * j).abs().sqrt()).masked_fill(torch.eye(n).bool(), math.inf).amin(-2)
+    assert (apart * gap.clamp(max=1) <= bound).all()
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("m, n", [(1, 1), (5, 3), (20, 33), (70, 40), (65, 65)])

@@ -70,6 +70,21 @@ RDNA_CHECKED rdna_status rdna_op_reflect(rdna_stream *stream, bool transposed, b
 RDNA_CHECKED rdna_status rdna_op_orthogonalize(rdna_stream *stream, double negligible, const rdna_tensor *a,
                                                const rdna_tensor *turned);
 
+/* Symmetric matrices a (batch, n, n), f32 or f64, are turned from both sides until they are diagonal: a becomes V^T a V
+ * with an orthogonal V (Jacobi's method), so that the diagonal holds the eigenvalues, in no order, and v (batch, m, n)
+ * becomes v V: the eigenvectors where it was the identity. |v| may be NULL. Of a graded matrix, whose values are D M D
+ * with a diagonal D and M neither large nor nearly singular, also the smallest are right to their last digits (Demmel
+ * and Veselic, 1992), and their vectors. |turned| is a contiguous i32 (batch, sweeps), at most that many sweeps over
+ * all pairs of columns: 1 where the sweep met a value that is not small beside the root of the product of the two on
+ * the diagonal; if its last column is 0 they are diagonal, else a second call goes on. Ten are enough for most, 25 for
+ * nearly all; two launches are a sweep's 16 columns, and one is all of up to 32 columns. Values should be of a size
+ * near 1: those up to 2^-100, in f64 2^-900, count as 0, and there may be more than 0 off the diagonal in the end. Both
+ * triangles of |a| are read, and must be alike. One of the last two strides of each is 1; any size may be 0.
+ * RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or
+ * layout, more than 2^19 rows. */
+RDNA_CHECKED rdna_status rdna_op_diagonalize(rdna_stream *stream, const rdna_tensor *a, const rdna_tensor *v,
+                                             const rdna_tensor *turned);
+
 #ifdef __cplusplus
 }
 #endif

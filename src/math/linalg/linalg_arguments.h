@@ -32,5 +32,10 @@ OPERATOR(orthogonalize, plain, .types = F32 | F64, .empty = "MNB") {
   return rdna_op_orthogonalize(stream, 0, out("a", MAIN_OR(F32 | F64), (FREE << 1) | (FREE << 2), SHAPE(B, M, N)),
                                out("turned", ONLY(RDNA_I32), FREE << 1, SHAPE(B, 4)));
 }
+OPERATOR(diagonalize, plain, .types = F32 | F64, .empty = "MNB") {
+  return rdna_op_diagonalize(stream, out("a", MAIN, 0, SHAPE(B, M, M)),
+                             out("v", MAIN, OPTIONAL | (FREE << 1), SHAPE(B, N, M)),
+                             out("turned", ONLY(RDNA_I32), FREE << 1, SHAPE(B, 4)));
+}
 
 #endif

@@ -41,43 +41,59 @@ at::Tensor gather_columns(const at::Tensor &a, const at::Tensor &order) {
   return at::native::cloneBatchedColumnMajor(a.gather(-1, order.unsqueeze(-2).expand(a.sizes())));
 }
 
-// Vectors x that are nearly those of a, s = x^T a x being nearly diagonal: by first order those are x + x e, e_ij =
-// s_ij / (s_jj - s_ii), where that is small enough. s is made symmetric, and so e antisymmetric: x stays orthogonal.
-at::Tensor refine(const at::Tensor &x, const at::Tensor &s, const at::Tensor &values) {
-  const at::Tensor gap = values.unsqueeze(-2).sub(values.unsqueeze(-1));
-  const at::Tensor twice = s.add(s.mT());
-  const at::Tensor small = twice.abs().lt(gap.abs().mul(0.1 * std::sqrt(epsilon_of(x))));
-  return at::matmul(x, at::where(small, twice.div(gap.mul(2)), at::zeros({}, s.options()))).add_(x);
+// w, symmetric, becomes diagonal, and v, if it is defined, v times its vectors. Returns whether a batch's sweeps have
+// not come to an end. Matrices of more than 32 rows take a launch and another for every 16 of them in a sweep, so that
+// it pays to ask after each few whether that was all.
+at::Tensor diagonalize(const at::Tensor &w, const at::Tensor &v) {
+  const bool small = w.size(-1) <= 32;
+  const at::Tensor rows = flat_written(w), columns = v.defined() ? flat_written(v) : v;
+  const at::Tensor turned = at::empty({rows.size(0), small ? 30 : 4}, w.options().dtype(at::kInt)),
+                   on = turned.select(-1, -1);
+  const rdna_tensor a = describe(rows), sweeps = describe(turned);
+  for (int done = 0; done < 30; done += small ? 30 : 4) {
+    check(rdna_op_diagonalize(stream_of(w), &a, Operand(columns), &sweeps));
+    if (small || !on.any().item().toBool()) break;
+  }
+  return on;
 }
 
-// An eigenvector of a + c is one of a. With c above all that a's eigenvalues can be, a + c = l l^T, and rotations turn
-// l into u d, of which u are the vectors (Veselić and Hari, 1989); no length d is short, so that u needs no more than
-// division. The values are quotients u^T a u, and vectors are refined, as the errors of both would grow with c.
+// Of x, nearly orthogonal, and nearly vectors of the symmetric a, those vectors, and the values, by first order (Ogita
+// and Aishima, 2018): x + x (r / 2 + e), with r = 1 - x^T x, s = x^T a x, e_ij = (s_ij + (l_i + l_j) r_ij / 2) / (l_j -
+// l_i) where that is small enough. The numerator is made symmetric, and so e antisymmetric: x becomes no less
+// orthogonal.
+std::pair<at::Tensor, at::Tensor> refine(const at::Tensor &x, const at::Tensor &a) {
+  const at::Tensor s = at::matmul(x.mT(), at::matmul(a, x)), r = at::matmul(x.mT(), x).neg_();
+  r.diagonal(0, -2, -1).add_(1);
+  r.div_(2);
+  const at::Tensor values = r.diagonal(0, -2, -1).mul(2).add_(1).mul_(s.diagonal(0, -2, -1));
+  const at::Tensor i = values.unsqueeze(-1), j = values.unsqueeze(-2);
+  const at::Tensor half = i.add(j).mul_(r).add_(s), e = half.add(half.mT()).div_(j.sub(i).mul_(2));
+  const at::Tensor small = e.abs().lt(std::sqrt(epsilon_of(x)) / 10);
+  return {values, at::matmul(x, at::where(small, e, at::zeros({}, e.options())).add_(r)).add_(x)};
+}
+
+// Rotations from both sides keep the digits of what is small in a graded matrix, which a shift would lose. Of more than
+// 32 rows there are so many that their own errors are worth a correction.
 void eigh(const at::Tensor &values, const at::Tensor &vectors, const at::Tensor &info, bool upper, bool wanted) {
   const at::Tensor lower = upper ? vectors.mT() : vectors;
   at::Tensor a = lower.tril().add_(lower.tril(-1).mT());
   const int64_t n = a.size(-1);
   const at::Tensor size = size_of(a);
   a.div_(size);
-  const at::Tensor bound = at::matmul(a, a).abs().sum(-1).amax(-1).sqrt();
-  const at::Tensor w = make_columns(a.sizes(), a.scalar_type(), a);
-  w.copy_(a);
-  w.diagonal(0, -2, -1).add_(bound.mul(1.25).add(0.25).unsqueeze(-1));
-  const at::Tensor columns = flat_written(w), ignored = at::empty({columns.size(0)}, w.options().dtype(at::kInt));
-  const rdna_tensor l = describe(columns), minors = describe(ignored);
-  check(rdna_op_cholesky(stream_of(w), false, &l, &minors));
-  const at::Tensor lengths = orthogonalize(w, n, info);
-  info.masked_fill_(size.isnan().view_as(info), std::max<int64_t>(wanted ? n - 1 : 1, 1));
-  w.div_(lengths.unsqueeze(-2));
-  const at::Tensor image = at::matmul(a, w);
-  if (!wanted) {
-    values.copy_(std::get<0>(image.mul_(w).sum(-2).sort(-1)).mul_(size.squeeze(-1)));
-    return;
+  const at::Tensor w = a.clone(at::MemoryFormat::Contiguous);
+  const bool refined = n > 32;
+  at::Tensor v;
+  if (wanted || refined) {
+    v = make_columns(a.sizes(), a.scalar_type(), a).zero_();
+    v.diagonal(0, -2, -1).fill_(1);
   }
-  const at::Tensor s = at::matmul(w.mT(), image), diagonal = s.diagonal(0, -2, -1);
-  const auto [sorted, order] = diagonal.sort(-1);
+  info.copy_(diagonalize(w, v).mul(n).view_as(info));
+  info.masked_fill_(size.isnan().view_as(info), std::max<int64_t>(wanted ? n - 1 : 1, 1));
+  at::Tensor found = w.diagonal(0, -2, -1);
+  if (refined) std::tie(found, v) = refine(v, a);
+  const auto [sorted, order] = found.sort(-1);
   values.copy_(sorted.mul(size.squeeze(-1)));
-  vectors.copy_(gather_columns(refine(w, s, diagonal), order));
+  if (wanted) vectors.copy_(gather_columns(v, order));
 }
 
 // a = q r, and rotations turn r^T into v s; a v = u s. Of both QR makes what is orthogonal also where s is 0. With
