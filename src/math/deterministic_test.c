@@ -305,6 +305,18 @@ OPERATOR(logcumsumexp) {
   rdna_tensor x = VECTOR(0, 100000), out = VECTOR(4, 100000);
   return rdna_op_logcumsumexp(stream, &x, 0, &out);
 }
+OPERATOR(random_gamma) {
+  rdna_tensor shape = VECTOR(0, 5000), out = VECTOR(4, 5000);
+  return rdna_op_random_gamma(stream, 7, 3, &shape, &out);
+}
+OPERATOR(random_poisson) {
+  rdna_tensor rate = VECTOR(0, 5000), out = VECTOR(4, 5000);
+  return rdna_op_random_poisson(stream, 7, 3, &rate, &out);
+}
+OPERATOR(random_dirichlet) {
+  rdna_tensor shape = tensor(0, RDNA_F32, 2, 7, 300, 0, 0), out = tensor(4, RDNA_F32, 2, 7, 300, 0, 0);
+  return rdna_op_random_dirichlet(stream, 7, 3, &shape, &out);
+}
 OPERATOR(random_normal) {
   rdna_tensor out = MATRIX(4);
   return rdna_op_random_normal(stream, 7, 3, 0, 1, &out);
@@ -377,6 +389,9 @@ static const struct {
     ROW(cummax_of_equals),
     ROW(logcumsumexp),
     ROW(random_normal),
+    ROW(random_gamma),
+    ROW(random_poisson),
+    ROW(random_dirichlet),
 };
 #undef ROW
 #undef ROW_OF_UNITS

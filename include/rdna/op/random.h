@@ -35,6 +35,37 @@ RDNA_CHECKED rdna_status rdna_op_dropout(rdna_stream *stream, uint64_t seed, uin
 RDNA_CHECKED rdna_status rdna_op_dropout_backward(rdna_stream *stream, float probability, const rdna_tensor *dout,
                                                   const rdna_tensor *mask, const rdna_tensor *dx);
 
+/* Samples whose parameters are tensors: f32, f16, bf16 or f64, |out| of the same type and shape; |out| may be one of
+ * them. Computed in f64. A call for n values uses the counters from |offset| to |offset| + n - 1. What is no parameter
+ * of the distribution gives NaN. */
+/* Density x^(shape - 1) exp(-x) / Gamma(shape). By Marsaglia and Tsang (2000). At least 2^-24 in f16, 2^-126 in f32 and
+ * bf16, 2^-1022 in f64, which is also what a shape of 0 gives. */
+RDNA_CHECKED rdna_status rdna_op_random_gamma(rdna_stream *stream, uint64_t seed, uint64_t offset,
+                                              const rdna_tensor *shape, const rdna_tensor *out);
+/* k with probability rate^k exp(-rate) / k!. By inversion below rate 10, then by Hörmann's PTRS (1993). */
+RDNA_CHECKED rdna_status rdna_op_random_poisson(rdna_stream *stream, uint64_t seed, uint64_t offset,
+                                                const rdna_tensor *rate, const rdna_tensor *out);
+/* How many of |count| trials succeed, each with |probability|; of a |count| that is not whole, its whole part. By
+ * inversion below an expected number of 10, then by Hörmann's BTRS (1993). 0 of a count or a probability below 0, the
+ * count of a probability above 1. */
+RDNA_CHECKED rdna_status rdna_op_random_binomial(rdna_stream *stream, uint64_t seed, uint64_t offset,
+                                                 const rdna_tensor *count, const rdna_tensor *probability,
+                                                 const rdna_tensor *out);
+/* Along the last dimension gamma samples over their sum, at least what those are. */
+RDNA_CHECKED rdna_status rdna_op_random_dirichlet(rdna_stream *stream, uint64_t seed, uint64_t offset,
+                                                  const rdna_tensor *concentration, const rdna_tensor *out);
+/* How a sample moves with a parameter while its probability stays (Figurnov, Mohamed and Mnih, "Implicit
+ * reparameterization gradients", 2018). Of rdna_op_random_gamma, d sample / d shape, to 1e-12; 0 of a sample 0. */
+RDNA_CHECKED rdna_status rdna_op_random_gamma_gradient(rdna_stream *stream, const rdna_tensor *shape,
+                                                       const rdna_tensor *sample, const rdna_tensor *out);
+/* Of each value of rdna_op_random_dirichlet, d sample / d concentration / (1 - sample), the other concentrations
+ * staying as they are; |total| is their sum with this one, for each value. To 1e-11, or 1e-8 where it and the sum of
+ * the others are above 1e5. With g for the gradient by the samples of a row, that by its concentrations is out (g - sum
+ * of sample g). */
+RDNA_CHECKED rdna_status rdna_op_random_dirichlet_gradient(rdna_stream *stream, const rdna_tensor *sample,
+                                                           const rdna_tensor *concentration, const rdna_tensor *total,
+                                                           const rdna_tensor *out);
+
 #ifdef __cplusplus
 }
 #endif

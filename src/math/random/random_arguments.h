@@ -36,4 +36,27 @@ OPERATOR(dropout_backward, plain, .types = FLOATS, .empty = "MN", .same = "dx=do
                                   in("mask", ANY(RDNA_U8, BYTES), 0, SHAPE(M, N)), out("dx", MAIN, 0, SHAPE(M, N)));
 }
 
+#define PARAMETER(name) in(name, MAIN, 0, SHAPE(M, N))
+#define SAMPLE out("out", MAIN, 0, SHAPE(M, N))
+OPERATOR(random_gamma, plain, .types = REALS, .empty = "MN", .same = "out=shape") {
+  return rdna_op_random_gamma(stream, 1, 2, PARAMETER("shape"), SAMPLE);
+}
+OPERATOR(random_poisson, plain, .types = REALS, .empty = "MN", .same = "out=rate") {
+  return rdna_op_random_poisson(stream, 1, 2, PARAMETER("rate"), SAMPLE);
+}
+OPERATOR(random_binomial, plain, .types = REALS, .empty = "MN", .same = "out=count out=probability") {
+  return rdna_op_random_binomial(stream, 1, 2, PARAMETER("count"), PARAMETER("probability"), SAMPLE);
+}
+OPERATOR(random_dirichlet, plain, .types = REALS, .empty = "MN", .same = "out=concentration") {
+  return rdna_op_random_dirichlet(stream, 1, 2, PARAMETER("concentration"), SAMPLE);
+}
+OPERATOR(random_gamma_gradient, plain, .types = REALS, .empty = "MN", .same = "out=shape out=sample") {
+  return rdna_op_random_gamma_gradient(stream, PARAMETER("shape"), PARAMETER("sample"), SAMPLE);
+}
+OPERATOR(random_dirichlet_gradient, plain, .types = REALS, .empty = "MN",
+         .same = "out=sample out=concentration out=total") {
+  return rdna_op_random_dirichlet_gradient(stream, PARAMETER("sample"), PARAMETER("concentration"), PARAMETER("total"),
+                                           SAMPLE);
+}
+
 #endif
