@@ -2,6 +2,10 @@
 
 import copy
 import io
+import os
+import pathlib
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -704,3 +708,40 @@ def test_fusion_can_be_turned_off():
     model, x = convolutions().to("rdna"), torch.randn(2, 3, 8, 8, device="rdna")
     mine, optimizer = optimize(model, "aggressive", AMDConfig(enable_operator_fusion=False), example_inputs=x)
     assert set(names(optimizer)) - {"channels last"} == {"dropout removed", "batch norm folded"}
+
+
+# ---- an emulated card
+
+ON_A_CARD = """
+import torch, torch_rdna
+from networks import lived
+from rdna.amd import AMDConfig, AMDOptimizer
+from torch import nn
+
+torch.manual_seed(0)
+model = lived(nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Flatten(),
+                            nn.Linear(32, 16), nn.GELU(), nn.Dropout()))
+x = torch.randn(2, 3, 6, 6)
+want = model.double()(x.double()).detach()
+model, x = model.float().to("rdna"), x.to("rdna")
+for level, tolerance in (("conservative", 1e-5), ("balanced", 1e-5), ("aggressive", 1e-2)):
+    optimizer = AMDOptimizer(AMDConfig(default_precision="fp16"))
+    out = optimizer.optimize(model, level, example_inputs=x)(x).detach().cpu().double()
+    assert (out - want).abs().max() <= tolerance * want.abs().max(), level
+    assert optimizer.result.launches_after < optimizer.result.launches_before == 6, optimizer.result
+torch.rdna.synchronize()
+print("right on", torch.rdna.get_device_name())
+"""
+
+
+def test_each_level_on_an_emulated_card():
+    beside = [str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "RDNA_DRIVER": "hip", "RDNA_EMULATE": "gfx1100", "RDNA_EMULATE_CHECK": "1",
+                   "PYTHONPATH": os.pathsep.join(beside)}
+    there = subprocess.run([sys.executable, "-c", "import torch_rdna as r; print(r.device_count(), r._C.unavailable())"],
+                           env=environment, capture_output=True, text=True)
+    if there.stdout.startswith("0 ") and "librdna_emulator.so" in there.stdout:
+        pytest.skip(there.stdout)
+    done = subprocess.run([sys.executable, "-c", ON_A_CARD], env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.splitlines()[-1:] and done.stdout.splitlines()[-1].startswith("right on"), done.stdout + done.stderr
+    assert "rdna emulator" not in done.stderr, done.stderr[-4000:]
