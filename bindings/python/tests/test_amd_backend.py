@@ -369,8 +369,10 @@ def test_optimized_for_training(kind):
     ready, same = backend.optimize_for_training(model, optimizer)
     assert same is optimizer and ready.training
     steps(ready, optimizer, 2, backend.device)
-    for a, b in zip(ready.parameters(), reference.parameters()):
+    for (name, a), b in zip(ready.named_parameters(), reference.parameters()):
         assert a.device == backend.device
+        if name == "0.bias":
+            continue  # a batch norm takes it away again: its gradient is rounding alone, which Adam makes whole steps of
         torch.testing.assert_close(a.detach().cpu(), b.detach(), rtol=1e-3, atol=1e-4)
     assert isinstance(backend.optimize_for_training(network()), nn.Module)
 
