@@ -135,6 +135,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
 
   m.def("current_stream", [](int index) { return current_stream(static_cast<c10::DeviceIndex>(index)).id(); });
   m.def("default_stream", [](int index) { return default_stream(static_cast<c10::DeviceIndex>(index)).id(); });
+  // rdna_stream * as a number, for callers of librdna itself (rdna/amd/_compiled.py)
+  m.def("native_stream", [](int index) {
+    return reinterpret_cast<uintptr_t>(raw_current_stream(static_cast<c10::DeviceIndex>(index)));
+  });
   m.def("set_stream", [](int index, int64_t id) {
     const c10::Stream stream(c10::Stream::UNSAFE, c10::Device(kRdna, static_cast<c10::DeviceIndex>(index)), id);
     raw_stream(stream);

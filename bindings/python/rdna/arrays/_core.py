@@ -5,11 +5,10 @@ depends on their order.
 """
 
 import ctypes
-import os
 
 import numpy as np
 
-import rdna
+from .._library import path
 
 MAX_RANK = 8
 
@@ -23,20 +22,7 @@ class Scalar(ctypes.Structure):  # rdna/scalar.h
     _fields_ = [("real", ctypes.c_double), ("integer", ctypes.c_int64)]
 
 
-def _path():
-    """RDNA_LIBRARY, else the one that this process has already, as PyTorch's plugin brings it, else the package's own."""
-    chosen = os.environ.get("RDNA_LIBRARY")
-    if chosen:
-        return chosen
-    with open("/proc/self/maps") as maps:
-        for line in maps:
-            path = line.rstrip("\n").partition("/")[2]
-            if os.path.basename(path).startswith("librdna.so"):
-                return "/" + path
-    return rdna.library()
-
-
-library = ctypes.CDLL(_path())
+library = ctypes.CDLL(path())
 library.rdna_last_error.restype = library.rdna_status_name.restype = library.rdna_dtype_name.restype = ctypes.c_char_p
 library.rdna_array_tensor.restype = ctypes.POINTER(Tensor)
 library.rdna_array_retain.restype = library.rdna_device_default_stream.restype = ctypes.c_void_p
