@@ -131,8 +131,12 @@ bool masked_fill(Call &call) {  // self, mask, value
   }
   if (call.scalar(2).isComplex()) return false;
   if (!describable(self) || self.dim() < mask.dim()) return false;
-  const at::Scalar v = call.scalar(2);
-  if (!at::isFloatingType(self.scalar_type()) && v.isFloatingPoint()) return false;
+  at::Scalar v = call.scalar(2);
+  if (!at::isFloatingType(self.scalar_type()) && v.isFloatingPoint()) {
+    const double whole = v.toDouble();  // PyTorch has the words for what does not fit
+    if (self.scalar_type() == at::kBool || !(whole >= 0 && whole <= 127 && whole == std::floor(whole))) return false;
+    v = static_cast<int64_t>(whole);
+  }
   if (self.numel() == 0) return call.give(self);
   const rdna_tensor condition = describe(mask), out = describe(self);
   check(rdna_op_masked_fill(stream_of(self), &condition, scalar_of(v, self.scalar_type()), &out, &out));

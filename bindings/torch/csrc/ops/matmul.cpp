@@ -1,6 +1,8 @@
 // Products of matrices.
 #include <ATen/Functions.h>
 
+#include <algorithm>
+
 #include "native.h"
 #include "rdna/op/complex.h"
 #include "rdna/op/gemm.h"
@@ -25,11 +27,50 @@ void complex_product(const at::Scalar &alpha, const at::Tensor &a, const at::Ten
   check(rdna_op_complex_gemm(stream_of(c), complex_of(alpha), &x, left.is_conj(), &y, right.is_conj(), add, &z));
 }
 
+bool is_integer(at::ScalarType type) {
+  return type == at::kByte || type == at::kChar || type == at::kShort || type == at::kInt || type == at::kLong;
+}
+
+// The product of integers modulo 2^64. Numbers of more than 16 bits are sums of digits of 16, the last of which has the
+// sign; f64 holds sums of 2^20 products of those, and what is beyond the 4 digits of the result is not computed:
+//
+//     digit s of the result, not yet carried: a_0 b_s + … + a_s b_0 = [a_0 … a_s] [b_s; …; b_0], one product
+at::Tensor integer_product(const at::Tensor &a, const at::Tensor &b) {
+  constexpr int64_t kMost = 1 << 18;
+  const int64_t k = a.size(-1);
+  const int digits = std::max(static_cast<int>(a.element_size()) / 2, 1);
+  std::vector<int64_t> shape = a.sizes().vec();
+  shape.back() = b.size(-1);
+  const at::Tensor sum = at::zeros(shape, a.options().dtype(at::kLong));
+  auto digit = [&](const at::Tensor &x, int i) {
+    const at::Tensor high = i ? at::__rshift__(x, 16 * i) : x;
+    return (i + 1 < digits ? at::bitwise_and(high, 0xffff) : high).to(at::kDouble);
+  };
+  for (int64_t begin = 0; begin < k; begin += kMost) {
+    const int64_t count = std::min(kMost, k - begin);
+    std::vector<at::Tensor> left, right;
+    for (int s = 0; s < digits; s++) {
+      left.push_back(digit(a.narrow(-1, begin, count), s));
+      right.insert(right.begin(), digit(b.narrow(-2, begin, count), s));
+      const at::Tensor share = at::matmul(at::cat(left, -1), at::cat(right, -2)).to(at::kLong);
+      sum.add_(share.mul_(int64_t{1} << 16 * s));
+    }
+  }
+  return sum;
+}
+
 // c = alpha a b + beta c + bias, all of rank 2 or all of rank 3, c with rows that are dense.
 void product(const at::Scalar &by, const at::Tensor &a, const at::Tensor &b, const at::Scalar &keep,
              const at::Tensor &bias, const at::Tensor &c) {
   if (c.numel() == 0) return;
   if (c.is_complex()) return complex_product(by, a, b, keep, c);
+  if (is_integer(c.scalar_type())) {
+    const at::Tensor value = integer_product(a, b).mul_(by);
+    if (!keep.equal(0)) value.add_(c.to(at::kLong), keep);
+    if (bias.defined()) value.add_(bias);
+    c.copy_(value);
+    return;
+  }
   const double alpha = by.toDouble(), beta = keep.toDouble();
   const at::Tensor left = readable(a), right = readable(b);
   const bool narrow = static_cast<float>(alpha) == alpha && static_cast<float>(beta) == beta;
@@ -50,10 +91,15 @@ void product(const at::Scalar &by, const at::Tensor &a, const at::Tensor &b, con
 
 bool supported(std::initializer_list<at::Tensor> tensors) {
   const at::ScalarType type = tensors.begin()->scalar_type();
-  if (!is_real(type) && !is_complex(type)) return false;
+  if (!is_real(type) && !is_complex(type) && !is_integer(type)) return false;
   for (const at::Tensor &t : tensors)
     if (t.scalar_type() != type || t.device() != tensors.begin()->device()) return false;
   return true;
+}
+
+// Factors of integers are integers; PyTorch has the words where they are not.
+bool factors_fit(const at::Tensor &self, const at::Scalar &beta, const at::Scalar &alpha) {
+  return !is_integer(self.scalar_type()) || (beta.isIntegral(false) && alpha.isIntegral(false));
 }
 
 void check_matrices(const at::Tensor &a, const at::Tensor &b) {
@@ -92,7 +138,7 @@ bool add_product(Call &call, const at::Tensor &self, const at::Tensor &a, const 
 
 bool addmm(Call &call) {  // self, mat1, mat2, beta, alpha, out
   const at::Tensor self = call.tensor(0), a = call.tensor(1), b = call.tensor(2);
-  if (!supported({a, b, self})) return false;
+  if (!supported({a, b, self}) || !factors_fit(self, call.scalar(3), call.scalar(4))) return false;
   check_matrices(a, b);
   return add_product(call, self, a, b, {a.size(0), b.size(1)}, call.scalar(3), call.scalar(4));
 }
@@ -116,7 +162,7 @@ bool bmm(Call &call) {  // self, mat2, out
 
 bool baddbmm(Call &call) {  // self, batch1, batch2, beta, alpha, out
   const at::Tensor self = call.tensor(0), a = call.tensor(1), b = call.tensor(2);
-  if (!supported({a, b, self})) return false;
+  if (!supported({a, b, self}) || !factors_fit(self, call.scalar(3), call.scalar(4))) return false;
   check_batches(a, b);
   const std::vector<int64_t> shape{a.size(0), a.size(1), b.size(2)};
   Output out(call.output(), shape, a.scalar_type(), a);
@@ -129,6 +175,7 @@ bool baddbmm(Call &call) {  // self, batch1, batch2, beta, alpha, out
 bool addmv(Call &call) {  // self, mat, vec, beta, alpha, out
   const at::Tensor self = call.tensor(0), a = call.tensor(1), x = call.tensor(2);
   if (!supported({a, x, self}) || a.dim() != 2 || x.dim() != 1) return false;
+  if (!factors_fit(self, call.scalar(3), call.scalar(4))) return false;
   TORCH_CHECK(a.size(1) == x.size(0), "size mismatch, got input (", a.size(0), "x", a.size(1), "), vec (", x.size(0),
               ")");
   Output out(call.output(), {a.size(0)}, a.scalar_type(), a);

@@ -100,7 +100,13 @@ Runs runs_of(const at::Tensor &row, bool places, bool counts) {
 
 bool different(Call &call, bool inverse, bool counts, bool three) {
   const at::Tensor x = call.tensor(0), none = at::empty({0}, x.options().dtype(at::kLong));
-  if (!describable(x) || x.numel() == 0) return false;
+  if (!describable(x)) return false;
+  if (x.numel() == 0) {
+    const at::Tensor values = at::empty({0}, x.options()),
+                     places = at::empty(inverse ? x.sizes() : none.sizes(), none.options());
+    if (!three) return call.give({values, places});
+    return call.give({values, places, none.clone()});
+  }
   const auto [sorted, order] = at::sort(x.reshape({-1}), /*stable=*/true, 0, /*descending=*/false);
   const Runs r = runs_of(sorted, inverse, counts);
   const at::Tensor back = inverse ? at::empty_like(order).scatter_(0, order, r.places).view(x.sizes()) : none;
@@ -169,8 +175,11 @@ bool unique_dim_consecutive(Call &call) {  // self, dim, return_inverse, return_
 
 bool unique_consecutive(Call &call) {  // self, return_inverse, return_counts, dim?
   const at::Tensor x = call.tensor(0), none = at::empty({0}, x.options().dtype(at::kLong));
-  if (!describable(x) || (x.numel() == 0 && (call.none(3) || x.dim() < 2))) return false;
+  if (!describable(x) || (x.numel() == 0 && !call.none(3) && x.dim() < 2)) return false;
   if (!call.none(3) && x.dim() > 1) return consecutive_slices(call, call.integer(3));
+  if (x.numel() == 0)
+    return call.give(
+        {at::empty({0}, x.options()), at::empty(call.flag(1) ? x.sizes() : none.sizes(), none.options()), none});
   if (!call.none(3)) wrap(call.integer(3), x.dim());
   const Runs r = runs_of(x.reshape({-1}), call.flag(1), call.flag(2));
   return call.give({r.values, call.flag(1) ? r.places.view(x.sizes()) : none, call.flag(2) ? r.counts : none});
