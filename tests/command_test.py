@@ -257,6 +257,36 @@ class Others(unittest.TestCase):
         self.assertRegex(output("--version").decode(), r"^rdna \d+\.\d+\.\d+\n$")
 
 
+class Profile(unittest.TestCase):
+    """`rdna profile`, with a shell in the place of a program of PyTorch (bindings/torch/tests/test_profiler.py has one)."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.trace = pathlib.Path(folder.name) / "t.json"
+
+    def profile(self, script, *arguments):
+        return run("profile", "--out", self.trace, "sh", "-c", script, "name", *arguments)
+
+    def test_the_program_is_told_the_file_and_has_its_own_arguments(self):
+        self.trace.write_text("old")
+        result = self.profile('test ! -e "$RDNA_PROFILE" && echo "$@" > "$RDNA_PROFILE"', "--out", "x", "--", "-h")
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        self.assertEqual(self.trace.read_text(), "--out x -- -h\n")
+
+    def test_exit_statuses(self):
+        self.assertEqual(self.profile("exit 7").returncode, 7)
+        self.assertEqual(self.profile("kill -9 $$").returncode, 128 + 9)
+        result = self.profile("true")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"t.json was not written: sh used no device", result.stderr)
+        result = run("profile", "/nowhere/program")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"cannot run /nowhere/program", result.stderr)
+        for wrong in ((), ("--out",), ("--fly", "true")):
+            self.assertEqual(run("profile", *wrong).returncode, 2)
+
+
 class Refusing(unittest.TestCase):
     """One sentence on stderr, nothing on stdout, exit status 1 for what went wrong and 2 for what was asked wrongly."""
 

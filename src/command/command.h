@@ -27,6 +27,7 @@ int command_template(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_embed(int argc, char **argv);
 int command_compile(int argc, char **argv);
+int command_profile(int argc, char **argv);
 
 /* Prints "rdna: " and the thread's last error on stderr; returns EXIT_FAILED. */
 int fail_with_status(void);

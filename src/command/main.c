@@ -30,6 +30,7 @@ static const subcommand subcommands[] = {
     {"logits", command_logits, "token ids to logits"},
     {"emulate", command_emulate, "run one kernel of a code object on an emulated GPU"},
     {"compile", command_compile, "a HIP source to a code object, with what its kernels take"},
+    {"profile", command_profile, "run a program of PyTorch, and write what ran on the device for Chrome"},
     {"kernels", command_kernels, "list the kernel packs, or take them apart"},
 };
 enum { SUBCOMMANDS = sizeof subcommands / sizeof *subcommands };
@@ -59,14 +60,17 @@ static void print_settings(void) {
     printf(" | %s |\n", entry->help);
   }
   printf(
-      "\nThe PyTorch plugin reads three more:\n\n"
+      "\nThe PyTorch plugin reads four more:\n\n"
       "| name | kind | default | values | what it does |\n|---|---|---|---|---|\n"
       "| `RDNA_FALLBACK` | choice | allow | allow, warn, error | an operator without a kernel runs on the CPU "
       "silently, "
       "with a warning the first time, or raises |\n"
       "| `RDNA_COMPILE_LOG` | flag | 0 |  | 1: torch.compile says what it fused |\n"
       "| `RDNA_LIBRARIES` | flag | 1 |  | 0: accelerate, transformers and lightning are left as they are, and take the "
-      "CPU unless told otherwise |\n");
+      "CPU unless told otherwise |\n"
+      "| `RDNA_PROFILE` | text | none |  | file for Chrome of all that the program runs, from the import of torch to "
+      "its "
+      "end |\n");
 }
 
 int main(int argc, char **argv) {

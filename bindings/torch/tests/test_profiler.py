@@ -1,6 +1,9 @@
 """torch.profiler sees what rdna runs: each kernel and copy, when, how long and for which operator."""
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -145,3 +148,30 @@ def test_compiled_models_launch_less():
         eager, ours = launches(lambda: model(x)), launches(lambda: compiled(x))
     # gelu goes into its product, the last sum into the other, times and plus become one
     assert eager - ours == 3, (eager, ours)
+
+
+PROGRAM = """
+import os, subprocess, sys, torch
+import torch_rdna
+a = torch.randn(90, 90, device="rdna")
+(a @ a).exp().cpu()
+if "child" not in sys.argv:
+    subprocess.run([sys.executable, *sys.argv, "child"], check=True)
+    if os.fork() == 0:
+        sys.exit()  # a child that shares the recorder, and is not to write
+    os.wait()
+"""
+
+
+@alone
+def test_a_whole_program(tmp_path):
+    program, trace = tmp_path / "program.py", tmp_path / "trace.json"
+    program.write_text(PROGRAM)
+    subprocess.run([sys.executable, program], check=True, env={**os.environ, "RDNA_PROFILE": str(trace)}, timeout=300)
+    files = sorted(tmp_path.glob("trace.json*"))
+    assert len(files) == 2 and trace in files, files  # the program's, and beside it the one of the process that it started
+    for file in files:
+        events = json.loads(file.read_text())["traceEvents"]
+        kinds = Counter(e.get("cat") for e in events)
+        assert kinds["kernel"] == 3 and kinds["gpu_memcpy"] == 1, kinds
+        assert any(e.get("cat") == "cpu_op" and e["name"] == "aten::exp" for e in events)

@@ -87,6 +87,7 @@ from .random import (
     set_rng_state_all,
 )
 from ._sharing import register as _register_sharing
+from ._trace import register as _register_trace
 from .streams import (
     Event,
     ExternalStream,
@@ -182,6 +183,7 @@ def _register():
     _register_collect_env()
     _register_encoder()
     _register_exit()
+    _register_trace()
     if os.environ.get("RDNA_AS_CUDA", "0") != "0":
         from . import _as_cuda
 
