@@ -22,7 +22,7 @@ from rdna.amd.compiler import STANDARD_KERNELS, operator
 from rdna.amd.config import AMDArchitecture
 
 EMULATED = bool(os.environ.get("RDNA_EMULATE"))
-card = pytest.mark.skipif(not EMULATED, reason="run by test_on_an_emulated_card")
+card = pytest.mark.skipif(not EMULATED, reason="no GPU here; test_on_an_emulated_card runs it in a process with one")
 ADD = """
 __global__ void add(const float* a, const float* b, float* c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
