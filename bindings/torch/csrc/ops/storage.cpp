@@ -47,6 +47,16 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::op
       at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(type)));
 }
 
+// Zeros without memory, as derivatives in forward mode have of what does not vary: PyTorch's ZeroTensor key answers for
+// them, or makes them real before a kernel sees them. They cannot be written, so that nothing allocates a second time.
+at::Tensor no_memory(c10::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<c10::Layout> layout,
+                     std::optional<c10::Device> d, std::optional<bool> pin) {
+  check_options(layout, pin);
+  at::native::ZeroTensorAllocator allocator(at::Device(kRdna, place(d)));
+  return at::detail::empty_generic(size, &allocator, kKeys.add(c10::DispatchKey::ZeroTensor),
+                                   c10::dtype_or_default(type), std::nullopt);
+}
+
 // Gives the storage room for what sizes, strides and offset of |t| reach.
 void reach(at::TensorImpl *t) {
   if (t->numel() == 0) return;
@@ -108,6 +118,7 @@ bool is_pinned_tensor(const at::Tensor &self, std::optional<c10::Device>) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty.memory_format", TORCH_FN(empty));
   m.impl("empty_strided", TORCH_FN(empty_strided));
+  m.impl("_efficientzerotensor", TORCH_FN(no_memory));
   m.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
   m.impl("view", TORCH_FN(at::native::view));
   m.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
