@@ -11,7 +11,7 @@ import warnings
 import pytest
 import torch
 from networks import Bert, Vit, lived, resnet18, resnet50
-from rdna.amd import AMDConfig, AMDOptimizationError, AMDOptimizer, OptimizationResult
+from rdna.amd import AMDBackend, AMDConfig, AMDOptimizationError, AMDOptimizer, OptimizationResult
 from torch import nn
 from torch.nn import functional as F
 
@@ -165,6 +165,19 @@ def test_precision(name):
     mine, optimizer = optimize(model, "aggressive", config, example_inputs=x)
     assert {p.dtype for p in mine.parameters()} == {torch.float32}
     assert any(f"allow_{name} is off" in w for w in optimizer.result.warnings)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_models_that_the_backend_prepared_in_bf16(level):
+    config = AMDConfig(architecture="cdna3", default_precision="bf16")
+    network = convolutions()
+    x = torch.randn(3, 3, 8, 8)
+    want, model = in_float64(network, x), AMDBackend(config).prepare_model(network)
+    mine, optimizer = optimize(model, level, config, example_inputs=x.to("rdna"))
+    assert names(optimizer)["batch norm folded"] == 4
+    with torch.no_grad():
+        close(mine(x.to("rdna")), want, torch.bfloat16)
+    assert optimizer.result.launches_after < optimizer.result.launches_before
 
 
 # ---- folding, where it is right and where it is not
@@ -715,7 +728,7 @@ def test_fusion_can_be_turned_off():
 ON_A_CARD = """
 import torch, torch_rdna
 from networks import lived
-from rdna.amd import AMDConfig, AMDOptimizer
+from rdna.amd import AMDBackend, AMDConfig, AMDOptimizer
 from torch import nn
 
 torch.manual_seed(0)

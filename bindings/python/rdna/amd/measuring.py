@@ -82,9 +82,9 @@ class Example:
         return sum(e.device_type == torch.autograd.DeviceType.PrivateUse1 for e in seen.events())
 
 
-def difference(mine, theirs, narrow=None):
+def difference(mine, theirs, types=()):
     """(largest difference of two results' tensors relative to the largest value, whether that is rounding, of values that
-    were of type |narrow| in between)."""
+    were of |types| in between)."""
     a, b = tree_flatten(mine)[0], tree_flatten(theirs)[0]
     if len(a) != len(b):
         return float("inf"), False
@@ -94,7 +94,7 @@ def difference(mine, theirs, narrow=None):
             continue
         if x.shape != y.shape:
             return float("inf"), False
-        tolerance = max(_TOLERANCE.get(dtype, 0.0) for dtype in (x.dtype, y.dtype, narrow))
+        tolerance = max(_TOLERANCE.get(dtype, 0.0) for dtype in (x.dtype, y.dtype, *types))
         x, y = x.detach().cpu(), y.detach().cpu()
         if not x.is_floating_point():
             right = right and torch.equal(x, y)

@@ -110,11 +110,15 @@ class _Inference:
 
     def __init__(self, model, level, config, example, without=()):
         self.level, self.config, self.example, self.without = level, config, example, without
-        self.changes, self.notes, self.called, self.narrow = [], [], None, None
+        self.changes, self.notes, self.called = [], [], None
         self.model = copied(model, _own).eval()
         self.links = Links(self.model)
         self.on_rdna = _is_on_rdna(self.model)
         self.bytes = measuring.memory_of(self.model)
+
+    def types(self):
+        """In which the model computes, of which the narrowest says what rounding is."""
+        return {_PRECISIONS.get(self.config.default_precision, torch.float32), *(p.dtype for p in self.model.parameters())}
 
     def done(self, name, count):
         if not count:
@@ -157,7 +161,6 @@ class _Inference:
             return
         count = running.narrow_weights(self.model, dtype)
         if count:
-            self.narrow = dtype
             cast = running.Cast(torch.float32, dtype)
             self.model.register_forward_pre_hook(cast.before, with_kwargs=True)
             self.model.register_forward_hook(cast.after)
@@ -344,7 +347,7 @@ class AMDOptimizer:
         try:
             made.run()
             if example is not None:
-                result.difference, right = measuring.difference(example(made.model), reference, made.narrow)
+                result.difference, right = measuring.difference(example(made.model), reference, made.types())
                 if not right:
                     return f"results would differ by {result.difference:.2g} of their largest value"
         except Exception as error:
