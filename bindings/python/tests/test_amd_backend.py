@@ -335,7 +335,6 @@ def test_cleanup():
 
 
 def test_optimized_for_inference():
-    pytest.importorskip("rdna.amd.optimizer")
     model = network()
     x = torch.randn(8, 33)
     expected = copy.deepcopy(model).eval()(x)
@@ -349,7 +348,6 @@ def test_optimized_for_inference():
 
 @pytest.mark.parametrize("kind", [lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), lambda p: torch.optim.AdamW(p, 0.01)])
 def test_optimized_for_training(kind):
-    pytest.importorskip("rdna.amd.optimizer")
     torch.manual_seed(1)
     x, y = torch.randn(16, 33), torch.randn(16, 5)
 

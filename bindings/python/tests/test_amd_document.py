@@ -44,8 +44,6 @@ WHERE = {
 
 @pytest.mark.parametrize("where", WHERE)
 def test_the_specification(where, tmp_path):
-    pytest.importorskip("rdna.amd.optimizer")
-    pytest.importorskip("rdna.amd.compiler")
     environment, start, place = WHERE[where]
     said = python(f"import {start}; print('at the end', there['backend'].device, there['batch_size'], "
                   "there['loss'].item() < 1.2, there['stats'].total_mb > 0)", tmp_path, **environment)

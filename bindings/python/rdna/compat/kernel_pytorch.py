@@ -79,6 +79,5 @@ def install(replace=False):
         "kernel_pytorch.backends.nvidia": nvidia,
     })
     for name in amd._PLACES:
-        # Under both names the same module: an except of one catches what the other raises. Imported when it is asked for.
-        if name in ("amd_exceptions", "config", "backend", "memory", "utilities"):
-            sys.modules[f"kernel_pytorch.backends.amd.{name}"] = getattr(amd, name)
+        # Under both names the same module: an except of one catches what the other raises.
+        sys.modules[f"kernel_pytorch.backends.amd.{name}"] = getattr(amd, name)
