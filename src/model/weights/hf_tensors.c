@@ -349,16 +349,21 @@ static rdna_status add_convolution(rdna__hf_tensors *t, const char *hf, const ch
   return add(t, p, 2);
 }
 
-/* Half of a matrix's rows. */
-static rdna_status add_half(rdna__hf_tensors *t, const char *hf, const char *gguf, rdna__hf_kind kind) {
+/* The whole of a matrix, of which the caller then takes a part. */
+static rdna_status plan_matrix(rdna__hf_tensors *t, const char *hf, const char *gguf, plan **out) {
   char name[NAME_BYTES + 8], to_name[NAME_BYTES + 8];
   const rdna__safetensor *from;
-  plan *p;
   snprintf(name, sizeof name, "%s.weight", hf);
   snprintf(to_name, sizeof to_name, "%s.weight", gguf);
   RDNA_TRY(need(t, name, 2, &from));
-  RDNA_TRY(plan_plain(t, from, to_name, &p));
-  if (p->rows % 2) return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has no even number of rows", name);
+  return plan_plain(t, from, to_name, out);
+}
+
+/* Half of a matrix's rows. */
+static rdna_status add_half(rdna__hf_tensors *t, const char *hf, const char *gguf, rdna__hf_kind kind) {
+  plan *p;
+  RDNA_TRY(plan_matrix(t, hf, gguf, &p));
+  if (p->rows % 2) return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has no even number of rows", p->one->name);
   p->rows /= 2;
   p->first = kind == RDNA__HF_HALF_UP ? p->rows * p->columns : 0;
   return add(t, p, 2);
@@ -510,16 +515,11 @@ static rdna_status add_fused_experts(rdna__hf_tensors *t, const char *hf, const 
 
 /* A table of positions, without the rows that no token has. */
 static rdna_status add_positions(rdna__hf_tensors *t, const char *hf, const char *gguf) {
-  char name[NAME_BYTES + 8], to_name[NAME_BYTES + 8];
   int64_t first = t->config->first_position;
-  const rdna__safetensor *from;
   plan *p;
-  snprintf(name, sizeof name, "%s.weight", hf);
-  snprintf(to_name, sizeof to_name, "%s.weight", gguf);
-  RDNA_TRY(need(t, name, 2, &from));
-  RDNA_TRY(plan_plain(t, from, to_name, &p));
+  RDNA_TRY(plan_matrix(t, hf, gguf, &p));
   if (p->rows <= first)
-    return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has %lld rows, and the first token's is row %lld", name,
+    return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has %lld rows, and the first token's is row %lld", p->one->name,
                       (long long)p->rows, (long long)first);
   p->rows -= first;
   p->first = first * p->columns;
