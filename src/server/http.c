@@ -478,8 +478,10 @@ static size_t unescape(void *data, struct MHD_Connection *connection, char *text
 rdna_status http_start(server *s) {
   int fd = -1;
   RDNA_TRY(open_socket(s, &fd));
+  /* not epoll: in it MHD_quiesce_daemon and the daemon's threads may both take the listening socket out of the set, and
+   * the second one ends the process (libmicrohttpd 0.9.75) */
   s->daemon =
-      MHD_start_daemon(MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, access_handler, s,
+      MHD_start_daemon(MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, access_handler, s,
                        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, completed, s,
                        MHD_OPTION_NOTIFY_CONNECTION, client_notify, s, MHD_OPTION_CONNECTION_LIMIT,
                        (unsigned)s->options->most_connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
