@@ -1,6 +1,8 @@
 """rdna.arrays against NumPy, in the Python that runs the tests: it needs nothing else."""
+import copy
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import unittest
@@ -58,6 +60,15 @@ class Arrays(unittest.TestCase):
                     self.assertEqual((x.ndim, x.size, x.nbytes, x.tolist()), (a.ndim, a.size, a.nbytes, given.tolist()))
         self.assertEqual([ra.asarray(v).dtype.name for v in (1, 1.5, True, [1, 2.5], np.float64(2))],
                          ["int64", "float32", "bool", "float32", "float64"])
+
+    def test_files_copies_and_text(self):
+        for dtype in TYPES:
+            a = draw(dtype, (2, 3))
+            x = ra.asarray(a)
+            for made in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), copy.copy(x[:, ::-1])[:, ::-1]):
+                self.same(made, a)
+        x = ra.asarray([1.25, 2.0])
+        self.assertEqual((f"{x[0]:.3f}", f"{x}", str(x), repr(x)), ("1.250", "[1.25 2.  ]", "[1.25 2.  ]", "Array([1.25, 2.  ], dtype=float32)"))
 
     def test_making(self):
         for shape in [(), 3, (2, 3)]:

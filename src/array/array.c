@@ -106,8 +106,7 @@ rdna_status rdna__array_make(rdna_stream *stream, rdna_dtype dtype, int rank, co
   return RDNA_OK;
 }
 
-/* Hands |made| over, or releases it after a failure. */
-static rdna_status finish(rdna_status status, rdna_array *made, rdna_array **out_array) {
+rdna_status rdna__array_finish(rdna_status status, rdna_array *made, rdna_array **out_array) {
   if (status == RDNA_OK)
     *out_array = made;
   else
@@ -119,14 +118,14 @@ rdna_status rdna_array_full(rdna_stream *stream, rdna_dtype dtype, int rank, con
                             rdna_array **out_array) {
   rdna_array *made;
   RDNA_TRY(rdna__array_make(stream, dtype, rank, shape, &made));
-  return finish(rdna_op_fill(stream, value, &made->tensor), made, out_array);
+  return rdna__array_finish(rdna_op_fill(stream, value, &made->tensor), made, out_array);
 }
 
 rdna_status rdna_array_arange(rdna_stream *stream, rdna_dtype dtype, int64_t count, rdna_scalar start, rdna_scalar step,
                               rdna_array **out_array) {
   rdna_array *made;
   RDNA_TRY(rdna__array_make(stream, dtype, 1, &count, &made));
-  return finish(rdna_op_arange(stream, start, step, &made->tensor), made, out_array);
+  return rdna__array_finish(rdna_op_arange(stream, start, step, &made->tensor), made, out_array);
 }
 
 rdna_status rdna_array_from_host(rdna_stream *stream, rdna_dtype dtype, int rank, const int64_t *shape,
@@ -140,7 +139,7 @@ rdna_status rdna_array_from_host(rdna_stream *stream, rdna_dtype dtype, int rank
   else if (bytes > 0)
     status = rdna_copy_to_device(stream, made->tensor.data, data, bytes);
   if (status == RDNA_OK) status = rdna_stream_synchronize(stream); /* |data| may be pinned, and go */
-  return finish(status, made, out_array);
+  return rdna__array_finish(status, made, out_array);
 }
 
 rdna_status rdna_array_to_host(const rdna_array *array, void *data, size_t bytes) {

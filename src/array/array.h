@@ -20,11 +20,13 @@ rdna_status rdna__array_make(rdna_stream *stream, rdna_dtype dtype, int rank, co
                              rdna_array **out_array);
 /* Another array over |array|'s memory, which |view| describes. */
 rdna_status rdna__array_view(const rdna_array *array, const rdna_tensor *view, rdna_array **out_array);
-/* Fails with the name of the function unless all of |arrays| are there and of one stream; NULL at the end of the list
- * may be missing. */
+/* Hands |made| over where |status| is RDNA_OK, else releases it; returns |status|. */
+rdna_status rdna__array_finish(rdna_status status, rdna_array *made, rdna_array **out_array);
+/* Fails with the name of the function unless all of |arrays| are there and of one stream, and there is a place for the
+ * result. */
 rdna_status rdna__array_check(const char *function, rdna_array *const *arrays, int count, rdna_array **out_array);
 
-/* Whether values of the type can be in an array; those are numbers from 0 on in the table of promotions. */
+/* Whether an array can hold values of the type: the first ten of rdna_dtype, which the table of promotions has. */
 bool rdna__array_is_plain(rdna_dtype dtype);
 bool rdna__array_is_float(rdna_dtype dtype);
 /* The type in which integers and bool are taken where only floats will do: f64 for i32 and i64, f32 for what fits. */

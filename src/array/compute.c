@@ -37,11 +37,7 @@ static rdna_status begin(call *c, const char *name, rdna_array *const *arrays, i
 /* Releases what the call holds; hands the result over where |status| is RDNA_OK. */
 static rdna_status end(call *c, rdna_status status, rdna_array **out_array) {
   for (int i = 0; i < c->count; i++) rdna_array_release(c->inputs[i]);
-  if (status == RDNA_OK)
-    *out_array = c->out;
-  else
-    rdna_array_release(c->out);
-  return status;
+  return rdna__array_finish(status, c->out, out_array);
 }
 
 rdna_status rdna_array_map(rdna_array *x, rdna_map op, rdna_scalar p, rdna_scalar q, rdna_array **out_array) {

@@ -65,11 +65,7 @@ static rdna_status multiply(rdna_array *a, rdna_array *b, const rdna_tensor *bat
   if (status == RDNA_OK) status = rdna_op_gemm(a->stream, 1, &left->tensor, &right->tensor, 0, NULL, &product->tensor);
   rdna_array_release(left);
   rdna_array_release(right);
-  if (status == RDNA_OK)
-    *out_product = product;
-  else
-    rdna_array_release(product);
-  return status;
+  return rdna__array_finish(status, product, out_product);
 }
 
 static rdna_status multiply_matrices(rdna_array *a, rdna_array *b, bool row, bool column, rdna_array **out_array) {

@@ -16,12 +16,7 @@ static bool is_contiguous(const rdna_tensor *tensor) {
 static rdna_status copy_as(rdna_array *array, rdna_dtype dtype, rdna_array **out_array) {
   rdna_array *made;
   RDNA_TRY(rdna__array_make(array->stream, dtype, array->tensor.rank, array->tensor.shape, &made));
-  rdna_status status = rdna_op_copy(array->stream, &array->tensor, &made->tensor);
-  if (status == RDNA_OK)
-    *out_array = made;
-  else
-    rdna_array_release(made);
-  return status;
+  return rdna__array_finish(rdna_op_copy(array->stream, &array->tensor, &made->tensor), made, out_array);
 }
 
 rdna_status rdna_array_contiguous(rdna_array *array, rdna_array **out_array) {

@@ -754,7 +754,7 @@ def test_each_level_on_an_emulated_card():
     there = subprocess.run([sys.executable, "-c", "import torch_rdna as r; print(r.device_count(), r._C.unavailable())"],
                            env=environment, capture_output=True, text=True)
     if there.stdout.startswith("0 ") and "librdna_emulator.so" in there.stdout:
-        pytest.skip(there.stdout)
+        pytest.skip(f"no emulated card, as the emulator was not built: {there.stdout}")
     done = subprocess.run([sys.executable, "-c", ON_A_CARD], env=environment, capture_output=True, text=True, timeout=300)
     assert done.stdout.splitlines()[-1:] and done.stdout.splitlines()[-1].startswith("right on"), done.stdout + done.stderr
     assert "rdna emulator" not in done.stderr, done.stderr[-4000:]

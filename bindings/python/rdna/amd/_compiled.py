@@ -13,7 +13,7 @@ from .amd_exceptions import HIPKernelError, ROCmNotAvailableError
 
 _UNKNOWN, _INTEGER, _FLOAT, _BFLOAT = range(4)
 _KINDS = ("unknown", "integer", "float", "bfloat")
-INVALID_ARGUMENT, BAD_DATA = 1, 7  # of rdna_status
+INVALID_ARGUMENT = 1  # of rdna_status
 
 
 class _Options(ctypes.Structure):

@@ -82,6 +82,13 @@ class Array:
     def __str__(self):
         return str(self.numpy())
 
+    def __format__(self, spec):
+        return format(self.item() if spec and not self.shape else str(self), spec)
+
+    def __reduce__(self):
+        """Files and copies hold the values, which go to the device that `auto` is where they are read."""
+        return asarray, (self.numpy(),)
+
     __hash__ = None
 
     # ---- views ----
