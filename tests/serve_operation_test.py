@@ -186,7 +186,7 @@ class Running(unittest.TestCase):
             except ConnectionRefusedError:
                 self.assertIsNone(process.poll())
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0)
 
 

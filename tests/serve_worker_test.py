@@ -95,7 +95,7 @@ class Worker(unittest.TestCase):
     def test_a_job_is_written_before_its_reader_comes_and_read_once(self):
         before = self.server.metrics()["written_tokens_total"]
         answer = self.ask_job(max_tokens=20)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while self.server.metrics()["written_tokens_total"] < before + 20:
             self.assertLess(time.monotonic(), deadline)
         self.assertEqual(self.read_job(answer)[-1]["tokens_out"], 20)
@@ -152,7 +152,7 @@ class Worker(unittest.TestCase):
             connection.recv(100)
             status, _, text = self.server.ask("GET", answer["sse_url"])
             self.assertIn((status, json.loads(text).get("code")), ((409, "job_taken"), (404, "job_not_found")))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while (now := self.server.metrics())["cancelled_total"] == before and now["running"]:
             self.assertLess(time.monotonic(), deadline, now)
 
@@ -190,7 +190,7 @@ class OtherWorkers(unittest.TestCase):
             self.assertIn(b"http://", process.stdout.readline())
         finally:
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0)
 
     def test_token_and_heartbeats(self):
@@ -207,7 +207,7 @@ class OtherWorkers(unittest.TestCase):
                 self.assertEqual(server.ask("GET", json.loads(text)["sse_url"])[0], 401)
                 self.assertEqual(server.ask("GET", "/health")[0], 200)
                 self.assertEqual(server.ask("GET", "/v1/ready")[0], 200)
-                deadline = time.monotonic() + 20
+                deadline = time.monotonic() + 60
                 while len(beats.beats) < 8:
                     self.assertLess(time.monotonic(), deadline)
                     time.sleep(0.02)

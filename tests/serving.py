@@ -56,7 +56,7 @@ def serve_for(case, *arguments, **more):
     return server
 
 
-def wait_for(what, seconds=20):
+def wait_for(what, seconds=60):
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -75,7 +75,7 @@ class Server:
         self.port = int(self.line.split("http://127.0.0.1:")[1].split(",")[0])
         self.url = f"http://127.0.0.1:{self.port}"
 
-    def stop(self, how=signal.SIGTERM, timeout=60):
+    def stop(self, how=signal.SIGTERM, timeout=600):
         """Ends it; its status, which must be 0, and what it said on stderr."""
         if self.process.returncode is None:
             self.process.send_signal(how)
@@ -83,12 +83,12 @@ class Server:
         assert self.process.returncode == 0, f"rdna serve: exit status {self.process.returncode}: {stderr}"
         return stderr
 
-    def ask(self, method, path, body=None, headers=None, timeout=60):
+    def ask(self, method, path, body=None, headers=None, timeout=300):
         """(status, headers, text); a body that is no bytes is sent as JSON."""
         status, found, data = self.ask_bytes(method, path, body, headers, timeout)
         return status, found, data.decode()
 
-    def ask_bytes(self, method, path, body=None, headers=None, timeout=60):
+    def ask_bytes(self, method, path, body=None, headers=None, timeout=300):
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)) as connection:
             data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
             connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})

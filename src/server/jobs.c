@@ -240,13 +240,19 @@ static const char *stop_reason(const choice *c) {
   return strcmp(c->finish_reason, "length") == 0 ? "MAX_TOKENS" : "CANCELLED";
 }
 
-static void done(bytes *out) { bytes_append_text(out, "data: [DONE]\n\n"); }
+/* The job is forgotten before its reader sees the end, and may ask for it again on another connection. */
+static void done(exchange *x, bytes *out) {
+  server_lock(x->server);
+  jobs_leave(x);
+  server_unlock(x->server);
+  bytes_append_text(out, "data: [DONE]\n\n");
+}
 
 static void fail(exchange *x, const problem *p, bytes *out) {
   append_event(
       out, NULL,
       json_pack("{s:s, s:s, s:s}", "type", "error", "code", p->code ? p->code : "internal", "message", p->message));
-  done(out);
+  done(x, out);
 }
 
 static void end(exchange *x, bytes *out) {
@@ -272,7 +278,7 @@ static void end(exchange *x, bytes *out) {
   append_event(out, NULL,
                json_pack("{s:s, s:I, s:I, s:s}", "type", "end", "tokens_out", (json_int_t)count, "decode_time_ms",
                          (json_int_t)(1e3 * (j->finished - j->asked) + 0.5), "stop_reason", stop_reason(c)));
-  done(out);
+  done(x, out);
 }
 
 const dialect worker = {"text/event-stream", ": ping\n\n", refuse_worker, begin, piece, end, fail, NULL};
