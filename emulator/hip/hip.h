@@ -67,7 +67,7 @@ int emu_pointer_attribute(int major, void *out, int attribute, void *pointer);
 
 struct emu_card {
   const char *arch, *name;
-  enum emu_target target;
+  const struct emu_isa *target;
   int wgps, clock_khz, memory_khz, bus_bits, l2_bytes;
   uint64_t memory;
 };
@@ -272,6 +272,6 @@ void emu_report_watch_exit(bool check);
 void emu_report_is_told(void);
 // Whether somebody asked for counters; then each launch adds to its kernel's row.
 bool emu_report_counting(void);
-void emu_report_count(const struct emu_dispatch *dispatch, enum emu_target target);
+void emu_report_count(const struct emu_dispatch *dispatch, const struct emu_isa *target);
 
 #endif

@@ -194,7 +194,7 @@ static int check_cooperation(const struct emu_launch *launch) {
 
 static bool make_sync(struct job *job, const struct emu_launch *launch, const struct emu_device *device) {
   enum { LINE = 64 };
-  if (!launch->cooperative || device->card->target == EMU_GFX1030) return true;
+  if (!launch->cooperative || device->card->target->grid_barrier_gws) return true;
   struct grid_sync *sync = aligned_alloc(LINE, LINE);
   if (!sync) return false;
   *sync = (struct grid_sync){.groups = launch->groups[0] * launch->groups[1] * launch->groups[2]};

@@ -141,7 +141,7 @@ __attribute__((destructor)) static void end_process(void) {
 
 struct row {
   char *name;
-  enum emu_target target;
+  const struct emu_isa *target;
   uint64_t launches;
   uint32_t vgprs, lds_bytes, scratch_bytes, wave, occupancy;
   struct emu_counters counters;
@@ -165,8 +165,8 @@ static void write_json(FILE *out) {
             ", \"waves\": %" PRIu64
             ",\n     \"wave_size\": %u, \"vgprs\": %u, \"lds_bytes\": %u, "
             "\"scratch_bytes\": %u, \"waves_per_simd\": %u,\n     \"instructions\": {",
-            i ? "," : "", r->name, emu_target_name(r->target), r->launches, c->groups, c->waves, r->wave, r->vgprs,
-            r->lds_bytes, r->scratch_bytes, r->occupancy);
+            i ? "," : "", r->name, r->target->name, r->launches, c->groups, c->waves, r->wave, r->vgprs, r->lds_bytes,
+            r->scratch_bytes, r->occupancy);
     for (int k = 0; k < EMU_CLASS_COUNT; k++)
       fprintf(out, "%s\"%s\": %" PRIu64, k ? ", " : "", emu_class_name((enum emu_class)k), c->instructions[k]);
     fprintf(out, "},\n     \"issue_cycles\": {");
@@ -194,7 +194,7 @@ static void write_text(FILE *out) {
       cycles += c->issue_cycles[k];
     }
     fprintf(out, "\n%s on %s: %" PRIu64 " launches, %" PRIu64 " groups, %" PRIu64 " waves of %u\n", r->name,
-            emu_target_name(r->target), r->launches, c->groups, c->waves, r->wave);
+            r->target->name, r->launches, c->groups, c->waves, r->wave);
     fprintf(out, "  %u VGPRs, %u bytes of LDS, %u of scratch a lane: %u waves a SIMD\n", r->vgprs, r->lds_bytes,
             r->scratch_bytes, r->occupancy);
     fprintf(out, "  %-16s %14s %14s\n", "", "instructions", "issue cycles");
@@ -252,7 +252,7 @@ bool emu_report_counting(void) {
   return table.path != NULL;
 }
 
-void emu_report_count(const struct emu_dispatch *dispatch, enum emu_target target) {
+void emu_report_count(const struct emu_dispatch *dispatch, const struct emu_isa *target) {
   pthread_mutex_lock(&table.lock);
   struct row *row = NULL;
   for (size_t i = 0; i < table.count && !row; i++)

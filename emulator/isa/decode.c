@@ -71,8 +71,8 @@ static unsigned register_alignment(unsigned dwords) { return dwords > 2 ? 4 : dw
 enum emu_decode_status emu__decode_scalar(struct emu_decoder *d, unsigned code, enum emu_type type,
                                           struct emu_operand *out) {
   unsigned dwords = emu__type_dwords(type, d->wave);
-  // GFX10 numbers M0 before NULL
-  if (d->target == EMU_GFX1030 && (code == EMU_NULL || code == EMU_M0)) code ^= EMU_NULL ^ EMU_M0;
+  bool swapped = d->target->encoding->m0_before_null;
+  if (swapped && (code == EMU_NULL || code == EMU_M0)) code ^= EMU_NULL ^ EMU_M0;
   *out = (struct emu_operand){
       .kind = EMU_OPERAND_SCALAR, .type = (uint8_t)type, .dwords = (uint8_t)dwords, .reg = (uint16_t)code};
   if (code == EMU_NULL) return EMU_DECODE_OK;
@@ -125,7 +125,7 @@ enum emu_decode_status emu__decode_source(struct emu_decoder *d, unsigned code, 
   out->kind = EMU_OPERAND_SPECIAL;
   bool vector = d->inst->format >= EMU_VOP1 && d->inst->format <= EMU_VOP3P;
   bool known = (code >= EMU_SHARED_BASE && code <= EMU_POPS_EXITING_WAVE_ID) || (code >= EMU_VCCZ && code <= EMU_SCC) ||
-               (code == EMU_LDS_DIRECT && d->target == EMU_GFX1030 && vector && out->dwords == 1);
+               (code == EMU_LDS_DIRECT && d->target->encoding->lds_direct && vector && out->dwords == 1);
   return known ? EMU_DECODE_OK : EMU_DECODE_OPERAND;
 }
 
@@ -182,10 +182,7 @@ static enum emu_decode_status decode_sopp(struct emu_decoder *d) {
   return emu__sopp_is_bare(d->inst->op) && d->inst->imm ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
 }
 
-enum { GRAPHICS = EMU_FORMAT_COUNT, UNKNOWN };
-
-// The encoding of a word: an enum emu_format, GRAPHICS or UNKNOWN.
-static int find_format(enum emu_target target, uint32_t w) {
+static enum emu_format find_format(const struct emu_isa *target, uint32_t w) {
   if (!(w >> 31)) return w >> 25 == 0x3f ? EMU_VOP1 : w >> 25 == 0x3e ? EMU_VOPC : EMU_VOP2;
   if (w >> 30 == 2) {
     if (w >> 23 == 0x17d) return EMU_SOP1;
@@ -193,40 +190,15 @@ static int find_format(enum emu_target target, uint32_t w) {
     if (w >> 23 == 0x17f) return EMU_SOPP;
     return w >> 28 == 0xb ? EMU_SOPK : EMU_SOP2;
   }
-  switch (w >> 26) {
-    case 0x32:
-      return target == EMU_GFX1100 ? (int)EMU_VOPD : (int)GRAPHICS;
-    case 0x33:
-      if (w >> 24 == 0xcc) return EMU_VOP3P;
-      if (target == EMU_GFX1100 && w >> 24 == 0xcd) return GRAPHICS;
-      return target == EMU_GFX1100 && w >> 24 == 0xce ? (int)EMU_LDSDIR : (int)UNKNOWN;
-    case 0x35:
-      return EMU_VOP3;
-    case 0x36:
-      return EMU_DS;
-    case 0x37:
-      return EMU_FLAT;
-    case 0x38:
-      return EMU_MUBUF;
-    case 0x3a:
-      return EMU_MTBUF;
-    case 0x3c:
-      return GRAPHICS;
-    case 0x3d:
-      return EMU_SMEM;
-    case 0x3e:
-      return GRAPHICS;
-    default:
-      return UNKNOWN;
-  }
+  return (enum emu_format)target->encoding->format[emu__bits(w, 24, 6)];
 }
 
-static enum emu_decode_status decode_format(struct emu_decoder *d, int format) {
+static enum emu_decode_status decode_format(struct emu_decoder *d, enum emu_format format) {
   switch (format) {
     case EMU_SOP1:
     case EMU_SOP2:
     case EMU_SOPC:
-      return decode_sop(d, (enum emu_format)format);
+      return decode_sop(d, format);
     case EMU_SOPK:
       return decode_sopk(d);
     case EMU_SOPP:
@@ -234,14 +206,14 @@ static enum emu_decode_status decode_format(struct emu_decoder *d, int format) {
     case EMU_VOP1:
     case EMU_VOP2:
     case EMU_VOPC:
-      return emu__decode_vop(d, (enum emu_format)format);
-    case UNKNOWN:
+      return emu__decode_vop(d, format);
+    case EMU_FORMAT_UNKNOWN:
       return EMU_DECODE_OPCODE;
     default:
       break;
   }
   if (format == EMU_LDSDIR) return emu__decode_memory(d, EMU_LDSDIR);
-  EMU_DECODE_TRY(emu__decode_word(d, &d->word[1]));  // the rest are 64-bit encodings
+  EMU_DECODE_TRY(emu__decode_word(d, &d->word[1]));  // the rest are encodings of 64 bits or more
   switch (format) {
     case EMU_VOP3:
       return emu__decode_vop3(d);
@@ -249,20 +221,20 @@ static enum emu_decode_status decode_format(struct emu_decoder *d, int format) {
       return emu__decode_vop3p(d);
     case EMU_VOPD:
       return emu__decode_vopd(d);
-    case GRAPHICS:
+    case EMU_FORMAT_GRAPHICS:
       return EMU_DECODE_GRAPHICS;
     default:
-      return emu__decode_memory(d, (enum emu_format)format);
+      return emu__decode_memory(d, format);
   }
 }
 
-enum emu_decode_status emu_isa_decode(enum emu_target target, unsigned wave, const uint32_t *words, size_t n,
+enum emu_decode_status emu_isa_decode(const struct emu_isa *target, unsigned wave, const uint32_t *words, size_t n,
                                       struct emu_inst *out) {
   struct emu_decoder d = {.target = target, .wave = wave, .words = words, .count = n, .inst = out};
   memset(out, 0, sizeof(*out));
   out->size = 4;
   EMU_DECODE_TRY(emu__decode_word(&d, &d.word[0]));
-  int format = find_format(target, d.word[0]);
+  enum emu_format format = find_format(target, d.word[0]);
   out->format = (uint8_t)(format < EMU_FORMAT_COUNT ? format : 0);
   out->wave = (uint8_t)wave;
   enum emu_decode_status status = decode_format(&d, format);

@@ -6,12 +6,12 @@
 
 // The state of decoding one instruction.
 struct emu_decoder {
-  enum emu_target target;
+  const struct emu_isa *target;
   unsigned wave;
   const uint32_t *words;
   size_t count;  // words that may be read
   size_t used;   // words that belong to the instruction so far
-  uint32_t word[2];
+  uint32_t word[3];
   bool has_literal;
   uint32_t literal;
   struct emu_inst *inst;

@@ -3,24 +3,28 @@
 
 static int32_t sign_extend(uint32_t value, unsigned bits) { return (int32_t)(value << (32 - bits)) >> (32 - bits); }
 
+// A field of the encoding, whichever of its words holds it.
+static uint32_t field(const struct emu_decoder *d, struct emu_field f) {
+  return emu__bits(d->word[f.low / 32], f.low % 32, f.bits);
+}
+
 static enum emu_decode_status decode_smem(struct emu_decoder *d) {
-  uint32_t w = d->word[0], v = d->word[1];
+  const struct emu_smem_fields *f = &d->target->encoding->smem;
   struct emu_inst *inst = d->inst;
   enum emu_format base;
-  enum emu_op op = emu__op_find(d->target, EMU_SMEM, emu__bits(w, 18, 8), &base);
+  enum emu_op op = emu__op_find(d->target, EMU_SMEM, field(d, f->op), &base);
   inst->op = (uint16_t)op;
   if (!op) return EMU_DECODE_OPCODE;
   const uint8_t *type = emu__op_rows[op].type;
-  bool gfx10 = d->target == EMU_GFX1030;
-  inst->glc = emu__bits(w, gfx10 ? 16 : 14, 1);
-  inst->dlc = emu__bits(w, gfx10 ? 14 : 13, 1);
-  if (type[0]) EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(w, 6, 7), type[0], &inst->dst));
+  inst->glc = field(d, f->glc) & 1;
+  inst->dlc = field(d, f->dlc) & 1;
+  if (type[0]) EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(d->word[0], 6, 7), type[0], &inst->dst));
   if (inst->dst.reg >= EMU_M0) return EMU_DECODE_OPERAND;
-  if (!type[1]) return !gfx10 && (inst->glc || inst->dlc) ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
+  if (!type[1]) return f->policy_is_read && (inst->glc || inst->dlc) ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
   // sbase is the register's number halved
-  EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(w, 0, 6) * 2, type[1], &inst->src[0]));
-  inst->imm = sign_extend(emu__bits(v, 0, 21), 21);
-  EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(v, 25, 7), type[2], &inst->src[1]));
+  EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(d->word[0], 0, 6) * 2, type[1], &inst->src[0]));
+  inst->imm = sign_extend(field(d, f->offset), f->offset.bits);
+  EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(d->word[1], 25, 7), type[2], &inst->src[1]));
   if (inst->src[1].reg == EMU_NULL) inst->src[1] = (struct emu_operand){0};
   return EMU_DECODE_OK;
 }
@@ -47,85 +51,81 @@ static enum emu_decode_status decode_ds(struct emu_decoder *d) {
 }
 
 static enum emu_decode_status decode_flat(struct emu_decoder *d) {
-  uint32_t w = d->word[0], v = d->word[1];
+  const struct emu_flat_fields *f = &d->target->encoding->flat;
   struct emu_inst *inst = d->inst;
-  bool gfx10 = d->target == EMU_GFX1030;
+  if (f->words > 2) EMU_DECODE_TRY(emu__decode_word(d, &d->word[2]));
   static const uint8_t segments[3] = {EMU_FLAT, EMU_SCRATCH, EMU_GLOBAL};
-  unsigned segment = emu__bits(w, gfx10 ? 14 : 16, 2);
+  unsigned segment = field(d, f->segment);
   if (segment > 2) return EMU_DECODE_OPCODE;
   enum emu_format format = (enum emu_format)segments[segment], base;
-  enum emu_op op = emu__op_find(d->target, format, emu__bits(w, 18, 7), &base);
+  enum emu_op op = emu__op_find(d->target, format, field(d, f->op), &base);
   inst->op = (uint16_t)op;
   inst->format = (uint8_t)format;
   if (!op) return EMU_DECODE_OPCODE;
   const struct emu_op_row *row = &emu__op_rows[op];
-  inst->glc = emu__bits(w, gfx10 ? 16 : 14, 1);
-  inst->slc = emu__bits(w, gfx10 ? 17 : 15, 1);
-  inst->dlc = emu__bits(w, gfx10 ? 12 : 13, 1);
-  if (gfx10) inst->lds = emu__bits(w, 13, 1);
+  inst->glc = field(d, f->glc) & 1;
+  inst->slc = field(d, f->slc) & 1;
+  inst->dlc = field(d, f->dlc) & 1;
+  inst->lds = field(d, f->lds) & 1;
   if (inst->lds && !(row->flags & EMU_FLAG_LDS)) return EMU_DECODE_RESERVED;
-  unsigned bits = gfx10 ? 12 : 13;
-  // a flat address has no sign in its offset: the segments lie apart
-  inst->imm = format == EMU_FLAT ? (int32_t)emu__bits(w, 0, bits - 1) : sign_extend(emu__bits(w, 0, bits), bits);
-  unsigned saddr = emu__bits(v, 16, 7);
-  bool scratch_vector = emu__bits(v, 23, 1);
-  if (scratch_vector && (gfx10 || format != EMU_SCRATCH)) return EMU_DECODE_RESERVED;
+  unsigned bits = f->offset.bits;
+  // a flat address may have no sign in its offset: the segments lie apart
+  bool positive = format == EMU_FLAT && !f->flat_signed;
+  inst->imm =
+      positive ? (int32_t)(field(d, f->offset) & ((1u << (bits - 1)) - 1)) : sign_extend(field(d, f->offset), bits);
+  unsigned saddr = field(d, f->saddr);
+  bool vector = field(d, f->vector);
+  if (vector && (!f->vector_is_set || format != EMU_SCRATCH)) return EMU_DECODE_RESERVED;
 
   if (row->type[0] && !inst->lds && (!(row->flags & EMU_FLAG_ATOMIC) || inst->glc)) {
-    EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(v, 24, 8), row->type[0], &inst->dst));
+    EMU_DECODE_TRY(emu__decode_vector(d, field(d, f->dst), row->type[0], &inst->dst));
   }
-  if (row->type[2]) EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(v, 8, 8), row->type[2], &inst->src[1]));
+  if (row->type[2]) EMU_DECODE_TRY(emu__decode_vector(d, field(d, f->data), row->type[2], &inst->src[1]));
   if (format == EMU_FLAT) {
-    if (saddr != (gfx10 ? EMU_M0 : EMU_NULL) || inst->lds) return EMU_DECODE_RESERVED;  // NULL in either numbering
+    struct emu_operand none;
+    EMU_DECODE_TRY(emu__decode_scalar(d, saddr, EMU_B32, &none));
+    if (none.reg != EMU_NULL || inst->lds) return EMU_DECODE_RESERVED;
   } else {
     enum emu_type type = format == EMU_SCRATCH ? EMU_B32 : EMU_B64;
     EMU_DECODE_TRY(emu__decode_scalar(d, saddr, type, &inst->src[2]));
-    if (format == EMU_SCRATCH && saddr == EMU_EXEC_HI && !gfx10) return EMU_DECODE_OPERAND;
+    if (format == EMU_SCRATCH && saddr == EMU_EXEC_HI && f->vector_is_set) return EMU_DECODE_OPERAND;
     if (inst->src[2].reg == EMU_NULL) inst->src[2] = (struct emu_operand){0};
   }
   if (!row->type[1]) return EMU_DECODE_OK;
   enum emu_type type = format == EMU_GLOBAL && inst->src[2].kind ? EMU_B32 : (enum emu_type)row->type[1];
-  bool neither = format == EMU_SCRATCH && gfx10 && saddr == EMU_EXEC_HI;  // how GFX10 says: the offset alone
-  bool has_vector = format != EMU_SCRATCH || (gfx10 ? !inst->src[2].kind : scratch_vector);
+  // without the bit EXEC_HI stands for an address that is the offset alone
+  bool neither = format == EMU_SCRATCH && !f->vector_is_set && saddr == EMU_EXEC_HI;
+  bool has_vector = format != EMU_SCRATCH || (f->vector_is_set ? vector : !inst->src[2].kind);
   if (neither) inst->src[2] = (struct emu_operand){0};
-  if (has_vector) EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(v, 0, 8), type, &inst->src[0]));
+  if (has_vector) EMU_DECODE_TRY(emu__decode_vector(d, field(d, f->vaddr), type, &inst->src[0]));
   return EMU_DECODE_OK;
 }
 
 // MUBUF and MTBUF, which share everything but their opcode and a format.
 static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_format format) {
-  uint32_t w = d->word[0], v = d->word[1];
+  const struct emu_buffer_fields *f = &d->target->encoding->buffer;
   struct emu_inst *inst = d->inst;
-  bool gfx10 = d->target == EMU_GFX1030, typed = format == EMU_MTBUF;
-  unsigned code = !typed  ? emu__bits(w, 18, 8)
-                  : gfx10 ? emu__bits(w, 16, 3) | emu__bits(v, 21, 1) << 3
-                          : emu__bits(w, 15, 4);
+  bool typed = format == EMU_MTBUF;
+  if (f->words > 2) EMU_DECODE_TRY(emu__decode_word(d, &d->word[2]));
+  unsigned code = !typed ? field(d, f->op) : field(d, f->typed_op) | field(d, f->typed_op_high) << f->typed_op.bits;
   enum emu_format base;
   enum emu_op op = emu__op_find(d->target, format, code, &base);
   inst->op = (uint16_t)op;
   if (!op) return EMU_DECODE_OPCODE;
   const struct emu_op_row *row = &emu__op_rows[op];
-  inst->imm = (int32_t)emu__bits(w, 0, 12);
-  if (typed) inst->buffer_format = emu__bits(w, 19, 7) & 127;
-  inst->glc = emu__bits(w, 14, 1);
-  if (gfx10) {
-    inst->offen = emu__bits(w, 12, 1);
-    inst->idxen = emu__bits(w, 13, 1);
-    inst->dlc = emu__bits(w, 15, 1);
-    inst->lds = !typed && emu__bits(w, 16, 1);
-    inst->slc = emu__bits(v, 22, 1);
-    inst->tfe = emu__bits(v, 23, 1);
-  } else {
-    inst->slc = emu__bits(w, 12, 1);
-    inst->dlc = emu__bits(w, 13, 1);
-    inst->tfe = emu__bits(v, 21, 1);
-    inst->offen = emu__bits(v, 22, 1);
-    inst->idxen = emu__bits(v, 23, 1);
-  }
+  inst->imm = (int32_t)field(d, f->offset);
+  if (typed) inst->buffer_format = field(d, f->format) & 127;
+  inst->glc = field(d, f->glc) & 1;
+  inst->slc = field(d, f->slc) & 1;
+  inst->dlc = field(d, f->dlc) & 1;
+  inst->tfe = field(d, f->tfe) & 1;
+  inst->offen = field(d, f->offen) & 1;
+  inst->idxen = field(d, f->idxen) & 1;
+  inst->lds = !typed && field(d, f->lds);
   bool atomic = row->flags & EMU_FLAG_ATOMIC;
-  unsigned data = emu__bits(v, 8, 8);
+  unsigned data = field(d, f->data);
   if (inst->lds && !(row->flags & EMU_FLAG_LDS)) return EMU_DECODE_RESERVED;
-  if (gfx10 && atomic && inst->dlc) return EMU_DECODE_RESERVED;
+  if (!f->atomic_dlc && atomic && inst->dlc) return EMU_DECODE_RESERVED;
   if (inst->tfe && (typed || atomic || inst->lds || !(row->type[0] || row->type[2]))) return EMU_DECODE_RESERVED;
   if (row->type[2]) {
     EMU_DECODE_TRY(emu__decode_vector(d, data, row->type[2], &inst->src[1]));
@@ -141,10 +141,10 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
   }
   if (inst->offen || inst->idxen) {
     EMU_DECODE_TRY(
-        emu__decode_vector(d, emu__bits(v, 0, 8), inst->offen && inst->idxen ? EMU_B64 : EMU_B32, &inst->src[0]));
+        emu__decode_vector(d, field(d, f->vaddr), inst->offen && inst->idxen ? EMU_B64 : EMU_B32, &inst->src[0]));
   }
-  EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(v, 16, 5) * 4, EMU_B128, &inst->src[2]));
-  return emu__decode_source(d, emu__bits(v, 24, 8), EMU_B32, &inst->src[3]);
+  EMU_DECODE_TRY(emu__decode_scalar(d, field(d, f->resource) * f->resource_unit, EMU_B128, &inst->src[2]));
+  return emu__decode_source(d, field(d, f->soffset), EMU_B32, &inst->src[3]);
 }
 
 static enum emu_decode_status decode_ldsdir(struct emu_decoder *d) {

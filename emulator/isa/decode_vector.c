@@ -12,9 +12,9 @@ static unsigned modified_sources(unsigned flags) {
   return flags & EMU_FLAG_MODS3 ? 7 : flags & EMU_FLAG_MODS2 ? 3 : flags & EMU_FLAG_MODS1 ? 1 : 0;
 }
 
-// GFX11: in the short encodings bit 7 of a 16-bit vector operand chooses the register's high half.
+// Where operands name halves: in the short encodings bit 7 of a 16-bit vector operand chooses the register's high half.
 static void split_half(struct emu_decoder *d, struct emu_operand *operand) {
-  if (d->target != EMU_GFX1100 || operand->kind != EMU_OPERAND_VECTOR) return;
+  if (!d->target->halves || operand->kind != EMU_OPERAND_VECTOR) return;
   if (!emu__type_is_half((enum emu_type)operand->type) || operand->reg < 128) return;
   operand->reg &= 127;
   operand->high = true;
@@ -104,7 +104,7 @@ static enum emu_decode_status decode_short_dpp(struct emu_decoder *d, unsigned c
   struct emu_inst *inst = d->inst;
   const struct emu_op_row *row = &emu__op_rows[inst->op];
   if (!(row->flags & EMU_FLAG_DPP)) return EMU_DECODE_OPERAND;
-  if (d->target == EMU_GFX1030 && (inst->format == EMU_VOPC || inst->op == EMU_V_PK_FMAC_F16))
+  if (!d->target->encoding->dpp_compare && (inst->format == EMU_VOPC || inst->op == EMU_V_PK_FMAC_F16))
     return EMU_DECODE_OPERAND;
   unsigned reg;
   uint32_t w;
@@ -141,7 +141,7 @@ static enum emu_decode_status decode_sdwa_source(struct emu_decoder *d, int i, u
   source->neg = emu__bits(w, low + 4, 1);
   source->abs = emu__bits(w, low + 5, 1);
   bool floats = modified_sources(row->flags) >> i & 1;
-  if (inst->op == EMU_V_LDEXP_F16 && i == 1) floats = false;  // GFX11 alone has signs on the exponent
+  if (inst->op == EMU_V_LDEXP_F16 && i == 1) floats = false;  // SDWA has no signs on the exponent
   if (floats ? source->sext : source->neg || source->abs) return EMU_DECODE_RESERVED;
   if (inst->src_sel[i] > EMU_DWORD) return EMU_DECODE_RESERVED;
   return EMU_DECODE_OK;
@@ -150,7 +150,7 @@ static enum emu_decode_status decode_sdwa_source(struct emu_decoder *d, int i, u
 static enum emu_decode_status decode_sdwa(struct emu_decoder *d, unsigned source1) {
   struct emu_inst *inst = d->inst;
   const struct emu_op_row *row = &emu__op_rows[inst->op];
-  if (!(row->flags & EMU_FLAG_SDWA) || d->target != EMU_GFX1030) return EMU_DECODE_OPERAND;
+  if (!(row->flags & EMU_FLAG_SDWA) || !d->target->encoding->sdwa) return EMU_DECODE_OPERAND;
   uint32_t w;
   EMU_DECODE_TRY(emu__decode_word(d, &w));
   inst->lanes = EMU_LANES_SDWA;
@@ -258,15 +258,15 @@ static void decode_op_sel(struct emu_decoder *d) {
   unsigned sel = emu__bits(d->word[0], 11, 4);
   bool explicit = row->flags & EMU_FLAG_OPSEL;
   if (inst->op == EMU_V_DOT2_F16_F16 || inst->op == EMU_V_DOT2_BF16_BF16) sel &= 12;  // the packed sources have none
-  if (inst->op == EMU_V_FMAC_F16 && d->target == EMU_GFX1030) explicit = false;
+  if (inst->op == EMU_V_FMAC_F16 && !d->target->halves) explicit = false;
   for (int i = 0; i < 3; i++) {
     struct emu_operand *source = &inst->src[i];
     bool has_halves =
-        source->kind && (explicit || (d->target == EMU_GFX1100 && emu__type_is_half((enum emu_type)source->type)));
+        source->kind && (explicit || (d->target->halves && emu__type_is_half((enum emu_type)source->type)));
     source->high = has_halves && (sel >> i & 1);
   }
   bool has_halves = inst->dst.kind == EMU_OPERAND_VECTOR &&
-                    (explicit || (d->target == EMU_GFX1100 && emu__type_is_half((enum emu_type)inst->dst.type)));
+                    (explicit || (d->target->halves && emu__type_is_half((enum emu_type)inst->dst.type)));
   inst->dst.high = has_halves && (sel >> 3);
   if (inst->op == EMU_V_PERMLANE16_B32 || inst->op == EMU_V_PERMLANEX16_B32) {
     inst->fetch_inactive = sel & 1;
@@ -284,7 +284,7 @@ static enum emu_decode_status decode_long_sources(struct emu_decoder *d) {
     if (!dpp) {
       EMU_DECODE_TRY(emu__decode_source(d, code, row->type[i + 1], &inst->src[i]));
     } else {
-      if (!(row->flags & EMU_FLAG_DPP64) || d->target != EMU_GFX1100) return EMU_DECODE_OPERAND;
+      if (!(row->flags & EMU_FLAG_DPP64) || !d->target->encoding->dpp_long) return EMU_DECODE_OPERAND;
       unsigned reg;
       uint32_t controls;
       EMU_DECODE_TRY(decode_dpp(d, code, &reg, &controls));
@@ -315,8 +315,7 @@ enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
     if (!row->type[3] && (neg & 4 || abs & 4)) return EMU_DECODE_RESERVED;
     neg = abs = 0;
   }
-  bool two_halves =
-      row->flags & EMU_FLAG_OPSEL && !row->type[3] && !(inst->op == EMU_V_FMAC_F16 && d->target == EMU_GFX1030);
+  bool two_halves = row->flags & EMU_FLAG_OPSEL && !row->type[3] && !(inst->op == EMU_V_FMAC_F16 && !d->target->halves);
   if (two_halves && emu__bits(w, 13, 1)) return EMU_DECODE_RESERVED;
   if ((neg | abs) & ~modified) return EMU_DECODE_RESERVED;
   for (int i = 0; i < 3; i++) {

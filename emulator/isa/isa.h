@@ -1,8 +1,7 @@
 // Instructions of AMD's RDNA GPUs: machine words in, one struct out, and back to text.
 //
-// The opcode is shared by all targets and named as on GFX11 (EMU_V_ADD_NC_U32, EMU_GLOBAL_LOAD_B32); what a target
-// calls it and how it encodes it stands in one row of ops_*.def. Whoever executes needs no target to read an
-// emu_inst, except for what the row does not say (the bit fields of s_waitcnt: emu_isa_waitcnt).
+// The opcode is shared by all generations and named as on GFX11 (EMU_V_ADD_NC_U32, EMU_GLOBAL_LOAD_B32). What one calls
+// it and how it encodes it stands in its codes_*.def, and whatever else sets it apart in its struct emu_isa.
 //
 // Sources: AMD "RDNA2" and "RDNA3 Instruction Set Architecture" reference guides; LLVM's assembler for the text.
 // Pure functions of their arguments: safe from any thread, no allocation.
@@ -12,8 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum emu_target { EMU_GFX1030, EMU_GFX1100, EMU_TARGET_COUNT };
 
 enum emu_op {
   EMU_OP_NONE,
@@ -45,7 +42,9 @@ enum emu_format {
   EMU_MUBUF,
   EMU_MTBUF,
   EMU_LDSDIR,
-  EMU_FORMAT_COUNT
+  EMU_FORMAT_COUNT,
+  EMU_FORMAT_GRAPHICS = EMU_FORMAT_COUNT,  // known, not for compute
+  EMU_FORMAT_UNKNOWN
 };
 
 enum emu_operand_kind {
@@ -198,36 +197,71 @@ enum emu_decode_status {
   EMU_DECODE_GRAPHICS,   // known, not for compute: image, export, interpolation
 };
 
+// A field of an encoding: its lowest bit, counted through all of the encoding's words, and how many bits it has; 0: the
+// generation lacks it, and it reads as 0.
+struct emu_field {
+  uint8_t low, bits;
+};
+
+// A generation of the instruction set, by its properties: whoever must know asks for one of them, never for the name.
+// One file each defines them (gfx10.c, …). What is private to the decoder and the printer stands behind `encoding`.
+struct emu_isa {
+  const char *name;  // LLVM's, of the processor that stands for it: "gfx1100"
+  const struct emu_encoding *encoding;
+
+  // 16-bit operands name halves of registers, and compilers wait for halves
+  bool halves;
+
+  // ---- how a wave begins
+  bool packed_ids;      // the numbers of a work-item share v0; else each has a register
+  bool scratch_offset;  // an SGPR says where the wave's scratch lies in its group's; else the hardware knows
+
+  // ---- the machine
+  uint16_t simd_registers;      // vector registers of 32 lanes that a SIMD has
+  uint8_t simd_granule;         // how many of them a wave takes at a time
+  bool comparand_first;         // DS_CMPSTORE*: data0 is what is compared, data1 what is stored
+  bool grid_barrier_gws;        // groups of a cooperative grid meet in the global wave sync, not in memory
+  bool message_dealloc;         // S_SENDMSG 3 gives the vector registers back
+  struct emu_field v1_swizzle;  // in word 1 of a buffer's descriptor: lanes interleave
+};
+
+enum { EMU_ISA_COUNT = 2 };
+extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100;
+const struct emu_isa *emu_isa_at(unsigned index);      // all of them, in that order
+const struct emu_isa *emu_isa_find(const char *name);  // NULL: not one of ours
+
 // Decodes the instruction at words[0]; reads at most n words. `wave` is 32 or 64. On failure *out has op NONE, and
 // size is the encoding's length where it is known (else 4), so that a listing can go on.
-enum emu_decode_status emu_isa_decode(enum emu_target target, unsigned wave, const uint32_t *words, size_t n,
+enum emu_decode_status emu_isa_decode(const struct emu_isa *target, unsigned wave, const uint32_t *words, size_t n,
                                       struct emu_inst *out);
 const char *emu_isa_reason(enum emu_decode_status status);  // a sentence
 
 // Writes LLVM 19's text for the instruction (no leading tab) and returns its length, as snprintf does.
 enum { EMU_ISA_TEXT = 256 };  // room for any instruction
-size_t emu_isa_print(const struct emu_inst *inst, enum emu_target target, char *text, size_t size);
+size_t emu_isa_print(const struct emu_inst *inst, const struct emu_isa *target, char *text, size_t size);
 
 // Names. emu_isa_name is the canonical one in lower case; emu_isa_mnemonic the target's, without _e32 and the like
 // (NULL where the target lacks the opcode). The buffer is 64 bytes of the caller's.
 const char *emu_isa_name(enum emu_op op, char name[64]);
-const char *emu_isa_mnemonic(enum emu_target target, enum emu_op op, char name[64]);
+const char *emu_isa_mnemonic(const struct emu_isa *target, enum emu_op op, char name[64]);
 
 // Whether a DS instruction has two offsets, in elements, in place of one in bytes.
 bool emu_isa_is_pair(enum emu_op op);
-
-const char *emu_target_name(enum emu_target target);                   // "gfx1100"
-bool emu_target_from_name(const char *name, enum emu_target *target);  // false: not one of ours
 
 // The counters that s_waitcnt's imm asks for, all ones where it does not wait.
 struct emu_waitcnt {
   uint8_t vm, exp, lgkm;
 };
-struct emu_waitcnt emu_isa_waitcnt(enum emu_target target, int32_t imm);
+struct emu_waitcnt emu_isa_waitcnt(const struct emu_isa *target, int32_t imm);
 
 // Returns the `count` bits of the word from bit `low` on.
 static inline uint32_t emu__bits(uint32_t word, unsigned low, unsigned count) {
   return word >> low & (uint32_t)((UINT64_C(1) << count) - 1);
+}
+
+// The same for a field of one word.
+static inline uint32_t emu__field(uint32_t word, struct emu_field field) {
+  return emu__bits(word, field.low, field.bits);
 }
 
 #endif

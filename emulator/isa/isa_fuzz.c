@@ -21,8 +21,8 @@ static void check_operand(const struct emu_operand *operand) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 1) return 0;
-  enum emu_target target = data[0] & 1 ? EMU_GFX1100 : EMU_GFX1030;
-  unsigned wave = data[0] & 2 ? 64 : 32;
+  const struct emu_isa *target = emu_isa_at(data[0] / 2 % EMU_ISA_COUNT);
+  unsigned wave = data[0] & 1 ? 64 : 32;
   size_t count = (size - 1) / 4;
   uint32_t *words = malloc(count * 4 + 1);  // of its own, so that the sanitizer sees a read past it
   if (!words) return 0;

@@ -74,13 +74,13 @@ static bool is_special(const char *operand) {
   return strncmp(operand, "src_", 4) == 0 || strncmp(operand, "null", 4) == 0;
 }
 
-// A special value where a register must stand, first of all where the result goes, or LDS direct reads, which GFX11 has
-// not. Elsewhere a special value is a source like others, and a refusal of it is a mistake of the decoder's.
-static bool is_special_register(enum emu_target target, const char *theirs) {
+// A special value where a register must stand, first of all where the result goes, or LDS direct reads where there are
+// none. Elsewhere a special value is a source like others, and a refusal of it is a mistake of the decoder's.
+static bool is_special_register(const struct emu_isa *target, const char *theirs) {
   const char *operand = strchr(theirs, ' ');
   if (!operand) return false;
   operand += strspn(operand, " ");
-  if (is_special(operand) || (target != EMU_GFX1030 && strstr(operand, "src_lds_direct"))) return true;
+  if (is_special(operand) || (!target->encoding->lds_direct && strstr(operand, "src_lds_direct"))) return true;
   if (!has_source_register(theirs)) return false;
   while ((operand = strstr(operand, ", "))) {
     operand += 2;
@@ -89,8 +89,10 @@ static bool is_special_register(enum emu_target target, const char *theirs) {
   return false;
 }
 
-static bool flat_offset_differs(enum emu_target target, const uint32_t *words, const char *ours, const char *theirs) {
-  unsigned top = target == EMU_GFX1030 ? 0x800 : 0x1000;
+static bool flat_offset_differs(const struct emu_isa *target, const uint32_t *words, const char *ours,
+                                const char *theirs) {
+  const struct emu_flat_fields *f = &target->encoding->flat;
+  unsigned top = 1u << (f->offset.bits - 1);
   const char *at = strstr(theirs, " offset:");
   if (!(words[0] & top) || !at) return false;
   char expected[EMU_ISA_TEXT];
@@ -123,9 +125,9 @@ static bool differs_by_sext(const char *ours, const char *theirs) {
   return strcmp(plain, theirs) != 0 && strcmp(plain, ours) == 0;
 }
 
-enum isa_exception isa_find_exception(enum emu_target target, const uint32_t *words, enum emu_decode_status status,
-                                      const struct emu_inst *inst, const char *ours, bool accepted,
-                                      const char *theirs) {
+enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32_t *words,
+                                      enum emu_decode_status status, const struct emu_inst *inst, const char *ours,
+                                      bool accepted, const char *theirs) {
   if (status == EMU_DECODE_GRAPHICS || (accepted && strncmp(theirs, "s_atc_probe", 11) == 0)) return ISA_GRAPHICS;
   if (status == EMU_DECODE_OK && accepted && inst->op == EMU_S_VERSION && strncmp(theirs, "s_version ", 10) == 0)
     return ISA_VERSION;

@@ -19,8 +19,9 @@ enum isa_exception {
 };
 
 // Why a difference is meant. `accepted`: LLVM decoded the words, to the text `theirs`.
-enum isa_exception isa_find_exception(enum emu_target target, const uint32_t *words, enum emu_decode_status status,
-                                      const struct emu_inst *inst, const char *ours, bool accepted, const char *theirs);
+enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32_t *words,
+                                      enum emu_decode_status status, const struct emu_inst *inst, const char *ours,
+                                      bool accepted, const char *theirs);
 // A short encoding that names a high half, or a long v_mov_b16: what LLVM 19 knows only when asked for halves.
 bool isa_has_high_half(const struct emu_inst *inst);
 const char *isa_exception_name(enum isa_exception exception);

@@ -31,7 +31,7 @@ struct sample {
 };
 
 static struct options {
-  enum emu_target target;
+  const struct emu_isa *target;
   unsigned wave;
   unsigned long count;
   uint64_t seed;
@@ -65,8 +65,7 @@ static int write_input(const char *path, const struct sample *samples, size_t co
 static int run_llvm(const char *input, const char *output, const char *errors) {
   char command[512];
   snprintf(command, sizeof(command), "llvm-mc-19 --disassemble -triple=amdgcn -mcpu=%s -mattr=%s%s '%s' > '%s' 2> '%s'",
-           emu_target_name(options.target),
-           options.wave == 64 ? "-wavefrontsize32,+wavefrontsize64" : "+wavefrontsize32",
+           options.target->name, options.wave == 64 ? "-wavefrontsize32,+wavefrontsize64" : "+wavefrontsize32",
            options.halves ? ",+real-true16" : "", input, output, errors);
   int status = system(command);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -180,7 +179,7 @@ static int run_batch(const char *folder, struct sample *samples, size_t count, u
 }
 
 static bool read_options(int argc, char **argv) {
-  if (argc < 2 || !emu_target_from_name(argv[1], &options.target)) return false;
+  if (argc < 2 || !(options.target = emu_isa_find(argv[1]))) return false;
   for (int i = 2; i + 1 < argc; i += 2) {
     unsigned long value = strtoul(argv[i + 1], NULL, 0);
     if (strcmp(argv[i], "--wave") == 0) {
@@ -234,8 +233,8 @@ int main(int argc, char **argv) {
     opcodes += seen[op];
     all += emu_isa_mnemonic(options.target, (enum emu_op)op, name) != NULL;
   }
-  printf("%s wave%u: %lu samples, %lu decoded alike with %u of %u opcodes, %lu differences\n",
-         emu_target_name(options.target), options.wave, options.count, accepted, opcodes, all, differences);
+  printf("%s wave%u: %lu samples, %lu decoded alike with %u of %u opcodes, %lu differences\n", options.target->name,
+         options.wave, options.count, accepted, opcodes, all, differences);
   for (int e = 1; e < ISA_EXCEPTION_COUNT; e++) {
     if (excused[e]) printf("  %8lu excepted: %s\n", excused[e], isa_exception_name((enum isa_exception)e));
   }

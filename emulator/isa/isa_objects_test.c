@@ -11,7 +11,7 @@
 
 #include "isa/isa.h"
 
-static enum emu_target target;
+static const struct emu_isa *target;
 static unsigned wave;
 static unsigned long instructions, differences;
 static bool seen[EMU_OP_COUNT];
@@ -87,7 +87,7 @@ static int check_path(const char *path) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 4 || !emu_target_from_name(argv[1], &target)) {
+  if (argc < 4 || !(target = emu_isa_find(argv[1]))) {
     fprintf(stderr, "usage: isa_objects_test gfx1030|gfx1100 32|64 FILE…\n");
     return 2;
   }

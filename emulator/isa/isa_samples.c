@@ -47,6 +47,10 @@ static uint32_t put(uint32_t word, unsigned low, unsigned bits, uint32_t value) 
   return (word & ~mask) | (value << low & mask);
 }
 
+static void put_field(uint32_t w[SAMPLE_WORDS], struct emu_field field, uint32_t value) {
+  w[field.low / 32] = put(w[field.low / 32], field.low % 32, field.bits, value);
+}
+
 // The word behind a DPP or SDWA instruction, by the marker in src0.
 static uint32_t draw_lane_word(uint64_t *state, unsigned marker) {
   uint32_t w = draw(state);
@@ -66,15 +70,17 @@ static uint32_t draw_lane_word(uint64_t *state, unsigned marker) {
   return w;
 }
 
-static void fill_vop(uint64_t *state, const struct emu_op_row *row, enum emu_target target, uint32_t w[SAMPLE_WORDS]) {
+static void fill_vop(uint64_t *state, const struct emu_op_row *row, const struct emu_isa *target,
+                     uint32_t w[SAMPLE_WORDS]) {
   static const uint16_t markers[2][3] = {{0xfa, 0xe9, 0xf9}, {0xfa, 0xe9, 0xea}};
-  unsigned marker = chance(state, 4) ? markers[target == EMU_GFX1100][draw(state) % 3] : 0;
+  unsigned marker = chance(state, 4) ? markers[target->encoding->dpp_long][draw(state) % 3] : 0;
   w[0] = put(w[0], 0, 9, marker ? marker : draw_source(state, 9));
   if (row->type[0] == EMU_NONE) w[0] = put(w[0], 17, 8, 0);  // v_nop
   if (marker) w[1] = draw_lane_word(state, marker);
 }
 
-static void fill_vop3(uint64_t *state, const struct emu_op_row *row, enum emu_target target, uint32_t w[SAMPLE_WORDS]) {
+static void fill_vop3(uint64_t *state, const struct emu_op_row *row, const struct emu_isa *target,
+                      uint32_t w[SAMPLE_WORDS]) {
   bool rough = chance(state, 8);
   if (row->type[0] == EMU_NONE && !rough) {  // v_nop
     w[0] = put(w[0], 0, 16, 0);
@@ -87,7 +93,7 @@ static void fill_vop3(uint64_t *state, const struct emu_op_row *row, enum emu_ta
     bool used = row->type[i + 1] != EMU_NONE;
     w[1] = put(w[1], 9 * i, 9, used || rough ? draw_source(state, 9) : 0);
   }
-  if (target == EMU_GFX1100 && chance(state, 5)) {
+  if (target->encoding->dpp_long && chance(state, 5)) {
     unsigned marker = draw(state) % 2 ? 0xfa : 0xe9;
     w[1] = put(w[1], 0, 9, marker);
     w[2] = draw_lane_word(state, marker);
@@ -95,10 +101,11 @@ static void fill_vop3(uint64_t *state, const struct emu_op_row *row, enum emu_ta
   }
 }
 
-static void fill_memory(uint64_t *state, const struct emu_op_row *row, enum emu_target target,
+static void fill_memory(uint64_t *state, const struct emu_op_row *row, const struct emu_isa *target,
                         uint32_t w[SAMPLE_WORDS]) {
-  unsigned none = target == EMU_GFX1030 ? 0x7d : 0x7c;
-  switch (row->on[target].format) {
+  const struct emu_encoding *e = target->encoding;
+  unsigned none = e->m0_before_null ? 0x7d : 0x7c;
+  switch (emu__op_code(target, (unsigned)(row - emu__op_rows))->format) {
     case EMU_DS:
       for (unsigned i = 0; i < 3; i++) {
         if (row->type[i + 1] == EMU_NONE) w[1] = put(w[1], 8 * i, 8, 0);
@@ -109,7 +116,7 @@ static void fill_memory(uint64_t *state, const struct emu_op_row *row, enum emu_
     case EMU_FLAT:
     case EMU_GLOBAL:
     case EMU_SCRATCH:
-      w[1] = put(w[1], 16, 7, chance(state, 2) ? none : draw(state) % 128);
+      put_field(w, e->flat.saddr, chance(state, 2) ? none : draw(state) % 128);
       break;
     case EMU_SMEM:
       w[1] = put(w[1], 25, 7, chance(state, 2) ? none : draw(state) % 128);
@@ -119,53 +126,89 @@ static void fill_memory(uint64_t *state, const struct emu_op_row *row, enum emu_
       break;
     case EMU_MUBUF:
     case EMU_MTBUF:
-      w[1] = put(w[1], 24, 8, draw_source(state, 8));
+      put_field(w, e->buffer.soffset, draw_source(state, 8));
       break;
     default:
       break;
   }
 }
 
-static uint32_t prefix(const struct emu_op_row *row, enum emu_target target, uint32_t w) {
-  unsigned code = row->on[target].code;
-  bool gfx10 = target == EMU_GFX1030;
-  switch (row->on[target].format) {
+static bool has_format(const struct emu_isa *target, enum emu_format format) {
+  for (unsigned i = 0; i < 64; i++) {
+    if (target->encoding->format[i] == format) return true;
+  }
+  return false;
+}
+
+// The upper bits that mark a 64-bit encoding: eight where it has one entry in the table of formats, else six.
+static uint32_t mark(const struct emu_isa *target, enum emu_format format, uint32_t w) {
+  unsigned first = 0, count = 0;
+  for (unsigned i = 64; i-- > 0;) {
+    if (target->encoding->format[i] == format) first = i, count++;
+  }
+  return count == 1 ? put(w, 24, 8, 0xc0 + first) : put(w, 26, 6, (0xc0 + first) >> 2);
+}
+
+static void put_prefix(const struct emu_op_code *row, const struct emu_isa *target, uint32_t w[SAMPLE_WORDS]) {
+  const struct emu_encoding *e = target->encoding;
+  unsigned code = row->code;
+  switch (row->format) {
     case EMU_SOP1:
-      return put(put(w, 23, 9, 0x17d), 8, 8, code);
+      w[0] = put(put(w[0], 23, 9, 0x17d), 8, 8, code);
+      break;
     case EMU_SOP2:
-      return put(put(w, 30, 2, 2), 23, 7, code);
+      w[0] = put(put(w[0], 30, 2, 2), 23, 7, code);
+      break;
     case EMU_SOPC:
-      return put(put(w, 23, 9, 0x17e), 16, 7, code);
+      w[0] = put(put(w[0], 23, 9, 0x17e), 16, 7, code);
+      break;
     case EMU_SOPK:
-      return put(put(w, 28, 4, 0xb), 23, 5, code);
+      w[0] = put(put(w[0], 28, 4, 0xb), 23, 5, code);
+      break;
     case EMU_SOPP:
-      return put(put(w, 23, 9, 0x17f), 16, 7, code);
-    case EMU_SMEM:
-      return put(put(w, 26, 6, 0x3d), 18, 8, code);
+      w[0] = put(put(w[0], 23, 9, 0x17f), 16, 7, code);
+      break;
     case EMU_VOP1:
-      return put(put(w, 25, 7, 0x3f), 9, 8, code);
+      w[0] = put(put(w[0], 25, 7, 0x3f), 9, 8, code);
+      break;
     case EMU_VOP2:
-      return put(put(w, 31, 1, 0), 25, 6, code);
+      w[0] = put(put(w[0], 31, 1, 0), 25, 6, code);
+      break;
     case EMU_VOPC:
-      return put(put(w, 25, 7, 0x3e), 17, 8, code);
+      w[0] = put(put(w[0], 25, 7, 0x3e), 17, 8, code);
+      break;
     case EMU_VOP3:
-      return put(put(w, 26, 6, 0x35), 16, 10, code);
+      w[0] = put(mark(target, EMU_VOP3, w[0]), 16, 10, code);
+      break;
     case EMU_VOP3P:
-      return put(put(w, 23, 9, 0x198), 16, 7, code);
+      w[0] = put(mark(target, EMU_VOP3P, w[0]), 16, 8, code);
+      break;
     case EMU_DS:
-      return put(put(w, 26, 6, 0x36), 18, 8, code);
+      w[0] = put(mark(target, EMU_DS, w[0]), 18, 8, code);
+      break;
+    case EMU_SMEM:
+      w[0] = mark(target, EMU_SMEM, w[0]);
+      put_field(w, e->smem.op, code);
+      break;
     case EMU_FLAT:
-      return put(put(put(w, 25, 7, 0x6e), 18, 7, code), gfx10 ? 14 : 16, 2, 0);
     case EMU_SCRATCH:
-      return put(put(put(w, 25, 7, 0x6e), 18, 7, code), gfx10 ? 14 : 16, 2, 1);
     case EMU_GLOBAL:
-      return put(put(put(w, 25, 7, 0x6e), 18, 7, code), gfx10 ? 14 : 16, 2, 2);
+      w[0] = put(mark(target, EMU_FLAT, w[0]), 25, 1, 0);
+      put_field(w, e->flat.op, code);
+      put_field(w, e->flat.segment, row->format == EMU_GLOBAL ? 2 : row->format == EMU_SCRATCH);
+      break;
     case EMU_MUBUF:
-      return put(put(w, 26, 6, 0x38), 18, 8, code);
+      w[0] = mark(target, EMU_MUBUF, w[0]);
+      put_field(w, e->buffer.op, code);
+      break;
     case EMU_MTBUF:
-      return gfx10 ? put(put(w, 26, 6, 0x3a), 16, 3, code) : put(put(w, 26, 6, 0x3a), 15, 4, code);
+      w[0] = mark(target, EMU_MTBUF, w[0]);
+      put_field(w, e->buffer.typed_op, code);
+      put_field(w, e->buffer.typed_op_high, code >> e->buffer.typed_op.bits);
+      break;
     default:
-      return put(put(w, 24, 8, 0xce), 20, 4, code);
+      w[0] = put(mark(target, EMU_LDSDIR, w[0]), 20, 4, code);
+      break;
   }
 }
 
@@ -188,26 +231,27 @@ static uint32_t draw_literal(uint64_t *state) {
   return chance(state, 3) ? values[draw(state) % (sizeof(values) / sizeof(values[0]))] : draw(state);
 }
 
-static void draw_words(enum emu_target target, uint64_t *state, uint32_t w[SAMPLE_WORDS]) {
+static void draw_words(const struct emu_isa *target, uint64_t *state, uint32_t w[SAMPLE_WORDS]) {
   w[0] = draw(state);
   w[1] = draw_literal(state);
   w[2] = draw_literal(state);
   for (int i = 3; i < SAMPLE_WORDS; i++) w[i] = draw(state);
   if (chance(state, 8)) return;
-  if (target == EMU_GFX1100 && chance(state, 12)) {
+  if (has_format(target, EMU_VOPD) && chance(state, 12)) {
     sample_vopd(state, w);
     return;
   }
   const struct emu_op_row *row;
   do {
     row = &emu__op_rows[1 + draw(state) % (EMU_OP_COUNT - 1)];
-  } while (!row->on[target].present);
-  unsigned format = row->on[target].format;
-  w[0] = prefix(row, target, w[0]);
+  } while (!emu__op_code(target, (unsigned)(row - emu__op_rows))->present);
+  const struct emu_op_code *code = emu__op_code(target, (unsigned)(row - emu__op_rows));
+  unsigned format = code->format;
+  put_prefix(code, target, w);
   bool vop = format == EMU_VOP1 || format == EMU_VOP2 || format == EMU_VOPC;
   if (vop && chance(state, 2)) {  // the same opcode in its 64-bit form
     unsigned base = format == EMU_VOPC ? 0 : format == EMU_VOP2 ? 0x100 : 0x180;
-    w[0] = put(put(w[0], 26, 6, 0x35), 16, 10, base + row->on[target].code);
+    w[0] = put(put(w[0], 26, 6, 0x35), 16, 10, base + code->code);
     fill_vop3(state, row, target, w);
   } else if (vop) {
     fill_vop(state, row, target, w);
@@ -217,7 +261,7 @@ static void draw_words(enum emu_target target, uint64_t *state, uint32_t w[SAMPL
     for (unsigned i = 0; i < 3; i++) w[1] = put(w[1], 9 * i, 9, row->type[i + 1] ? draw_source(state, 9) : 0);
     if (chance(state, 2)) w[1] = put(put(w[1], 29, 3, 0), 27, 2, 3), w[0] = put(w[0], 8, 8, 0x40);
     if (!row->type[3]) w[1] = put(w[1], 31, 1, 0), w[0] = put(put(w[0], 10, 1, 0), 13, 1, 0);
-    if (row->flags & EMU_FLAG_DPP64 && target == EMU_GFX1100 && chance(state, 3)) {
+    if (row->flags & EMU_FLAG_DPP64 && target->encoding->dpp_long && chance(state, 3)) {
       unsigned marker = chance(state, 2) ? 0xfa : 0xe9;
       w[1] = put(w[1], 0, 9, marker);
       w[2] = draw_lane_word(state, marker);
@@ -248,7 +292,7 @@ static void avoid_crash(uint32_t w[SAMPLE_WORDS]) {
   }
 }
 
-void isa_sample(enum emu_target target, uint64_t *state, uint32_t w[SAMPLE_WORDS]) {
+void isa_sample(const struct emu_isa *target, uint64_t *state, uint32_t w[SAMPLE_WORDS]) {
   draw_words(target, state, w);
-  if (target == EMU_GFX1030) avoid_crash(w);
+  if (target->encoding->sdwa) avoid_crash(w);
 }

@@ -29,65 +29,11 @@ enum {
   LDS = EMU_FLAG_LDS
 };
 
-#define IS(format, code) {EMU_##format, true, code, NULL}
-#define AS(format, code, alias) {EMU_##format, true, code, alias}
-#define NO {0, false, 0, NULL}
 #define T(dst, src0, src1, src2) {TYPE_##dst, TYPE_##src0, TYPE_##src1, TYPE_##src2}
 
 const struct emu_op_row emu__op_rows[EMU_OP_COUNT] = {
-#define OP(name, types, flags, gfx1030, gfx1100) [EMU_##name] = {#name, types, flags, {gfx1030, gfx1100}},
+#define OP(name, types, flags) [EMU_##name] = {#name, types, flags},
 #include "isa/ops.def"
-#undef OP
-};
-
-#undef IS
-#undef AS
-#undef NO
-
-// The index from an encoding to its opcode: for each target one array, in which each format has a span as long as its
-// opcode field has values. Entry AT_<format> + code is the opcode:
-//
-//     | SOP1: 256 | SOP2: 128 | SOPC: 128 | SOPK: 32 | …
-enum {
-  AT_SOP1 = 0,
-  AT_SOP2 = AT_SOP1 + 256,
-  AT_SOPC = AT_SOP2 + 128,
-  AT_SOPK = AT_SOPC + 128,
-  AT_SOPP = AT_SOPK + 32,
-  AT_SMEM = AT_SOPP + 128,
-  AT_VOP1 = AT_SMEM + 256,
-  AT_VOP2 = AT_VOP1 + 256,
-  AT_VOPC = AT_VOP2 + 64,
-  AT_VOP3 = AT_VOPC + 256,
-  AT_VOP3P = AT_VOP3 + 1024,
-  AT_DS = AT_VOP3P + 128,
-  AT_FLAT = AT_DS + 256,
-  AT_GLOBAL = AT_FLAT + 128,
-  AT_SCRATCH = AT_GLOBAL + 128,
-  AT_MUBUF = AT_SCRATCH + 128,
-  AT_MTBUF = AT_MUBUF + 256,
-  AT_LDSDIR = AT_MTBUF + 16,
-  AT_END = AT_LDSDIR + 4
-};
-
-#define KEEP(op) op,
-#define DROP(op)
-#define PUT_IS(format, code) [AT_##format + (code)] = KEEP
-#define PUT_AS(format, code, alias) PUT_IS(format, code)
-#define PUT_NO DROP
-
-static const uint16_t op_at[EMU_TARGET_COUNT][AT_END] = {
-#define OP(name, types, flags, gfx1030, gfx1100) PUT_##gfx1030(EMU_##name)
-    [EMU_GFX1030] =
-        {
-#include "isa/ops.def"
-        },
-#undef OP
-#define OP(name, types, flags, gfx1030, gfx1100) PUT_##gfx1100(EMU_##name)
-    [EMU_GFX1100] =
-        {
-#include "isa/ops.def"
-        },
 #undef OP
 };
 
@@ -98,15 +44,15 @@ static const struct {
     [EMU_SOPK] = {AT_SOPK, 32},    [EMU_SOPP] = {AT_SOPP, 128},     [EMU_SMEM] = {AT_SMEM, 256},
     [EMU_VOP1] = {AT_VOP1, 256},   [EMU_VOP2] = {AT_VOP2, 64},      [EMU_VOPC] = {AT_VOPC, 256},
     [EMU_VOP3] = {AT_VOP3, 1024},  [EMU_VOP3P] = {AT_VOP3P, 128},   [EMU_DS] = {AT_DS, 256},
-    [EMU_FLAT] = {AT_FLAT, 128},   [EMU_GLOBAL] = {AT_GLOBAL, 128}, [EMU_SCRATCH] = {AT_SCRATCH, 128},
+    [EMU_FLAT] = {AT_FLAT, 256},   [EMU_GLOBAL] = {AT_GLOBAL, 256}, [EMU_SCRATCH] = {AT_SCRATCH, 256},
     [EMU_MUBUF] = {AT_MUBUF, 256}, [EMU_MTBUF] = {AT_MTBUF, 16},    [EMU_LDSDIR] = {AT_LDSDIR, 4},
 };
 
-static enum emu_op find(enum emu_target target, enum emu_format format, unsigned code) {
-  return code < span[format].count ? op_at[target][span[format].at + code] : EMU_OP_NONE;
+static enum emu_op find(const struct emu_isa *target, enum emu_format format, unsigned code) {
+  return code < span[format].count ? target->encoding->op_at[span[format].at + code] : EMU_OP_NONE;
 }
 
-enum emu_op emu__op_find(enum emu_target target, enum emu_format format, unsigned code, enum emu_format *base) {
+enum emu_op emu__op_find(const struct emu_isa *target, enum emu_format format, unsigned code, enum emu_format *base) {
   *base = format;
   enum emu_op op = find(target, format, code);
   if (op || format != EMU_VOP3) return op;
@@ -135,15 +81,16 @@ unsigned emu__type_dwords(enum emu_type type, unsigned wave) {
   return dwords[type];
 }
 
-static const char *const target_names[EMU_TARGET_COUNT] = {[EMU_GFX1030] = "gfx1030", [EMU_GFX1100] = "gfx1100"};
+const struct emu_isa *emu_isa_at(unsigned index) {
+  static const struct emu_isa *const all[EMU_ISA_COUNT] = {&emu_isa_gfx1030, &emu_isa_gfx1100};
+  return all[index];
+}
 
-const char *emu_target_name(enum emu_target target) { return target_names[target]; }
-
-bool emu_target_from_name(const char *name, enum emu_target *target) {
-  for (int i = 0; i < EMU_TARGET_COUNT; i++) {
-    if (strcmp(name, target_names[i]) == 0) return *target = (enum emu_target)i, true;
+const struct emu_isa *emu_isa_find(const char *name) {
+  for (unsigned i = 0; i < EMU_ISA_COUNT; i++) {
+    if (strcmp(name, emu_isa_at(i)->name) == 0) return emu_isa_at(i);
   }
-  return false;
+  return NULL;
 }
 
 const char *emu_isa_name(enum emu_op op, char name[64]) {
@@ -154,9 +101,9 @@ const char *emu_isa_name(enum emu_op op, char name[64]) {
   return name;
 }
 
-const char *emu_isa_mnemonic(enum emu_target target, enum emu_op op, char name[64]) {
-  if (op <= EMU_OP_NONE || op >= EMU_OP_COUNT || !emu__op_rows[op].on[target].present) return NULL;
-  const char *alias = emu__op_rows[op].on[target].alias;
+const char *emu_isa_mnemonic(const struct emu_isa *target, enum emu_op op, char name[64]) {
+  if (op <= EMU_OP_NONE || op >= EMU_OP_COUNT || !emu__op_code(target, op)->present) return NULL;
+  const char *alias = emu__op_code(target, op)->alias;
   if (!alias) return emu_isa_name(op, name);
   strncpy(name, alias, 63);
   name[63] = 0;
@@ -185,12 +132,12 @@ const char *emu_isa_reason(enum emu_decode_status status) {
   return "no such status";
 }
 
-struct emu_waitcnt emu_isa_waitcnt(enum emu_target target, int32_t imm) {
-  unsigned bits = (unsigned)imm;
-  if (target == EMU_GFX1100) {
-    return (struct emu_waitcnt){.vm = bits >> 10 & 63, .exp = bits & 7, .lgkm = bits >> 4 & 63};
-  }
-  return (struct emu_waitcnt){.vm = (bits & 15) | (bits >> 14 & 3) << 4, .exp = bits >> 4 & 7, .lgkm = bits >> 8 & 63};
+struct emu_waitcnt emu_isa_waitcnt(const struct emu_isa *target, int32_t imm) {
+  const struct emu_encoding *e = target->encoding;
+  uint32_t bits = (uint32_t)imm;
+  return (struct emu_waitcnt){.vm = (uint8_t)(emu__field(bits, e->vm) | emu__field(bits, e->vm_high) << e->vm.bits),
+                              .exp = (uint8_t)emu__field(bits, e->exp),
+                              .lgkm = (uint8_t)emu__field(bits, e->lgkm)};
 }
 
 bool emu__sopp_is_bare(unsigned op) {

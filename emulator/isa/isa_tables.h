@@ -1,4 +1,5 @@
-// The rows of ops_*.def as C data. Private to the decoder and the printer.
+// The rows of ops_*.def and codes_*.def as C data, and what sets the generations' encodings and text apart. Private to
+// the decoder and the printer.
 #ifndef EMULATOR_ISA_ISA_TABLES_H
 #define EMULATOR_ISA_ISA_TABLES_H
 
@@ -11,19 +12,19 @@ enum emu_op_flag {
   EMU_FLAG_CLAMP = 1 << 3,    // VOP3: clamp
   EMU_FLAG_OMOD = 1 << 4,     // VOP3: output multiplier
   EMU_FLAG_OPSEL = 1 << 5,    // VOP3: op_sel chooses halves
-  EMU_FLAG_DPP = 1 << 6,      // has a DPP form (VOPC: from GFX11 on)
-  EMU_FLAG_DPP64 = 1 << 7,    // has a 64-bit DPP form, from GFX11 on
-  EMU_FLAG_SDWA = 1 << 8,     // has an SDWA form, up to GFX10
+  EMU_FLAG_DPP = 1 << 6,      // has a DPP form where the generation has it
+  EMU_FLAG_DPP64 = 1 << 7,    // has a 64-bit DPP form where the generation has it
+  EMU_FLAG_SDWA = 1 << 8,     // has an SDWA form where the generation has it
   EMU_FLAG_NO64 = 1 << 9,     // VOP1, VOP2: no 64-bit form, so the mnemonic has no _e32 either
   EMU_FLAG_SDST = 1 << 10,    // writes a carry or scale mask beside the vector
   EMU_FLAG_ATOMIC = 1 << 11,  // dst is written only with glc
   EMU_FLAG_PAIR = 1 << 12,    // DS: two 8-bit offsets in place of one of 16
   EMU_FLAG_GDS = 1 << 13,     // DS: gds must be set
   EMU_FLAG_NOGDS = 1 << 14,   // DS: gds must not be set
-  EMU_FLAG_LDS = 1 << 15,     // GFX10: the load may go to LDS instead of registers
+  EMU_FLAG_LDS = 1 << 15,     // the load may go to LDS instead of registers, where the encoding has the bit
 };
 
-// How one target encodes an opcode.
+// How a generation encodes an opcode: a row of its codes_*.def.
 struct emu_op_code {
   uint8_t format;
   bool present;
@@ -31,12 +32,87 @@ struct emu_op_code {
   const char *alias;  // NULL: the canonical name in lower case
 };
 
-// A row of ops_*.def: the opcode, and its encoding on each target.
+// The index from an encoding to its opcode: an array for each generation, in which each format has a span as long as
+// its opcode field has values. Entry AT_<format> + code is the opcode:
+//
+//     | SOP1: 256 | SOP2: 128 | SOPC: 128 | SOPK: 32 | …
+enum {
+  AT_SOP1 = 0,
+  AT_SOP2 = AT_SOP1 + 256,
+  AT_SOPC = AT_SOP2 + 128,
+  AT_SOPK = AT_SOPC + 128,
+  AT_SOPP = AT_SOPK + 32,
+  AT_SMEM = AT_SOPP + 128,
+  AT_VOP1 = AT_SMEM + 256,
+  AT_VOP2 = AT_VOP1 + 256,
+  AT_VOPC = AT_VOP2 + 64,
+  AT_VOP3 = AT_VOPC + 256,
+  AT_VOP3P = AT_VOP3 + 1024,
+  AT_DS = AT_VOP3P + 128,
+  AT_FLAT = AT_DS + 256,
+  AT_GLOBAL = AT_FLAT + 256,
+  AT_SCRATCH = AT_GLOBAL + 256,
+  AT_MUBUF = AT_SCRATCH + 256,
+  AT_MTBUF = AT_MUBUF + 256,
+  AT_LDSDIR = AT_MTBUF + 16,
+  AT_END = AT_LDSDIR + 4
+};
+
+// A generation's file includes its codes twice, once for each of the two tables:
+//
+//     #define IS(op, format, code) EMU_CODE_ROW(op, format, code, NULL)
+//     #define IS(op, format, code) EMU_INDEX_ROW(op, format, code)
+#define EMU_CODE_ROW(op, format, code, alias) [EMU_##op] = {EMU_##format, true, code, alias},
+#define EMU_INDEX_ROW(op, format, code) [AT_##format + (code)] = EMU_##op,
+
+struct emu_encoding {
+  const struct emu_op_code *codes;  // by enum emu_op
+  const uint16_t *op_at;            // see AT_END
+  uint8_t format[64];               // of words from 0xc0000000 on: enum emu_format by bits 24 to 29
+
+  // ---- operands
+  bool m0_before_null;  // M0 has the number 124 and NULL 125; else the other way round
+  bool lds_direct;      // a vector source may be the dword of LDS at which M0 points
+  bool sdwa;            // short encodings may be followed by SDWA
+  bool dpp_compare;     // DPP for VOPC and V_PK_FMAC_F16
+  bool dpp_long;        // DPP for VOP3 and VOP3P
+  bool exponent_signs;  // the exponent of V_LDEXP_F16 has neg and abs, like a float
+
+  // ---- memory. A cache policy is glc, slc and dlc, or a temporal hint and a scope.
+  struct emu_smem_fields {
+    bool policy_is_read;  // invalidations have no cache policy; else the bits are ignored there
+    struct emu_field op, glc, dlc, offset;
+  } smem;
+  struct emu_flat_fields {
+    uint8_t words;
+    bool flat_signed;  // the offset of FLAT, not only of its segments, has a sign
+    bool
+        vector_is_set;  // `vector` says whether scratch has an address in a VGPR; else it has if it has none in an SGPR
+    struct emu_field op, segment, glc, slc, dlc, lds, offset, vaddr, data, saddr, vector, dst;
+  } flat;
+  struct emu_buffer_fields {
+    uint8_t words;
+    uint8_t resource_unit;  // registers that `resource` counts
+    bool atomic_dlc;        // atomics may have dlc
+    struct emu_field op, typed_op, typed_op_high, glc, slc, dlc, lds, tfe, offen, idxen, offset, format;
+    struct emu_field vaddr, data, resource, soffset;
+  } buffer;
+
+  // ---- S_WAITCNT
+  struct emu_field vm, vm_high, exp, lgkm;
+
+  // ---- text: the names at their numbers, NULL where there is none
+  const char *const *hwregs;          // [64]
+  const char *const *messages;        // [16]
+  bool message_operations;            // messages have an operation and a stream, and none return anything
+  const char *const *buffer_formats;  // "layout kinds" in the order of their numbers from 1 on; ends with NULL
+};
+
+// A row of ops_*.def: the opcode, as all generations have it.
 struct emu_op_row {
   const char *name;  // upper case
   uint8_t type[4];   // enum emu_type of dst, src0, src1, src2
-  uint16_t flags;
-  struct emu_op_code on[EMU_TARGET_COUNT];
+  uint32_t flags;
 };
 
 extern const struct emu_op_row emu__op_rows[EMU_OP_COUNT];
@@ -46,16 +122,21 @@ bool emu__sopp_is_bare(unsigned op);
 
 // The opcode behind a code of the format's own field; EMU_OP_NONE if the target has none. VOP3: the full 10 bits,
 // with *base set to the VOPC, VOP1 or VOP2 that this is the 64-bit form of, else to EMU_VOP3.
-enum emu_op emu__op_find(enum emu_target target, enum emu_format format, unsigned code, enum emu_format *base);
+enum emu_op emu__op_find(const struct emu_isa *target, enum emu_format format, unsigned code, enum emu_format *base);
 
 unsigned emu__type_dwords(enum emu_type type, unsigned wave);
 
 // The value of the inline constants 240..248 in an operand of the type.
 uint64_t emu__inline_float(unsigned code, enum emu_type type);
 
-// GFX11's 16-bit operands name half registers; a type whose values are single 16-bit numbers.
+// A type whose values are single 16-bit numbers: operands that may name half registers.
 static inline bool emu__type_is_half(enum emu_type type) {
   return type == EMU_B16 || type == EMU_I16 || type == EMU_U16 || type == EMU_F16 || type == EMU_BF16;
+}
+
+// How the generation encodes the opcode.
+static inline const struct emu_op_code *emu__op_code(const struct emu_isa *target, unsigned op) {
+  return &target->encoding->codes[op];
 }
 
 #endif

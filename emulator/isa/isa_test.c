@@ -12,14 +12,14 @@
 #include "isa/isa_llvm_exceptions.h"
 #include "isa/isa_samples.h"
 
-static struct emu_inst decode(enum emu_target target, unsigned wave, uint32_t w0, uint32_t w1, uint32_t w2) {
+static struct emu_inst decode(const struct emu_isa *target, unsigned wave, uint32_t w0, uint32_t w1, uint32_t w2) {
   const uint32_t words[3] = {w0, w1, w2};
   struct emu_inst inst;
   assert_int_equal(emu_isa_decode(target, wave, words, 3, &inst), EMU_DECODE_OK);
   return inst;
 }
 
-static void expect_text(const struct emu_inst *inst, enum emu_target target, const char *expected) {
+static void expect_text(const struct emu_inst *inst, const struct emu_isa *target, const char *expected) {
   char text[EMU_ISA_TEXT];
   assert_int_equal(emu_isa_print(inst, target, text, sizeof(text)), strlen(expected));
   assert_string_equal(text, expected);
@@ -27,7 +27,7 @@ static void expect_text(const struct emu_inst *inst, enum emu_target target, con
 
 static void reads_modifiers(void **state) {
   // v_fma_f32 v5, -v1, |v2|, s3 clamp mul:4
-  struct emu_inst inst = decode(EMU_GFX1100, 32, 0xd6138205, 0x300e0501 | 1u << 29, 0);
+  struct emu_inst inst = decode(&emu_isa_gfx1100, 32, 0xd6138205, 0x300e0501 | 1u << 29, 0);
   assert_int_equal(inst.op, EMU_V_FMA_F32);
   assert_int_equal(inst.format, EMU_VOP3);
   assert_int_equal(inst.size, 8);
@@ -36,34 +36,37 @@ static void reads_modifiers(void **state) {
   assert_int_equal(inst.omod, 2);
   assert_int_equal(inst.src[2].kind, EMU_OPERAND_SCALAR);
   assert_int_equal(inst.src[2].reg, 3);
-  expect_text(&inst, EMU_GFX1100, "v_fma_f32 v5, -v1, |v2|, s3 clamp mul:4");
+  expect_text(&inst, &emu_isa_gfx1100, "v_fma_f32 v5, -v1, |v2|, s3 clamp mul:4");
 }
 
 static void widens_constants(void **state) {
   // 1.0 (code 242) in 32, 64 and 16 bits, as a float and as an integer
-  assert_int_equal(decode(EMU_GFX1100, 32, 0x060002f2, 0, 0).src[0].value, 0x3f800000);                   // v_add_f32
-  assert_int_equal(decode(EMU_GFX1100, 32, 0x640002f2, 0, 0).src[0].value, 0x3c00);                       // v_add_f16
-  assert_int_equal(decode(EMU_GFX1100, 32, 0xd7270000, 0x000202f2, 0).src[0].value, 0x3ff0000000000000);  // v_add_f64
-  assert_int_equal(decode(EMU_GFX1100, 32, 0x4a0002f2, 0, 0).src[0].value, 0x3f800000);  // v_add_nc_u32
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0x060002f2, 0, 0).src[0].value, 0x3f800000);  // v_add_f32
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0x640002f2, 0, 0).src[0].value, 0x3c00);      // v_add_f16
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0xd7270000, 0x000202f2, 0).src[0].value,
+                   0x3ff0000000000000);                                                       // v_add_f64
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0x4a0002f2, 0, 0).src[0].value, 0x3f800000);  // v_add_nc_u32
   // -16 (code 208) in 32 and 64 bits
-  assert_int_equal(decode(EMU_GFX1100, 32, 0xbe8000d0, 0, 0).src[0].value, 0xfffffff0);     // s_mov_b32
-  assert_int_equal(decode(EMU_GFX1100, 32, 0xbe8001d0, 0, 0).src[0].value, (uint64_t)-16);  // s_mov_b64
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0xbe8000d0, 0, 0).src[0].value, 0xfffffff0);     // s_mov_b32
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0xbe8001d0, 0, 0).src[0].value, (uint64_t)-16);  // s_mov_b64
   // the literal 0x80000000: zero-extended for b64, sign-extended for i64, the high word of f64
-  assert_int_equal(decode(EMU_GFX1100, 32, 0xbe8001ff, 0x80000000, 0).src[0].value, 0x80000000);          // s_mov_b64
-  assert_int_equal(decode(EMU_GFX1100, 32, 0x868080ff, 0x80000000, 0).src[0].value, 0xffffffff80000000);  // s_ashr_i64
-  assert_int_equal(decode(EMU_GFX1100, 32, 0xd7270000, 0x000202ff, 0x80000000).src[0].value,
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0xbe8001ff, 0x80000000, 0).src[0].value, 0x80000000);  // s_mov_b64
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0x868080ff, 0x80000000, 0).src[0].value,
+                   0xffffffff80000000);  // s_ashr_i64
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0xd7270000, 0x000202ff, 0x80000000).src[0].value,
                    0x8000000000000000);  // v_add_f64
 }
 
 static void numbers_scalar_registers_alike(void **state) {
   // s_mov_b32 m0, s1: 124 on GFX10, 125 on GFX11, where 124 is null
-  struct emu_inst gfx10 = decode(EMU_GFX1030, 32, 0xbefc0301, 0, 0), gfx11 = decode(EMU_GFX1100, 32, 0xbefd0001, 0, 0);
+  struct emu_inst gfx10 = decode(&emu_isa_gfx1030, 32, 0xbefc0301, 0, 0),
+                  gfx11 = decode(&emu_isa_gfx1100, 32, 0xbefd0001, 0, 0);
   assert_int_equal(gfx10.op, EMU_S_MOV_B32);
   assert_int_equal(gfx10.dst.reg, EMU_M0);
   assert_int_equal(gfx11.op, EMU_S_MOV_B32);
   assert_int_equal(gfx11.dst.reg, EMU_M0);
-  assert_int_equal(decode(EMU_GFX1100, 32, 0xbefc0001, 0, 0).dst.reg, EMU_NULL);
-  assert_int_equal(decode(EMU_GFX1030, 32, 0xbefd0301, 0, 0).dst.reg, EMU_NULL);
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0xbefc0001, 0, 0).dst.reg, EMU_NULL);
+  assert_int_equal(decode(&emu_isa_gfx1030, 32, 0xbefd0301, 0, 0).dst.reg, EMU_NULL);
 }
 
 static void reads_special_values(void **state) {
@@ -74,8 +77,8 @@ static void reads_special_values(void **state) {
   } rows[] = {{235, "shared_base"},          {236, "shared_limit"}, {237, "private_base"}, {238, "private_limit"},
               {239, "pops_exiting_wave_id"}, {251, "vccz"},         {252, "execz"},        {253, "scc"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    for (int target = 0; target < 2; target++) {
-      enum emu_target at = target ? EMU_GFX1100 : EMU_GFX1030;
+    for (unsigned target = 0; target < EMU_ISA_COUNT; target++) {
+      const struct emu_isa *at = emu_isa_at(target);
       char text[64];
       snprintf(text, sizeof(text), "v_mov_b32_e32 v0, src_%s", rows[i].name);
       struct emu_inst inst = decode(at, 32, 0x7e000200 | rows[i].code, 0, 0);
@@ -87,21 +90,23 @@ static void reads_special_values(void **state) {
 
 static void sizes_masks_by_the_wave(void **state) {
   // v_cmp_lt_f32 with VCC implied, v_cmpx with EXEC
-  struct emu_inst narrow = decode(EMU_GFX1100, 32, 0x7c220501, 0, 0), wide = decode(EMU_GFX1100, 64, 0x7c220501, 0, 0);
+  struct emu_inst narrow = decode(&emu_isa_gfx1100, 32, 0x7c220501, 0, 0),
+                  wide = decode(&emu_isa_gfx1100, 64, 0x7c220501, 0, 0);
   assert_int_equal(narrow.sdst.reg, EMU_VCC_LO);
   assert_int_equal(narrow.sdst.dwords, 1);
   assert_int_equal(wide.sdst.dwords, 2);
-  expect_text(&wide, EMU_GFX1100, "v_cmp_lt_f32_e32 vcc, v1, v2");
-  assert_int_equal(decode(EMU_GFX1100, 32, 0x7d220501, 0, 0).sdst.reg, EMU_EXEC_LO);
+  expect_text(&wide, &emu_isa_gfx1100, "v_cmp_lt_f32_e32 vcc, v1, v2");
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0x7d220501, 0, 0).sdst.reg, EMU_EXEC_LO);
   // v_add_co_ci_u32 v3, vcc, v1, v2, vcc
-  struct emu_inst carry = decode(EMU_GFX1100, 32, 0x40060501, 0, 0);
+  struct emu_inst carry = decode(&emu_isa_gfx1100, 32, 0x40060501, 0, 0);
   assert_int_equal(carry.sdst.reg, EMU_VCC_LO);
   assert_int_equal(carry.src[2].reg, EMU_VCC_LO);
 }
 
 static void reads_dual_issue(void **state) {
   // v_dual_mul_f32 v7, v2, v1 :: v_dual_mov_b32 v0, s4: the second destination is even because the first is odd
-  struct emu_inst inst = decode(EMU_GFX1100, 32, 0xc8000000 | 3u << 22 | 8u << 17 | 1u << 9 | 0x102, 7u << 24 | 4, 0);
+  struct emu_inst inst =
+      decode(&emu_isa_gfx1100, 32, 0xc8000000 | 3u << 22 | 8u << 17 | 1u << 9 | 0x102, 7u << 24 | 4, 0);
   assert_int_equal(inst.format, EMU_VOPD);
   assert_int_equal(inst.op, EMU_V_MUL_F32);
   assert_int_equal(inst.dst.reg, 7);
@@ -110,12 +115,12 @@ static void reads_dual_issue(void **state) {
   assert_int_equal(inst.y.src[0].reg, 4);
   assert_int_equal(inst.y.src[1].kind, EMU_OPERAND_NONE);
   const uint32_t words[2] = {0xc8000000 | 3u << 22 | 8u << 17 | 1u << 9 | 0x102, 7u << 24 | 4};
-  assert_int_equal(emu_isa_decode(EMU_GFX1100, 64, words, 2, &inst), EMU_DECODE_OPCODE);  // waves of 32 only
+  assert_int_equal(emu_isa_decode(&emu_isa_gfx1100, 64, words, 2, &inst), EMU_DECODE_OPCODE);  // waves of 32 only
 }
 
 static void reads_lane_controls(void **state) {
   // v_add_f32_dpp v0, v1, v2 row_shr:1 row_mask:0xf bank_mask:0xa bound_ctrl:1
-  struct emu_inst inst = decode(EMU_GFX1100, 32, 0x060004fa, 0xfa091101, 0);
+  struct emu_inst inst = decode(&emu_isa_gfx1100, 32, 0x060004fa, 0xfa091101, 0);
   assert_int_equal(inst.lanes, EMU_LANES_DPP16);
   assert_int_equal(inst.dpp_ctrl, EMU_DPP_ROW_SHR + 1);
   assert_int_equal(inst.row_mask, 15);
@@ -124,11 +129,11 @@ static void reads_lane_controls(void **state) {
   assert_int_equal(inst.src[0].reg, 1);
   assert_int_equal(inst.size, 8);
   // v_mov_b32_dpp v0, v1 dpp8:[1,0,3,2,5,4,7,6]: lane i takes lane i ^ 1
-  inst = decode(EMU_GFX1100, 32, 0x7e0002e9, 0xde54c101, 0);
+  inst = decode(&emu_isa_gfx1100, 32, 0x7e0002e9, 0xde54c101, 0);
   assert_int_equal(inst.lanes, EMU_LANES_DPP8);
   for (unsigned i = 0; i < 8; i++) assert_int_equal(inst.dpp8 >> 3 * i & 7, i ^ 1);
   // v_add_f32_sdwa v0, v1, v2 on GFX10: src0 byte 2, src1 word 1, the rest of the destination preserved
-  inst = decode(EMU_GFX1030, 32, 0x060004f9, 0x05021401, 0);
+  inst = decode(&emu_isa_gfx1030, 32, 0x060004f9, 0x05021401, 0);
   assert_int_equal(inst.lanes, EMU_LANES_SDWA);
   assert_int_equal(inst.dst_sel, EMU_WORD_0);
   assert_int_equal(inst.dst_unused, EMU_UNUSED_PRESERVE);
@@ -138,17 +143,17 @@ static void reads_lane_controls(void **state) {
 
 static void reads_half_registers(void **state) {
   // v_add_f16 v0.l, v1.h, v2.l: bit 7 of a GFX11 16-bit vector operand is the half. GFX10 has no halves there.
-  struct emu_inst inst = decode(EMU_GFX1100, 32, 0x64000581, 0, 0);
+  struct emu_inst inst = decode(&emu_isa_gfx1100, 32, 0x64000581, 0, 0);
   assert_int_equal(inst.src[0].reg, 1);
   assert_true(inst.src[0].high && !inst.src[1].high && !inst.dst.high);
-  inst = decode(EMU_GFX1030, 32, 0x64000581, 0, 0);
+  inst = decode(&emu_isa_gfx1030, 32, 0x64000581, 0, 0);
   assert_int_equal(inst.src[0].reg, 129);
   assert_false(inst.src[0].high);
   // v_add_f16_e64 v0.h, v1.l, v2.h: op_sel
-  inst = decode(EMU_GFX1100, 32, 0xd5325000, 0x00020501, 0);
+  inst = decode(&emu_isa_gfx1100, 32, 0xd5325000, 0x00020501, 0);
   assert_true(inst.dst.high && !inst.src[0].high && inst.src[1].high);
   // v_mov_b16 v175.l, v41.h: the long form reaches halves of v128 and above
-  inst = decode(EMU_GFX1100, 32, 0xd59c08af, 0x00000129, 0);
+  inst = decode(&emu_isa_gfx1100, 32, 0xd59c08af, 0x00000129, 0);
   assert_int_equal(inst.op, EMU_V_MOV_B16);
   assert_int_equal(inst.dst.reg, 175);
   assert_int_equal(inst.src[0].reg, 41);
@@ -157,36 +162,36 @@ static void reads_half_registers(void **state) {
 
 static void reads_memory_operands(void **state) {
   // global_load_b64 v[4:5], v2, s[6:7] offset:-8 glc
-  struct emu_inst inst = decode(EMU_GFX1100, 32, 0xdc567ff8, 0x04060002, 0);
+  struct emu_inst inst = decode(&emu_isa_gfx1100, 32, 0xdc567ff8, 0x04060002, 0);
   assert_int_equal(inst.op, EMU_GLOBAL_LOAD_B64);
   assert_int_equal(inst.imm, -8);
   assert_int_equal(inst.dst.dwords, 2);
   assert_int_equal(inst.src[0].dwords, 1);
   assert_int_equal(inst.src[2].reg, 6);
   assert_true(inst.glc);
-  expect_text(&inst, EMU_GFX1100, "global_load_b64 v[4:5], v2, s[6:7] offset:-8 glc dlc");
+  expect_text(&inst, &emu_isa_gfx1100, "global_load_b64 v[4:5], v2, s[6:7] offset:-8 glc dlc");
   // the same on GFX10, whose fields lie elsewhere
-  inst = decode(EMU_GFX1030, 32, 0xdc358ff8, 0x04060002, 0);
+  inst = decode(&emu_isa_gfx1030, 32, 0xdc358ff8, 0x04060002, 0);
   assert_int_equal(inst.op, EMU_GLOBAL_LOAD_B64);
   assert_int_equal(inst.imm, -8);
-  expect_text(&inst, EMU_GFX1030, "global_load_dwordx2 v[4:5], v2, s[6:7] offset:-8 glc");
+  expect_text(&inst, &emu_isa_gfx1030, "global_load_dwordx2 v[4:5], v2, s[6:7] offset:-8 glc");
   // ds_load_2addr_b32 v[8:9], v1 offset0:3 offset1:255
-  inst = decode(EMU_GFX1100, 32, 0xd8dcff03, 0x08000001, 0);
+  inst = decode(&emu_isa_gfx1100, 32, 0xd8dcff03, 0x08000001, 0);
   assert_int_equal(inst.op, EMU_DS_LOAD_2ADDR_B32);
   assert_true(emu_isa_is_pair((enum emu_op)inst.op));
   assert_int_equal(inst.imm, 3 | 255 << 8);
   assert_false(emu_isa_is_pair(EMU_DS_LOAD_B32));
   // an atomic has a destination when it returns, and only then
-  assert_int_equal(decode(EMU_GFX1100, 32, 0xdcd60000, 0x057c0402, 0).dst.kind, EMU_OPERAND_NONE);
-  assert_int_equal(decode(EMU_GFX1100, 32, 0xdcd64000, 0x057c0402, 0).dst.reg, 5);
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0xdcd60000, 0x057c0402, 0).dst.kind, EMU_OPERAND_NONE);
+  assert_int_equal(decode(&emu_isa_gfx1100, 32, 0xdcd64000, 0x057c0402, 0).dst.reg, 5);
 }
 
 static void splits_wait_counts(void **state) {
-  struct emu_waitcnt wait = emu_isa_waitcnt(EMU_GFX1100, (int16_t)0xfc07);  // lgkmcnt(0)
+  struct emu_waitcnt wait = emu_isa_waitcnt(&emu_isa_gfx1100, (int16_t)0xfc07);  // lgkmcnt(0)
   assert_int_equal(wait.vm, 63);
   assert_int_equal(wait.exp, 7);
   assert_int_equal(wait.lgkm, 0);
-  wait = emu_isa_waitcnt(EMU_GFX1030, 0x3f70);  // vmcnt(0): its two high bits lie apart
+  wait = emu_isa_waitcnt(&emu_isa_gfx1030, 0x3f70);  // vmcnt(0): its two high bits lie apart
   assert_int_equal(wait.vm, 0);
   assert_int_equal(wait.exp, 7);
   assert_int_equal(wait.lgkm, 63);
@@ -194,16 +199,16 @@ static void splits_wait_counts(void **state) {
 
 static void refuses_with_the_reason(void **state) {
   static const struct {
-    enum emu_target target;
+    const struct emu_isa *target;
     uint32_t words[2];
     enum emu_decode_status status;
   } cases[] = {
-      {EMU_GFX1100, {0x80000000 | 0x5fu << 23, 0}, EMU_DECODE_OPCODE},    // SOP2 95
-      {EMU_GFX1100, {0xd5258000 | 1, 0x40020501}, EMU_DECODE_RESERVED},   // v_add_nc_u32 with a sign
-      {EMU_GFX1100, {0x06000000 | 209, 0}, EMU_DECODE_OPERAND},           // a source code that means nothing
-      {EMU_GFX1100, {0xd7270000 | 255, 0x00020501}, EMU_DECODE_OPERAND},  // v_add_f64 v[255:256]
-      {EMU_GFX1100, {0xf0000000, 0}, EMU_DECODE_GRAPHICS},                // an image instruction
-      {EMU_GFX1030, {0xc8000000, 0}, EMU_DECODE_GRAPHICS},                // interpolation
+      {&emu_isa_gfx1100, {0x80000000 | 0x5fu << 23, 0}, EMU_DECODE_OPCODE},    // SOP2 95
+      {&emu_isa_gfx1100, {0xd5258000 | 1, 0x40020501}, EMU_DECODE_RESERVED},   // v_add_nc_u32 with a sign
+      {&emu_isa_gfx1100, {0x06000000 | 209, 0}, EMU_DECODE_OPERAND},           // a source code that means nothing
+      {&emu_isa_gfx1100, {0xd7270000 | 255, 0x00020501}, EMU_DECODE_OPERAND},  // v_add_f64 v[255:256]
+      {&emu_isa_gfx1100, {0xf0000000, 0}, EMU_DECODE_GRAPHICS},                // an image instruction
+      {&emu_isa_gfx1030, {0xc8000000, 0}, EMU_DECODE_GRAPHICS},                // interpolation
   };
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct emu_inst inst;
@@ -214,26 +219,27 @@ static void refuses_with_the_reason(void **state) {
 }
 
 static void marks_misaligned_scalars(void **state) {
-  struct emu_inst inst = decode(EMU_GFX1100, 32, 0xbe810102, 0, 0);  // s_mov_b64 s[1:2], s[2:3]
+  struct emu_inst inst = decode(&emu_isa_gfx1100, 32, 0xbe810102, 0, 0);  // s_mov_b64 s[1:2], s[2:3]
   assert_true(inst.misaligned);
   assert_int_equal(inst.dst.reg, 0);
-  assert_false(decode(EMU_GFX1100, 32, 0xbe820104, 0, 0).misaligned);
-  assert_false(decode(EMU_GFX1100, 32, 0xbe810003, 0, 0).misaligned);  // s_mov_b32 s1, s3
+  assert_false(decode(&emu_isa_gfx1100, 32, 0xbe820104, 0, 0).misaligned);
+  assert_false(decode(&emu_isa_gfx1100, 32, 0xbe810003, 0, 0).misaligned);  // s_mov_b32 s1, s3
 }
 
 static void ignores_unused_sources(void **state) {
   // current compilers write 0x80 into the third source of an instruction that has two
-  struct emu_inst inst = decode(EMU_GFX1100, 32, 0xd5030000, 0x02020501, 0);
+  struct emu_inst inst = decode(&emu_isa_gfx1100, 32, 0xd5030000, 0x02020501, 0);
   assert_int_equal(inst.op, EMU_V_ADD_F32);
   assert_int_equal(inst.src[2].kind, EMU_OPERAND_NONE);
 }
 
 static void names_every_opcode_once(void **state) {
   static char names[EMU_OP_COUNT][64];
-  for (int target = 0; target < EMU_TARGET_COUNT; target++) {
+  for (unsigned at = 0; at < EMU_ISA_COUNT; at++) {
+    const struct emu_isa *target = emu_isa_at(at);
     unsigned count = 0;
     for (int op = 1; op < EMU_OP_COUNT; op++) {
-      if (emu_isa_mnemonic((enum emu_target)target, (enum emu_op)op, names[count])) count++;
+      if (emu_isa_mnemonic(target, (enum emu_op)op, names[count])) count++;
     }
     assert_true(count > 900);
     for (unsigned i = 0; i < count; i++) {
@@ -241,37 +247,35 @@ static void names_every_opcode_once(void **state) {
     }
   }
   char name[64];
-  assert_string_equal(emu_isa_mnemonic(EMU_GFX1030, EMU_DS_LOAD_2ADDR_STRIDE64_B64, name), "ds_read2st64_b64");
+  assert_string_equal(emu_isa_mnemonic(&emu_isa_gfx1030, EMU_DS_LOAD_2ADDR_STRIDE64_B64, name), "ds_read2st64_b64");
   assert_string_equal(emu_isa_name(EMU_DS_LOAD_2ADDR_STRIDE64_B64, name), "ds_load_2addr_stride64_b64");
-  assert_null(emu_isa_mnemonic(EMU_GFX1030, EMU_V_WMMA_F32_16X16X16_F16, name));
-  enum emu_target target;
-  assert_true(emu_target_from_name("gfx1030", &target));
-  assert_int_equal(target, EMU_GFX1030);
-  assert_false(emu_target_from_name("gfx9999", &target));
+  assert_null(emu_isa_mnemonic(&emu_isa_gfx1030, EMU_V_WMMA_F32_16X16X16_F16, name));
+  assert_ptr_equal(emu_isa_find("gfx1030"), &emu_isa_gfx1030);
+  assert_null(emu_isa_find("gfx9999"));
 }
 
 // What LLVM prints for words that the decoder refused for an operand: only where a register must stand is a special
 // value ours to refuse. Elsewhere the refusal is a mistake of the decoder's, which the comparison with LLVM must show.
 static void excuses_special_values_in_place_of_registers(void **state) {
   static const struct {
-    enum emu_target target;
+    const struct emu_isa *target;
     const char *theirs;
     bool excused;
   } cases[] = {
-      {EMU_GFX1030, "v_readlane_b32 src_shared_base, v103, s8", true},
-      {EMU_GFX1100, "v_readfirstlane_b32 src_pops_exiting_wave_id, v238", true},
-      {EMU_GFX1100, "v_cmp_ge_i16_e64 null, v146, 44", true},
-      {EMU_GFX1100, "v_swaprel_b32 v7, null", true},
-      {EMU_GFX1100, "v_movrelsd_b32_e32 v45, null", true},
-      {EMU_GFX1100, "v_cndmask_b32_e64 v1, v2, v3, src_scc", true},
-      {EMU_GFX1100, "v_max_u16_e64_dpp v169, v57, src_vccz dpp8:[0,4,5,0,0,4,6,4]", true},
-      {EMU_GFX1100, "v_add_f32_e32 v1, src_lds_direct, v2", true},
-      {EMU_GFX1030, "v_add_f32_e32 v1, src_lds_direct, v2", false},
-      {EMU_GFX1100, "v_add_f32_e32 v1, src_shared_base, v2", false},
-      {EMU_GFX1030, "s_add_u32 s1, s2, src_scc", false},
-      {EMU_GFX1100, "s_add_u32 s1, null, s2", false},
-      {EMU_GFX1100, "v_add_f32_e32 v1, s2, v3", false},
-      {EMU_GFX1100, "s_endpgm", false},
+      {&emu_isa_gfx1030, "v_readlane_b32 src_shared_base, v103, s8", true},
+      {&emu_isa_gfx1100, "v_readfirstlane_b32 src_pops_exiting_wave_id, v238", true},
+      {&emu_isa_gfx1100, "v_cmp_ge_i16_e64 null, v146, 44", true},
+      {&emu_isa_gfx1100, "v_swaprel_b32 v7, null", true},
+      {&emu_isa_gfx1100, "v_movrelsd_b32_e32 v45, null", true},
+      {&emu_isa_gfx1100, "v_cndmask_b32_e64 v1, v2, v3, src_scc", true},
+      {&emu_isa_gfx1100, "v_max_u16_e64_dpp v169, v57, src_vccz dpp8:[0,4,5,0,0,4,6,4]", true},
+      {&emu_isa_gfx1100, "v_add_f32_e32 v1, src_lds_direct, v2", true},
+      {&emu_isa_gfx1030, "v_add_f32_e32 v1, src_lds_direct, v2", false},
+      {&emu_isa_gfx1100, "v_add_f32_e32 v1, src_shared_base, v2", false},
+      {&emu_isa_gfx1030, "s_add_u32 s1, s2, src_scc", false},
+      {&emu_isa_gfx1100, "s_add_u32 s1, null, s2", false},
+      {&emu_isa_gfx1100, "v_add_f32_e32 v1, s2, v3", false},
+      {&emu_isa_gfx1100, "s_endpgm", false},
   };
   uint32_t words[2] = {0};
   struct emu_inst inst = {0};
@@ -280,19 +284,19 @@ static void excuses_special_values_in_place_of_registers(void **state) {
                      cases[i].excused ? ISA_WRONG_REGISTER : ISA_NO_EXCEPTION);
   }
   const char *refused = "v_swaprel_b32 v7, null";  // for another reason, or by LLVM too
-  assert_int_equal(isa_find_exception(EMU_GFX1100, words, EMU_DECODE_RESERVED, &inst, "", true, refused), 0);
-  assert_int_equal(isa_find_exception(EMU_GFX1100, words, EMU_DECODE_OPERAND, &inst, "", false, refused), 0);
+  assert_int_equal(isa_find_exception(&emu_isa_gfx1100, words, EMU_DECODE_RESERVED, &inst, "", true, refused), 0);
+  assert_int_equal(isa_find_exception(&emu_isa_gfx1100, words, EMU_DECODE_OPERAND, &inst, "", false, refused), 0);
 }
 
 static void cuts_text_that_does_not_fit(void **state) {
-  struct emu_inst inst = decode(EMU_GFX1100, 32, 0xbf810000, 0, 0);
+  struct emu_inst inst = decode(&emu_isa_gfx1100, 32, 0xbf810000, 0, 0);
   char text[8];
   memset(text, 'x', sizeof(text));
-  size_t length = emu_isa_print(&inst, EMU_GFX1100, text, 6);
+  size_t length = emu_isa_print(&inst, &emu_isa_gfx1100, text, 6);
   assert_true(length > 6);
   assert_int_equal(strlen(text), 5);
   assert_int_equal(text[6], 'x');
-  assert_int_equal(emu_isa_print(&inst, EMU_GFX1100, NULL, 0), length);
+  assert_int_equal(emu_isa_print(&inst, &emu_isa_gfx1100, NULL, 0), length);
 }
 
 // Words stand right before a page that cannot be read.
@@ -303,8 +307,8 @@ static void never_reads_past_the_code(void **state) {
   assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
   uint64_t seed = 11;
   for (int i = 0; i < 200000; i++) {
-    enum emu_target target = i & 1 ? EMU_GFX1100 : EMU_GFX1030;
-    unsigned wave = i & 2 ? 64 : 32;
+    const struct emu_isa *target = emu_isa_at((unsigned)i / 2 % EMU_ISA_COUNT);
+    unsigned wave = i & 1 ? 64 : 32;
     uint32_t words[SAMPLE_WORDS];
     struct emu_inst whole, part;
     isa_sample(target, &seed, words);

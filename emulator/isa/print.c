@@ -141,11 +141,11 @@ static void print_negation(struct emu_text *text, const struct emu_operand *sour
   }
 }
 
-// Two sources that LLVM shows in another type than they have: the exponent of v_ldexp_f16 (as a float; its sign bits
-// only on GFX11) and the mask of v_cmp_class_f16.
-static void settle_type(const struct emu_inst *inst, enum emu_target target, struct emu_operand *source) {
+// Two sources that LLVM shows in another type than they have: the exponent of v_ldexp_f16 (as a float, perhaps with its
+// sign bits) and the mask of v_cmp_class_f16.
+static void settle_type(const struct emu_inst *inst, const struct emu_isa *target, struct emu_operand *source) {
   bool constant = source->kind == EMU_OPERAND_CONSTANT;
-  if (inst->op == EMU_V_LDEXP_F16 && target == EMU_GFX1100 && inst->format == EMU_VOP3) {
+  if (inst->op == EMU_V_LDEXP_F16 && target->encoding->exponent_signs && inst->format == EMU_VOP3) {
     source->type = EMU_F16;
   } else if (inst->op == EMU_V_LDEXP_F16 && constant) {
     source->type = EMU_F16;
@@ -155,7 +155,7 @@ static void settle_type(const struct emu_inst *inst, enum emu_target target, str
   if ((inst->op == EMU_V_CMP_CLASS_F16 || inst->op == EMU_V_CMPX_CLASS_F16) && constant) source->type = EMU_B32;
 }
 
-// A source with the modifiers that stand around it. `half` adds GFX11's .l and .h.
+// A source with the modifiers that stand around it. `half` adds .l or .h.
 static void print_source(struct emu_text *text, const struct emu_operand *source, const char *half) {
   const char *close;
   if (source->sext) emu__print(text, "sext(");
@@ -175,10 +175,10 @@ static const char *half_suffix(const struct emu_inst *inst, const struct emu_ope
   return operand->high ? ".h" : "";
 }
 
-static void print_mnemonic(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
+static void print_mnemonic(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   char name[64];
   const struct emu_op_row *row = &emu__op_rows[inst->op];
-  unsigned format = row->on[target].format;
+  unsigned format = emu__op_code(target, inst->op)->format;
   emu__print(text, "%s", emu_isa_mnemonic(target, (enum emu_op)inst->op, name) ? name : row->name);
   bool short_form = inst->format == EMU_VOP1 || inst->format == EMU_VOP2 || inst->format == EMU_VOPC;
   bool has_both = format == EMU_VOP1 || format == EMU_VOP2 || format == EMU_VOPC;
@@ -240,9 +240,9 @@ static void print_sdwa(struct emu_text *text, const struct emu_inst *inst) {
   if (inst->format != EMU_VOP1) emu__print(text, " src1_sel:%s", select[inst->src_sel[1]]);
 }
 
-static void print_op_sel(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
+static void print_op_sel(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   const struct emu_op_row *row = &emu__op_rows[inst->op];
-  if (!(row->flags & EMU_FLAG_OPSEL) || (inst->op == EMU_V_FMAC_F16 && target == EMU_GFX1030)) return;
+  if (!(row->flags & EMU_FLAG_OPSEL) || (inst->op == EMU_V_FMAC_F16 && !target->halves)) return;
   unsigned bits = 0, count = 0;
   for (; count < 3 && inst->src[count].kind; count++) bits |= (unsigned)inst->src[count].high << count;
   if (inst->op == EMU_V_PERMLANE16_B32 || inst->op == EMU_V_PERMLANEX16_B32) {
@@ -280,7 +280,7 @@ static int constant_source(enum emu_op op) {
   return op == EMU_V_FMAAK_F32 || op == EMU_V_FMAAK_F16 ? 2 : -1;
 }
 
-static void print_vop(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
+static void print_vop(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   const char *comma = " ";
   bool exec_out = inst->sdst.kind && inst->sdst.reg == EMU_EXEC_LO && emu__op_rows[inst->op].type[0] == EMU_MASK &&
                   strncmp(emu__op_rows[inst->op].name, "V_CMPX", 6) == 0;
@@ -341,7 +341,7 @@ static void print_half(struct emu_text *text, enum emu_op op, const struct emu_o
   }
 }
 
-size_t emu_isa_print(const struct emu_inst *inst, enum emu_target target, char *at, size_t size) {
+size_t emu_isa_print(const struct emu_inst *inst, const struct emu_isa *target, char *at, size_t size) {
   struct emu_text text = {.at = at, .size = size, .literal = inst->literal};
   if (size) at[0] = 0;
   if (inst->op == EMU_OP_NONE || inst->op >= EMU_OP_COUNT) {

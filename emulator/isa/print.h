@@ -12,7 +12,7 @@ struct emu_text {
 
 void emu__print(struct emu_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emu__print_register(struct emu_text *text, const struct emu_operand *operand);
-void emu__print_scalar_operands(struct emu_text *text, const struct emu_inst *inst, enum emu_target target);
-void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *inst, enum emu_target target);
+void emu__print_scalar_operands(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target);
+void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target);
 
 #endif

@@ -92,56 +92,21 @@ static void print_flat(struct emu_text *text, const struct emu_inst *inst) {
   if (inst->lds) emu__print(text, " lds");
 }
 
-// Data formats of typed buffers, without the prefix BUF_FMT_: "layout kinds", in the order of their numbers.
-static const char *const formats_gfx10[] = {
-    "8 UNORM SNORM USCALED SSCALED UINT SINT",
-    "16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "8_8 UNORM SNORM USCALED SSCALED UINT SINT",
-    "32 UINT SINT FLOAT",
-    "16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "10_11_11 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "11_11_10 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "10_10_10_2 UNORM SNORM USCALED SSCALED UINT SINT",
-    "2_10_10_10 UNORM SNORM USCALED SSCALED UINT SINT",
-    "8_8_8_8 UNORM SNORM USCALED SSCALED UINT SINT",
-    "32_32 UINT SINT FLOAT",
-    "16_16_16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "32_32_32 UINT SINT FLOAT",
-    "32_32_32_32 UINT SINT FLOAT",
-    NULL,
-};
-static const char *const formats_gfx11[] = {
-    "8 UNORM SNORM USCALED SSCALED UINT SINT",
-    "16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "8_8 UNORM SNORM USCALED SSCALED UINT SINT",
-    "32 UINT SINT FLOAT",
-    "16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "10_11_11 FLOAT",
-    "11_11_10 FLOAT",
-    "10_10_10_2 UNORM SNORM UINT SINT",
-    "2_10_10_10 UNORM SNORM USCALED SSCALED UINT SINT",
-    "8_8_8_8 UNORM SNORM USCALED SSCALED UINT SINT",
-    "32_32 UINT SINT FLOAT",
-    "16_16_16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "32_32_32 UINT SINT FLOAT",
-    "32_32_32_32 UINT SINT FLOAT",
-    NULL,
-};
-
 static unsigned word_length(const char *word) {
   unsigned n = 0;
   while (word[n] && word[n] != ' ') n++;
   return n;
 }
 
-static void print_format(struct emu_text *text, unsigned number, enum emu_target target) {
+// A data format of a typed buffer, BUF_FMT_<layout>_<kind>.
+static void print_format(struct emu_text *text, unsigned number, const struct emu_isa *target) {
   if (number == 1) return;  // 8_UNORM is what LLVM leaves out
   if (number == 0) {
     emu__print(text, " format:[BUF_FMT_INVALID]");
     return;
   }
   unsigned at = 1;
-  for (const char *const *row = target == EMU_GFX1030 ? formats_gfx10 : formats_gfx11; *row; row++) {
+  for (const char *const *row = target->encoding->buffer_formats; *row; row++) {
     int layout = (int)word_length(*row);
     for (const char *kind = *row + layout; *kind; at++) {
       kind++;
@@ -156,7 +121,7 @@ static void print_format(struct emu_text *text, unsigned number, enum emu_target
   emu__print(text, " format:%u", number);
 }
 
-static void print_buffer(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
+static void print_buffer(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   if (!emu__op_rows[inst->op].type[1]) return;
   const char *comma = " ";
   print_list(text, inst->src[1].kind ? &inst->src[1] : &inst->dst, &comma);
@@ -172,7 +137,7 @@ static void print_buffer(struct emu_text *text, const struct emu_inst *inst, enu
   emu__print(text, "%s%s", inst->tfe ? " tfe" : "", inst->lds ? " lds" : "");
 }
 
-void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
+void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   switch (inst->format) {
     case EMU_SMEM:
       print_smem(text, inst);

@@ -1,17 +1,9 @@
 // Operands of the scalar formats, whose immediates LLVM spells out.
 #include "isa/print.h"
 
-static void print_hwreg(struct emu_text *text, unsigned imm, enum emu_target target) {
-  static const char *const common[64] = {
-      [1] = "MODE",         [2] = "STATUS",  [3] = "TRAPSTS",       [5] = "GPR_ALLOC",
-      [6] = "LDS_ALLOC",    [7] = "IB_STS",  [15] = "SH_MEM_BASES", [20] = "FLAT_SCR_LO",
-      [21] = "FLAT_SCR_HI", [23] = "HW_ID1", [24] = "HW_ID2",       [29] = "SHADER_CYCLES"};
-  static const char *const gfx10[64] = {
-      [16] = "TBA_LO", [17] = "TBA_HI", [18] = "TMA_LO", [19] = "TMA_HI", [25] = "POPS_PACKER"};
-  static const char *const gfx11[64] = {
-      [18] = "PERF_SNAPSHOT_PC_LO", [19] = "PERF_SNAPSHOT_PC_HI", [27] = "PERF_SNAPSHOT_DATA"};
+static void print_hwreg(struct emu_text *text, unsigned imm, const struct emu_isa *target) {
   unsigned id = imm & 63, offset = imm >> 6 & 31, width = (imm >> 11 & 31) + 1;
-  const char *name = common[id] ? common[id] : (target == EMU_GFX1030 ? gfx10 : gfx11)[id];
+  const char *name = target->encoding->hwregs[id];
   if (name) {
     emu__print(text, "hwreg(HW_REG_%s", name);
   } else {
@@ -21,40 +13,21 @@ static void print_hwreg(struct emu_text *text, unsigned imm, enum emu_target tar
   emu__print(text, ")");
 }
 
-static const char *message_name(unsigned id, enum emu_target target) {
-  static const char *const gfx10[16] = {NULL,
-                                        "MSG_INTERRUPT",
-                                        "MSG_GS",
-                                        "MSG_GS_DONE",
-                                        "MSG_SAVEWAVE",
-                                        "MSG_STALL_WAVE_GEN",
-                                        "MSG_HALT_WAVES",
-                                        "MSG_ORDERED_PS_DONE",
-                                        "MSG_EARLY_PRIM_DEALLOC",
-                                        "MSG_GS_ALLOC_REQ",
-                                        "MSG_GET_DOORBELL",
-                                        "MSG_GET_DDID",
-                                        NULL,
-                                        NULL,
-                                        NULL,
-                                        "MSG_SYSMSG"};
-  static const char *const gfx11[10] = {NULL, "MSG_INTERRUPT",      "MSG_HS_TESSFACTOR", "MSG_DEALLOC_VGPRS",
-                                        NULL, "MSG_STALL_WAVE_GEN", "MSG_HALT_WAVES",    NULL,
-                                        NULL, "MSG_GS_ALLOC_REQ"};
+static const char *message_name(unsigned id, const struct emu_isa *target) {
   static const char *const returning[7] = {"MSG_RTN_GET_DOORBELL", "MSG_RTN_GET_DDID",  "MSG_RTN_GET_TMA",
                                            "MSG_RTN_GET_REALTIME", "MSG_RTN_SAVE_WAVE", "MSG_RTN_GET_TBA",
                                            "MSG_RTN_GET_TBA_TO_PC"};
-  if (target == EMU_GFX1030) return id < 16 ? gfx10[id] : NULL;
-  if (id >= 128 && id < 135) return returning[id - 128];
-  return id < 10 ? gfx11[id] : NULL;
+  if (id < 16) return target->encoding->messages[id];
+  return id >= 128 && id < 135 ? returning[id - 128] : NULL;
 }
 
-static void print_message_gfx10(struct emu_text *text, unsigned imm) {
+// Messages that have an operation and a stream beside their number.
+static void print_message_fields(struct emu_text *text, unsigned imm, const struct emu_isa *target) {
   static const char *const gs[4] = {"GS_OP_NOP", "GS_OP_CUT", "GS_OP_EMIT", "GS_OP_EMIT_CUT"};
   static const char *const system[5] = {NULL, "SYSMSG_OP_ECC_ERR_INTERRUPT", "SYSMSG_OP_REG_RD", NULL,
                                         "SYSMSG_OP_TTRACE_PC"};
   unsigned id = imm & 15, op = imm >> 4 & 7, stream = imm >> 8 & 3;
-  const char *name = message_name(id, EMU_GFX1030);
+  const char *name = message_name(id, target);
   if ((id == 2 || id == 3) && op < 4 && (op ? true : id == 3 && stream == 0)) {
     emu__print(text, "sendmsg(%s, %s", name, gs[op]);
     if (op) emu__print(text, ", %u", stream);
@@ -70,9 +43,9 @@ static void print_message_gfx10(struct emu_text *text, unsigned imm) {
   }
 }
 
-static void print_message(struct emu_text *text, unsigned imm, enum emu_target target) {
-  if (target == EMU_GFX1030) {
-    print_message_gfx10(text, imm);
+static void print_message(struct emu_text *text, unsigned imm, const struct emu_isa *target) {
+  if (target->encoding->message_operations) {
+    print_message_fields(text, imm, target);
     return;
   }
   const char *name = message_name(imm & 255, target);
@@ -85,7 +58,7 @@ static void print_message(struct emu_text *text, unsigned imm, enum emu_target t
   }
 }
 
-static void print_waitcnt(struct emu_text *text, int32_t imm, enum emu_target target) {
+static void print_waitcnt(struct emu_text *text, int32_t imm, const struct emu_isa *target) {
   struct emu_waitcnt wait = emu_isa_waitcnt(target, imm);
   bool vm = wait.vm != 63, exp = wait.exp != 7, lgkm = wait.lgkm != 63;
   bool all = !vm && !exp && !lgkm;
@@ -147,7 +120,7 @@ static void print_depctr(struct emu_text *text, unsigned imm) {
   }
 }
 
-static void print_sopp(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
+static void print_sopp(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   unsigned imm = (uint16_t)inst->imm;
   if (emu__sopp_is_bare(inst->op)) return;
   switch (inst->op) {
@@ -196,7 +169,7 @@ static void print_sopp(struct emu_text *text, const struct emu_inst *inst, enum 
   }
 }
 
-static void print_sopk(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
+static void print_sopk(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   unsigned imm = (uint16_t)inst->imm;
   emu__print(text, " ");
   if (inst->op == EMU_S_SETREG_B32 || inst->op == EMU_S_SETREG_IMM32_B32) {
@@ -225,7 +198,7 @@ static void print_sopk(struct emu_text *text, const struct emu_inst *inst, enum 
   }
 }
 
-void emu__print_scalar_operands(struct emu_text *text, const struct emu_inst *inst, enum emu_target target) {
+void emu__print_scalar_operands(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   if (inst->format == EMU_SOPP) {
     print_sopp(text, inst, target);
     return;

@@ -41,19 +41,17 @@ enum emu_user_sgprs {
 };
 static const uint8_t emu_user_sgprs_size[EMU_USER_SGPRS_COUNT] = {4, 2, 2, 2, 2, 2, 1};
 
-// Work-item ids packed in one VGPR (GFX11), same section, table "VGPR Register Set Up Order for Packed Work-Item ID
-// Method".
+// Work-item ids packed in one VGPR (emu_isa.packed_ids), same section, table "VGPR Register Set Up Order for Packed
+// Work-Item ID Method".
 #define EMU_PACKED_ID_X 0, 10
 #define EMU_PACKED_ID_Y 10, 10
 #define EMU_PACKED_ID_Z 20, 10
 
-// A V#, the descriptor of a buffer in four scalar registers; its fields here bear the word's number. Word 0 is the low
-// half of the base, word 2 the number of records. Source: "RDNA 2" and "RDNA3 Instruction Set Architecture", section
-// "Buffer Resource Descriptor".
+// A V#, the descriptor of a buffer in four scalar registers; its fields here bear the word's number (emu_isa.v1_swizzle
+// is one more). Word 0 is the low half of the base, word 2 the number of records. Source: "RDNA 2" and "RDNA3
+// Instruction Set Architecture", section "Buffer Resource Descriptor".
 #define EMU_V1_BASE_HIGH 0, 16
 #define EMU_V1_STRIDE 16, 14
-#define EMU_V1_SWIZZLE_GFX10 31, 1
-#define EMU_V1_SWIZZLE_GFX11 30, 2
 #define EMU_V3_INDEX_STRIDE 21, 2  // swizzled: 8 << this many records are interleaved
 #define EMU_V3_ADD_TID_ENABLE 23, 1
 #define EMU_V3_OOB_SELECT 28, 2

@@ -122,7 +122,7 @@ void emu__check_end(struct emu_wave *wave, const struct emu_step *step) {
 // How many vector registers hold the numbers of work-items when a wave begins.
 static unsigned id_registers(const struct emu_run *run) {
   unsigned axes = 1 + emu__bits(run->dispatch->kernel.rsrc2, EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID);
-  return run->target == EMU_GFX1030 ? axes : 1;
+  return run->target->packed_ids ? 1 : axes;
 }
 
 static void make_begun(struct emu_wave_check *c, const struct emu_run *run, unsigned vgprs) {
@@ -134,7 +134,7 @@ static void make_begun(struct emu_wave_check *c, const struct emu_run *run, unsi
   unsigned users = emu__bits(rsrc2, EMU_RSRC2_USER_SGPR_COUNT), at = users;
   for (unsigned i = 0; i < 3; i++) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i));
   at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO);
-  if (run->target == EMU_GFX1030) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT);
+  if (run->target->scratch_offset) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT);
   memset(c, 0, sizeof(*c));
   for (unsigned i = 0; i < EMU_SCALAR_COUNT; i++) {
     bool defined = i < given || (i >= users && i < at) || i == EMU_NULL || i == EMU_EXEC_LO || i == EMU_EXEC_HI;

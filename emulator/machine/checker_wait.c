@@ -21,7 +21,7 @@ static unsigned operand_halves(const struct emu_operand *o, unsigned reg) {
   return !emu__type_is_half((enum emu_type)o->type) ? 3 : o->high ? 2 : 1;
 }
 
-// The halves of a vector register that an instruction of GFX11 names, as pending_half. Compilers wait for halves.
+// The halves of a vector register that an instruction names, as pending_half. Compilers wait for halves.
 static unsigned halves_touched(const struct emu_inst *inst, const struct emu_plan *plan, unsigned reg) {
   unsigned halves = operand_halves(&inst->dst, reg);
   if (halves && plan->raises) halves = plan->half;
@@ -41,7 +41,7 @@ void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, cons
       bool reads = emu__set_has(&plan->reads, i);
       if (!reads && on == plan->raises && !(on & EMU_WAIT_LOOSE)) continue;
       bool vector = i < EMU_SET_SCALAR;
-      if (vector && wave->group->run->target == EMU_GFX1100) {
+      if (vector && wave->group->run->target->halves) {
         unsigned halves = halves_touched(step->inst, plan, i);
         if (halves && !(halves & c->pending_half[i])) continue;
       }

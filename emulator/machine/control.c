@@ -161,7 +161,7 @@ static void S_SENDMSG(struct emu_wave *w, const struct emu_step *step) {
   unsigned id = (unsigned)step->inst->imm & 0xff;
   const struct emu_dispatch *d = w->group->run->dispatch;
   if (id == MESSAGE_INTERRUPT && d->interrupt) d->interrupt(d->interrupt_context);
-  if (id == MESSAGE_INTERRUPT || (id == MESSAGE_DEALLOC_VGPRS && w->group->run->target != EMU_GFX1030)) return;
+  if (id == MESSAGE_INTERRUPT || (id == MESSAGE_DEALLOC_VGPRS && w->group->run->target->message_dealloc)) return;
   emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "Message %u is not one that the emulator answers.", id);
 }
 static void S_SENDMSG_RTN_B32(struct emu_wave *w, const struct emu_step *step) {

@@ -151,8 +151,7 @@ static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsig
   const uint32_t *v = &w->s[inst->src[2].reg];
   uint64_t base = v[0] | (uint64_t)emu__bits(v[1], EMU_V1_BASE_HIGH) << 32, records = v[2];
   uint32_t stride = emu__bits(v[1], EMU_V1_STRIDE), soffset = emu__scalar_read(w, &inst->src[3]);
-  bool swizzled = w->group->run->target == EMU_GFX1030 ? emu__bits(v[1], EMU_V1_SWIZZLE_GFX10)
-                                                       : emu__bits(v[1], EMU_V1_SWIZZLE_GFX11);
+  bool swizzled = emu__field(v[1], w->group->run->target->v1_swizzle);
   bool adds_lane = emu__bits(v[3], EMU_V3_ADD_TID_ENABLE);
   uint32_t together = 8u << emu__bits(v[3], EMU_V3_INDEX_STRIDE), check = emu__bits(v[3], EMU_V3_OOB_SELECT);
   unsigned first = inst->src[0].reg;
@@ -174,7 +173,7 @@ static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsig
     p->at[l] = base + at;
     p->outside |= (uint64_t)out << l;
   }
-  // the private segment of GFX10 is a buffer: its memory is the wave's, in no table
+  // the private segment may be a buffer: its memory is the wave's, in no table
   uint64_t scratch = (uint64_t)(uintptr_t)w->scratch, size = w->scratch_bytes * w->lanes;
   bool own = size && (p->mask & ~p->outside);
   bool private = swizzled && adds_lane && base == (uint64_t)(uintptr_t)w->group->scratch;

@@ -178,8 +178,7 @@ static void atomic(struct emu_wave *w, const struct emu_step *step, enum emu_ato
   unsigned data = inst->src[1].reg;
   int compare = inst->src[2].kind ? inst->src[2].reg : -1;
   bool swaps = kind == EMU_ATOMIC_CMPSWAP || kind == EMU_ATOMIC_CMPSWAP_F;
-  // up to GFX10 the comparand came first
-  if (swaps && w->group->run->target == EMU_GFX1030) {
+  if (swaps && w->group->run->target->comparand_first) {
     data = inst->src[2].reg;
     compare = inst->src[1].reg;
   }

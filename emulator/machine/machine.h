@@ -59,7 +59,7 @@ void emu_memory_each(struct emu_memory *memory, bool (*visit)(void *context, con
 // Keeps `code` without copying: it must stay, unchanged, until the program is released. `address` is where
 // the kernel believes the first byte to lie (PC-relative constants are read there); usually (uint64_t)code.
 struct emu_program;
-struct emu_program *emu_program_create(enum emu_target target, const void *code, size_t bytes, uint64_t address);
+struct emu_program *emu_program_create(const struct emu_isa *target, const void *code, size_t bytes, uint64_t address);
 void emu_program_release(struct emu_program *program);
 // For the checker, which tells them apart. Ascending, and none shares a byte with another; kept, not copied. false: no
 // memory.
@@ -81,7 +81,7 @@ struct emu_kernel {
 void emu_kernel_parse(const void *descriptor, struct emu_kernel *out);
 unsigned emu_kernel_wave(const struct emu_kernel *kernel);   // 32 or 64
 unsigned emu_kernel_vgprs(const struct emu_kernel *kernel);  // registers that a lane has
-unsigned emu_kernel_occupancy(enum emu_target target, const struct emu_kernel *kernel, unsigned threads,
+unsigned emu_kernel_occupancy(const struct emu_isa *target, const struct emu_kernel *kernel, unsigned threads,
                               unsigned lds_bytes);  // waves on a SIMD, as registers and LDS allow
 
 // ---- counters

@@ -25,7 +25,7 @@ struct page {
 };
 
 struct emu_program {
-  enum emu_target target;
+  const struct emu_isa *target;
   const uint8_t *code;
   size_t bytes, page_count;
   uint64_t address;
@@ -56,7 +56,7 @@ void *emu__program_keep(struct emu_program *program, size_t bytes) {
   return room;
 }
 
-struct emu_program *emu_program_create(enum emu_target target, const void *code, size_t bytes, uint64_t address) {
+struct emu_program *emu_program_create(const struct emu_isa *target, const void *code, size_t bytes, uint64_t address) {
   struct emu_program *program = calloc(1, sizeof(*program));
   if (!program) return NULL;
   *program = (struct emu_program){.target = target, .code = code, .bytes = bytes, .address = address};
@@ -93,7 +93,7 @@ bool emu_program_variables(struct emu_program *program, const struct emu_variabl
 }
 
 struct emu_roots *emu__program_roots(const struct emu_program *program) { return program->roots; }
-enum emu_target emu__program_target(const struct emu_program *program) { return program->target; }
+const struct emu_isa *emu__program_target(const struct emu_program *program) { return program->target; }
 uint64_t emu__program_address(const struct emu_program *program) { return program->address; }
 size_t emu__program_bytes(const struct emu_program *program) { return program->bytes; }
 const void *emu__program_code(const struct emu_program *program) { return program->code; }
@@ -159,8 +159,8 @@ static void run_undecodable(struct emu_wave *wave, const struct emu_step *step) 
   struct emu_inst inst;
   size_t n = words_at(program, step->offset, words);
   enum emu_decode_status status = emu_isa_decode(program->target, wave->lanes, words, n, &inst);
-  emu__wave_trap(wave, step, EMU_TRAP, "trap", -1, 0, "This is no instruction of %s: %s.",
-                 emu_target_name(program->target), emu_isa_reason(status));
+  emu__wave_trap(wave, step, EMU_TRAP, "trap", -1, 0, "This is no instruction of %s: %s.", program->target->name,
+                 emu_isa_reason(status));
 }
 
 static void run_unknown(struct emu_wave *wave, const struct emu_step *step) {

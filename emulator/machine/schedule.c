@@ -47,11 +47,11 @@ unsigned emu_kernel_vgprs(const struct emu_kernel *kernel) {
   return granules * (emu_kernel_wave(kernel) == 32 ? 8 : 4);
 }
 
-// A SIMD holds 16 waves and 1,024 registers of 32 lanes (gfx1030) or 1,536 (gfx1100); 128 KB of LDS serve 4 SIMDs.
-unsigned emu_kernel_occupancy(enum emu_target target, const struct emu_kernel *kernel, unsigned threads,
+// A SIMD holds 16 waves; 128 KB of LDS serve 4 SIMDs.
+unsigned emu_kernel_occupancy(const struct emu_isa *target, const struct emu_kernel *kernel, unsigned threads,
                               unsigned lds_bytes) {
-  unsigned wave = emu_kernel_wave(kernel), file = (target == EMU_GFX1030 ? 1024u : 1536u) * 32 / wave;
-  unsigned granule = (target == EMU_GFX1030 ? 16u : 24u) * 32 / wave;
+  unsigned wave = emu_kernel_wave(kernel), file = target->simd_registers * 32u / wave;
+  unsigned granule = target->simd_granule * 32u / wave;
   unsigned registers = (emu_kernel_vgprs(kernel) + granule - 1) / granule * granule;
   unsigned waves = file / registers < 16 ? file / registers : 16;
   unsigned in_group = (threads + wave - 1) / wave;

@@ -140,7 +140,7 @@ static unsigned user_registers(struct emu_wave *w, const struct emu_run *run) {
   uint64_t scratch = (uint64_t)(uintptr_t)w->group->scratch;
   if (emu__bits(d->kernel.properties, EMU_PRIVATE_SEGMENT_BUFFER, 1)) {  // a V# swizzled by lane, dword by dword
     w->s[at++] = (uint32_t)scratch;
-    w->s[at++] = (uint32_t)(scratch >> 32) | emu__in_bits(1, EMU_V1_SWIZZLE_GFX10);
+    w->s[at++] = (uint32_t)(scratch >> 32) | 1u << run->target->v1_swizzle.low;
     w->s[at++] = UINT32_MAX;
     w->s[at++] = emu__in_bits(EMU_OOB_NO_RECORDS, EMU_V3_OOB_SELECT) |
                  emu__in_bits(w->lanes == 64 ? 3 : 2, EMU_V3_INDEX_STRIDE) | emu__in_bits(1, EMU_V3_ADD_TID_ENABLE);
@@ -161,13 +161,13 @@ static void work_item_ids(struct emu_wave *w, const struct emu_run *run) {
   unsigned wanted = emu__bits(run->dispatch->kernel.rsrc2, EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID);
   for (unsigned l = 0; l < w->lanes; l++) {
     uint32_t id = w->index * w->lanes + l, x = id % t[0], y = id / t[0] % t[1], z = id / t[0] / t[1];
-    if (run->target == EMU_GFX1030) {
+    if (run->target->packed_ids) {
+      *emu__vector(w, 0, l) =
+          emu__in_bits(x, EMU_PACKED_ID_X) | emu__in_bits(y, EMU_PACKED_ID_Y) | emu__in_bits(z, EMU_PACKED_ID_Z);
+    } else {
       *emu__vector(w, 0, l) = x;
       if (wanted > 0) *emu__vector(w, 1, l) = y;
       if (wanted > 1) *emu__vector(w, 2, l) = z;
-    } else {
-      *emu__vector(w, 0, l) =
-          emu__in_bits(x, EMU_PACKED_ID_X) | emu__in_bits(y, EMU_PACKED_ID_Y) | emu__in_bits(z, EMU_PACKED_ID_Z);
     }
   }
 }
@@ -199,7 +199,7 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
     if (emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i))) w->s[at++] = group->id[i];
   }
   if (emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO)) w->s[at++] = 0;
-  if (run->target == EMU_GFX1030 && emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT))
+  if (run->target->scratch_offset && emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT))
     w->s[at++] = index * run->scratch_bytes * run->lanes;
   work_item_ids(w, run);
   w->next = emu__program_step(run->program, w->lanes, d->entry);

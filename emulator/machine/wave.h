@@ -132,7 +132,7 @@ struct emu_group {
 struct emu_run {
   struct emu_dispatch *dispatch;
   struct emu_program *program;
-  enum emu_target target;
+  const struct emu_isa *target;
   unsigned lanes, waves_per_group;
   uint64_t group_count;
   uint64_t shuffle;  // seed of the order of groups and waves; 0: ascending
@@ -157,7 +157,7 @@ struct emu_run {
 const struct emu_step *emu__program_step(struct emu_program *program, unsigned lanes, uint64_t offset);
 uint64_t emu__step_offset(const struct emu_wave *wave, const struct emu_step *step);
 void emu__step_decode(struct emu_wave *wave, const struct emu_step *at);  // the `run` of a step not yet decoded
-enum emu_target emu__program_target(const struct emu_program *program);
+const struct emu_isa *emu__program_target(const struct emu_program *program);
 uint64_t emu__program_address(const struct emu_program *program);
 size_t emu__program_bytes(const struct emu_program *program);
 const void *emu__program_code(const struct emu_program *program);

@@ -52,14 +52,14 @@ static bool run_step(void) {
 
   struct emu_memory *memory = emu_memory_create();
   emu_memory_add(memory, MEMORY, c.memory_bytes ? c.memory_bytes : 1, "memory", true);
-  struct emu_program *program = emu_program_create((enum emu_target)c.target, code, c.code_bytes, IMAGE);
+  struct emu_program *program = emu_program_create(emu_isa_at(c.target), code, c.code_bytes, IMAGE);
   struct emu_dispatch dispatch = {
       .program = program, .name = "step", .groups = {1, 1, 1}, .threads = {c.lanes, 1, 1}, .memory = memory};
   struct emu_run *run = room(sizeof(*run));
   memset(run, 0, sizeof(*run));
   run->dispatch = &dispatch;
   run->program = program;
-  run->target = (enum emu_target)c.target;
+  run->target = emu_isa_at(c.target);
   run->lanes = c.lanes;
   run->waves_per_group = 1;
   run->lds_bytes = c.lds_bytes;
@@ -116,7 +116,7 @@ static bool run_launch(void) {
     if (!emu_memory_add(memory, MEMORY + a.offset, a.bytes, name, a.initialized)) return false;
   }
   if (!take((void *)MEMORY, c.memory_bytes)) return false;
-  struct emu_program *program = emu_program_create((enum emu_target)c.target, (void *)IMAGE, c.image_bytes, IMAGE);
+  struct emu_program *program = emu_program_create(emu_isa_at(c.target), (void *)IMAGE, c.image_bytes, IMAGE);
   struct emu_counters counters = {0};
   struct emu_report *reports = calloc(c.report_room + 1, sizeof(*reports)), failure = {0};
   struct emu_dispatch d = {.program = program,

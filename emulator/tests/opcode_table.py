@@ -1,4 +1,4 @@
-"""The opcodes of isa/ops_*.def, one Row each, and the harness of the checks that opcodes_test.py makes for them."""
+"""The opcodes of isa/ops_*.def and codes_*.def, one Row each, and the harness of the checks of opcodes_test.py."""
 import os
 import random
 import re
@@ -9,6 +9,8 @@ from emulator import NULL, assemble_groups
 from floats import F16, F32, F64, SPECIAL, signed
 
 DWORDS = {"B64": 2, "I64": 2, "U64": 2, "F64": 2, "B96": 3, "B128": 4, "B256": 8, "B512": 16}
+CODES = {"gfx1030": "codes_gfx10", "gfx1100": "codes_gfx11"}
+PARTS = ("scalar", "vector", "memory")
 FORMATS = {"F16": F16, "F32": F32, "F64": F64}
 
 
@@ -19,29 +21,36 @@ def bits_of(kind):
 class Row:
     """An opcode: the types of its operands, what its encoding admits, its format and mnemonic on each target."""
 
-    def __init__(self, name, types, flags, targets):
+    def __init__(self, name, types, flags):
         self.name, self.flags = name, set(flags.split(" | "))
         self.dst, *self.src = [t.strip() for t in types.split(",")]
         self.src = [t for t in self.src if t != "_"]
         self.on = {}
-        for target, text in zip(("gfx1030", "gfx1100"), targets):
-            found = re.match(r'[IA]S\((\w+), \w+(?:, "(\w+)")?\)', text)
-            if found:
-                self.on[target] = (found[1], found[2] or name.lower())
+
+
+def read(name):
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "isa")
+    with open(os.path.join(folder, name)) as f:
+        return re.sub(r"//.*", "", f.read())
 
 
 def rows():
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "isa")
-    found = []
-    for name in ("ops_scalar.def", "ops_vector.def", "ops_memory.def"):
-        with open(os.path.join(folder, name)) as f:
-            text = re.sub(r"//.*", "", f.read())
-        one = r"(NO|IS\([^)]*\)|AS\([^)]*\))"
-        found += [Row(m[1], m[2], m[3], (m[4], m[5])) for m in
-                  re.finditer(rf"OP\((\w+), T\(([^)]*)\), ([^,]*),\s*{one},\s*{one}\)", text)]
-        if text.count("OP(") != sum(text.count(f"OP({r.name},") for r in found):
+    found = {}
+    for part in PARTS:
+        name = f"ops_{part}.def"
+        text = read(name)
+        here = [Row(*m) for m in re.findall(r"OP\((\w+), T\(([^)]*)\), ([^)]*)\)", text)]
+        if text.count("OP(") != len(here):
             raise RuntimeError(f"{name} has a row that is not understood")
-    return found
+        found.update({row.name: row for row in here})
+    for target, name in ((target, f"{codes}_{part}.def") for target, codes in CODES.items() for part in PARTS):
+        text = read(name)
+        here = re.findall(r'[IA]S\((\w+), (\w+), \w+(?:, "(\w+)")?\)', text)
+        if text.count("S(") != len(here):
+            raise RuntimeError(f"{name} has a row that is not understood")
+        for op, kind, alias in here:
+            found[op].on[target] = (kind, alias or op.lower())
+    return list(found.values())
 
 
 class Case:

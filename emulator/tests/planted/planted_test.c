@@ -187,8 +187,8 @@ static void load_object(struct loaded *l, const char *path) {
     uint64_t value = (uint64_t)(uintptr_t)l->memory + r->symbol + (uint64_t)r->addend;
     memcpy(l->memory + r->address, &value, 8);
   }
-  enum emu_target target;
-  assert_true(emu_target_from_name(emu_mach_name(l->object.flags), &target));
+  const struct emu_isa *target = emu_isa_find(emu_mach_name(l->object.flags));
+  assert_non_null(target);
   l->program = emu_program_create(target, l->memory, l->object.high, (uint64_t)(uintptr_t)l->memory);
   assert_non_null(l->program);
   unsigned count;

@@ -1,0 +1,119 @@
+// GFX11 (RDNA 3). Source: AMD "RDNA3 Instruction Set Architecture", chapter "Microcode Formats".
+#include "isa/isa_tables.h"
+
+static const struct emu_op_code codes[EMU_OP_COUNT] = {
+#define IS(op, format, code) EMU_CODE_ROW(op, format, code, NULL)
+#define AS(op, format, code, alias) EMU_CODE_ROW(op, format, code, alias)
+#include "isa/codes_gfx11.def"
+#undef IS
+#undef AS
+};
+
+static const uint16_t op_at[AT_END] = {
+#define IS(op, format, code) EMU_INDEX_ROW(op, format, code)
+#define AS(op, format, code, alias) EMU_INDEX_ROW(op, format, code)
+#include "isa/codes_gfx11.def"
+#undef IS
+#undef AS
+};
+
+static const char *const hwregs[64] = {[1] = "MODE",
+                                       [2] = "STATUS",
+                                       [3] = "TRAPSTS",
+                                       [5] = "GPR_ALLOC",
+                                       [6] = "LDS_ALLOC",
+                                       [7] = "IB_STS",
+                                       [15] = "SH_MEM_BASES",
+                                       [18] = "PERF_SNAPSHOT_PC_LO",
+                                       [19] = "PERF_SNAPSHOT_PC_HI",
+                                       [20] = "FLAT_SCR_LO",
+                                       [21] = "FLAT_SCR_HI",
+                                       [23] = "HW_ID1",
+                                       [24] = "HW_ID2",
+                                       [27] = "PERF_SNAPSHOT_DATA",
+                                       [29] = "SHADER_CYCLES"};
+
+static const char *const messages[16] = {NULL, "MSG_INTERRUPT",      "MSG_HS_TESSFACTOR", "MSG_DEALLOC_VGPRS",
+                                         NULL, "MSG_STALL_WAVE_GEN", "MSG_HALT_WAVES",    NULL,
+                                         NULL, "MSG_GS_ALLOC_REQ"};
+
+static const char *const buffer_formats[] = {
+    "8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "8_8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "32 UINT SINT FLOAT",
+    "16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "10_11_11 FLOAT",
+    "11_11_10 FLOAT",
+    "10_10_10_2 UNORM SNORM UINT SINT",
+    "2_10_10_10 UNORM SNORM USCALED SSCALED UINT SINT",
+    "8_8_8_8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "32_32 UINT SINT FLOAT",
+    "16_16_16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "32_32_32 UINT SINT FLOAT",
+    "32_32_32_32 UINT SINT FLOAT",
+    NULL,
+};
+
+#define FOUR(format) format, format, format, format
+static const struct emu_encoding encoding = {
+    .codes = codes,
+    .op_at = op_at,
+    .format = {FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_VOPD),      // 0xc0, 0xc4, 0xc8
+               EMU_VOP3P, EMU_FORMAT_GRAPHICS, EMU_LDSDIR, EMU_FORMAT_UNKNOWN,          // 0xcc
+               FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_VOP3), FOUR(EMU_DS), FOUR(EMU_FLAT),  // 0xd0 …
+               FOUR(EMU_MUBUF), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MTBUF), FOUR(EMU_FORMAT_UNKNOWN),  // 0xe0 …
+               FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_SMEM), FOUR(EMU_FORMAT_GRAPHICS),
+               FOUR(EMU_FORMAT_UNKNOWN)},  // 0xf0 …
+    .dpp_compare = true,
+    .dpp_long = true,
+    .exponent_signs = true,
+    .smem = {.policy_is_read = true, .op = {18, 8}, .glc = {14, 1}, .dlc = {13, 1}, .offset = {32, 21}},
+    .flat = {.words = 2,
+             .vector_is_set = true,
+             .op = {18, 7},
+             .segment = {16, 2},
+             .glc = {14, 1},
+             .slc = {15, 1},
+             .dlc = {13, 1},
+             .offset = {0, 13},
+             .vaddr = {32, 8},
+             .data = {40, 8},
+             .saddr = {48, 7},
+             .vector = {55, 1},
+             .dst = {56, 8}},
+    .buffer = {.words = 2,
+               .resource_unit = 4,
+               .atomic_dlc = true,
+               .op = {18, 8},
+               .typed_op = {15, 4},
+               .glc = {14, 1},
+               .slc = {12, 1},
+               .dlc = {13, 1},
+               .tfe = {53, 1},
+               .offen = {54, 1},
+               .idxen = {55, 1},
+               .offset = {0, 12},
+               .format = {19, 7},
+               .vaddr = {32, 8},
+               .data = {40, 8},
+               .resource = {48, 5},
+               .soffset = {56, 8}},
+    .vm = {10, 6},
+    .exp = {0, 3},
+    .lgkm = {4, 6},
+    .hwregs = hwregs,
+    .messages = messages,
+    .buffer_formats = buffer_formats,
+};
+
+const struct emu_isa emu_isa_gfx1100 = {
+    .name = "gfx1100",
+    .encoding = &encoding,
+    .halves = true,
+    .packed_ids = true,
+    .simd_registers = 1536,
+    .simd_granule = 24,
+    .message_dealloc = true,
+    .v1_swizzle = {30, 2},
+};
