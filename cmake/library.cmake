@@ -5,7 +5,7 @@ add_library(rdna_shared SHARED ${CMAKE_BINARY_DIR}/librdna.c)
 set_target_properties(rdna_shared PROPERTIES OUTPUT_NAME rdna VERSION ${PROJECT_VERSION} SOVERSION 0
                       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 target_include_directories(rdna_shared INTERFACE ${CMAKE_SOURCE_DIR}/include)
-target_link_libraries(rdna_shared PRIVATE -Wl,--whole-archive rdna_base rdna_device rdna_kernel rdna_math rdna_array rdna_model
+target_link_libraries(rdna_shared PRIVATE -Wl,--whole-archive rdna_base rdna_device rdna_kernel rdna_math rdna_array rdna_graph rdna_model
                       -Wl,--no-whole-archive)
 if(NOT RDNA_SANITIZE) # clang leaves its sanitizers' functions to the program
   target_link_options(rdna_shared PRIVATE -Wl,--no-undefined)
@@ -27,6 +27,10 @@ install(FILES ${CMAKE_BINARY_DIR}/rdna.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pk
 add_executable(generate examples/generate.c)
 target_link_libraries(generate PRIVATE rdna_shared)
 add_test(NAME library.generate COMMAND generate ${CMAKE_SOURCE_DIR}/examples/demo-model/rdna-demo-q8_0.gguf "And God said" 16)
+# One that trains, and fails unless it has learned.
+add_executable(mlp examples/mlp.c)
+target_link_libraries(mlp PRIVATE rdna_shared m)
+add_test(NAME library.mlp COMMAND mlp)
 # What it exports are the public names.
 if(NOT RDNA_COVERAGE) # gcov adds names of its own
   add_test(NAME library.exports COMMAND ${CMAKE_SOURCE_DIR}/tests/exports.sh $<TARGET_FILE:rdna_shared>)

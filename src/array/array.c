@@ -61,7 +61,7 @@ const char *rdna__array_text(const rdna_tensor *tensor, char text[RDNA__ARRAY_TE
 
 /* ---- making ---- */
 
-static rdna_status check_shape(rdna_dtype dtype, int rank, const int64_t *shape) {
+rdna_status rdna__array_check_shape(rdna_dtype dtype, int rank, const int64_t *shape) {
   if (!rdna__array_is_plain(dtype))
     return rdna__fail(RDNA_UNSUPPORTED, "arrays hold no values of type %s", rdna_dtype_name(dtype));
   if (rank < 0 || rank > RDNA_MAX_RANK || (rank > 0 && !shape))
@@ -92,7 +92,7 @@ rdna_status rdna__array_view(const rdna_array *array, const rdna_tensor *view, r
 rdna_status rdna__array_make(rdna_stream *stream, rdna_dtype dtype, int rank, const int64_t *shape,
                              rdna_array **out_array) {
   if (!stream || !out_array) return rdna__fail(RDNA_INVALID_ARGUMENT, "an array needs a stream and a place");
-  RDNA_TRY(check_shape(dtype, rank, shape));
+  RDNA_TRY(rdna__array_check_shape(dtype, rank, shape));
   rdna_array *made = calloc(1, sizeof *made);
   if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for an array");
   *made = (rdna_array){1, NULL, stream, rdna_tensor_contiguous(NULL, dtype, rank, shape)};

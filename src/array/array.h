@@ -18,6 +18,8 @@ struct rdna_array {
 /* An array without values yet. */
 rdna_status rdna__array_make(rdna_stream *stream, rdna_dtype dtype, int rank, const int64_t *shape,
                              rdna_array **out_array);
+/* Fails unless an array can have the type and shape. */
+rdna_status rdna__array_check_shape(rdna_dtype dtype, int rank, const int64_t *shape);
 /* Another array over |array|'s memory, which |view| describes. */
 rdna_status rdna__array_view(const rdna_array *array, const rdna_tensor *view, rdna_array **out_array);
 /* Hands |made| over where |status| is RDNA_OK, else releases it; returns |status|. */
@@ -32,8 +34,18 @@ bool rdna__array_is_float(rdna_dtype dtype);
 /* The type in which integers and bool are taken where only floats will do: f64 for i32 and i64, f32 for what fits. */
 rdna_dtype rdna__array_float_for(rdna_dtype dtype);
 
+/* The types in which a map or zip computes of arrays of |dtype|, and those that a reduction reads, writes and ends in.
+ */
+rdna_status rdna__array_map_type(rdna_map op, rdna_dtype dtype, rdna_dtype *out);
+rdna_status rdna__array_zip_type(rdna_zip op, rdna_dtype dtype, rdna_dtype *out);
+void rdna__array_reduce_types(rdna_reduction reduction, rdna_dtype dtype, rdna_dtype *in, rdna_dtype *sum,
+                              rdna_dtype *out);
+
 /* The shape that all of |arrays| are broadcast to, into |out|. */
 rdna_status rdna__array_join_shapes(const char *function, rdna_array *const *arrays, int count, rdna_tensor *out);
+/* Of two arrays of matrices, which can be multiplied: their dimensions before the last two, broadcast, into |out|,
+ * whose rank they become. */
+rdna_status rdna__array_join_batches(const rdna_array *a, const rdna_array *b, rdna_tensor *out);
 
 /* "f32 (3, 4)" */
 enum { RDNA__ARRAY_TEXT = 192 };

@@ -14,6 +14,14 @@ static rdna_status choose_type(const char *name, uint8_t types, rdna_dtype dtype
   return rdna__fail(RDNA_UNSUPPORTED, "%s of %s: it is for integers and bool", name, rdna_dtype_name(dtype));
 }
 
+rdna_status rdna__array_map_type(rdna_map op, rdna_dtype dtype, rdna_dtype *out) {
+  return choose_type(rdna_map_name(op), map_types[op], dtype, out);
+}
+
+rdna_status rdna__array_zip_type(rdna_zip op, rdna_dtype dtype, rdna_dtype *out) {
+  return choose_type(rdna_zip_name(op), op == RDNA_ZIP_DIV ? R : zip_types[op], dtype, out);
+}
+
 /* Arrays of one call in one type, and an array for the result. */
 typedef struct call {
   rdna_array *inputs[3]; /* (count) references of its own */
@@ -45,7 +53,7 @@ rdna_status rdna_array_map(rdna_array *x, rdna_map op, rdna_scalar p, rdna_scala
   const char *name = rdna_map_name(op);
   RDNA_TRY(rdna__array_check(name, &x, 1, out_array));
   rdna_dtype dtype;
-  RDNA_TRY(choose_type(name, map_types[op], x->tensor.dtype, &dtype));
+  RDNA_TRY(rdna__array_map_type(op, x->tensor.dtype, &dtype));
   call c = {.count = 0};
   rdna_status status = begin(&c, name, &x, 1, dtype, dtype);
   if (status == RDNA_OK) status = rdna_op_map(x->stream, op, &c.inputs[0]->tensor, p, q, &c.out->tensor);
@@ -59,7 +67,7 @@ rdna_status rdna_array_zip(rdna_array *a, rdna_array *b, rdna_zip op, rdna_scala
   rdna_array *arrays[] = {a, b};
   RDNA_TRY(rdna__array_check(name, arrays, 2, out_array));
   rdna_dtype dtype = rdna_dtype_promote(a->tensor.dtype, b->tensor.dtype);
-  RDNA_TRY(choose_type(name, op == RDNA_ZIP_DIV ? R : zip_types[op], dtype, &dtype));
+  RDNA_TRY(rdna__array_zip_type(op, dtype, &dtype));
   call c = {.count = 0};
   rdna_status status = begin(&c, name, arrays, 2, dtype, dtype);
   if (status == RDNA_OK)
@@ -100,8 +108,8 @@ rdna_status rdna_array_where(rdna_array *condition, rdna_array *a, rdna_array *b
 
 /* ---- reductions ---- */
 
-/* The types that a reduction reads and writes of an array of |dtype|, and that it ends in. */
-static void choose_sums(rdna_reduction reduction, rdna_dtype dtype, rdna_dtype *in, rdna_dtype *sum, rdna_dtype *out) {
+void rdna__array_reduce_types(rdna_reduction reduction, rdna_dtype dtype, rdna_dtype *in, rdna_dtype *sum,
+                              rdna_dtype *out) {
   bool narrow = dtype == RDNA_I8 || dtype == RDNA_I16; /* of which there are no kernels */
   *in = narrow ? RDNA_I32 : dtype;
   switch (reduction) {
@@ -137,7 +145,7 @@ rdna_status rdna_array_reduce(rdna_array *x, rdna_reduction reduction, uint32_t 
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_array_reduce: dims 0x%x has dimensions that an array of %d has not",
                       dims, tensor->rank);
   rdna_dtype in, sum, out;
-  choose_sums(reduction, tensor->dtype, &in, &sum, &out);
+  rdna__array_reduce_types(reduction, tensor->dtype, &in, &sum, &out);
   int64_t shape[RDNA_MAX_RANK];
   int rank = 0;
   for (int i = 0; i < tensor->rank; i++)

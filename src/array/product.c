@@ -15,8 +15,14 @@ static rdna_status as_matrix(rdna_array *x, rdna_dtype dtype, bool left, rdna_ar
   return status;
 }
 
-/* The dimensions before the last two of |a| and |b|, broadcast, into |out|, whose rank they become. */
-static rdna_status join_batches(const rdna_array *a, const rdna_array *b, rdna_tensor *out) {
+rdna_status rdna__array_join_batches(const rdna_array *a, const rdna_array *b, rdna_tensor *out) {
+  int64_t k = a->tensor.shape[a->tensor.rank - 1], other = b->tensor.shape[b->tensor.rank - 2];
+  char first[RDNA__ARRAY_TEXT], second[RDNA__ARRAY_TEXT];
+  if (k != other)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "rdna_array_matmul: %s by %s: the last dimension of the first and the one before the last of the "
+                      "second must be equal",
+                      rdna__array_text(&a->tensor, first), rdna__array_text(&b->tensor, second));
   rdna_array of_a = *a, of_b = *b, *both[] = {&of_a, &of_b};
   of_a.tensor.rank -= 2;
   of_b.tensor.rank -= 2;
@@ -71,14 +77,7 @@ static rdna_status multiply(rdna_array *a, rdna_array *b, const rdna_tensor *bat
 static rdna_status multiply_matrices(rdna_array *a, rdna_array *b, bool row, bool column, rdna_array **out_array) {
   rdna_tensor batches;
   rdna_array *product;
-  int64_t k = a->tensor.shape[a->tensor.rank - 1], other = b->tensor.shape[b->tensor.rank - 2];
-  char of_a[RDNA__ARRAY_TEXT], of_b[RDNA__ARRAY_TEXT];
-  if (k != other)
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "rdna_array_matmul: %s by %s: the last dimension of the first and the one before the last of the "
-                      "second must be equal",
-                      rdna__array_text(&a->tensor, of_a), rdna__array_text(&b->tensor, of_b));
-  RDNA_TRY(join_batches(a, b, &batches));
+  RDNA_TRY(rdna__array_join_batches(a, b, &batches));
   RDNA_TRY(multiply(a, b, &batches, &product));
   rdna_status status = drop_dims(product, &batches, row, column, out_array);
   rdna_array_release(product);

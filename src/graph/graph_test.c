@@ -1,0 +1,502 @@
+/* Graphs: gradients and second derivatives against differences in double, values against the eager arrays, what plans
+ * leave out and join, and what is refused. The device: RDNA_TEST_DEVICE. */
+#include "rdna/graph.h"
+
+#include <math.h>
+
+#include "graph/node.h"
+#include "math/common/test/device.h"
+
+enum { MOST = 64, MOST_INPUTS = 3 };
+static const rdna_scalar zero = {0, 0};
+static bool few; /* cases, on a slow device */
+
+static double uniform(double low, double high) {
+  return low + (high - low) * (double)rdna__random_below(&random_state, 1 << 30) / (1 << 30);
+}
+
+static void expect_near(double got, double want, double tolerance) {
+  if (!(fabs(got - want) <= tolerance)) fail_msg("%.12g, not %.12g", got, want);
+}
+
+/* ---- gradients against differences ---- */
+
+typedef rdna_node *network(rdna_recorder *r, rdna_node *const *in, const void *what);
+
+typedef struct subject {
+  const char *name;
+  network *build;
+  const void *what;
+  int input_count;
+  rdna__type types[MOST_INPUTS];
+  double low, high; /* of the inputs */
+  double values[MOST_INPUTS][MOST];
+} subject;
+
+static int64_t count_of(const rdna__type *type) { return rdna__type_count(type); }
+
+static rdna_array *upload(const rdna__type *type, const double *values) {
+  rdna_array *made;
+  assert_ok(rdna_array_from_host(stream, type->dtype, type->rank, type->shape, values, &made));
+  return made;
+}
+
+static void download(rdna_array *array, double *values) {
+  rdna_array *wide;
+  assert_ok(rdna_array_cast(array, RDNA_F64, &wide));
+  size_t bytes = (size_t)rdna_tensor_count(rdna_array_tensor(wide)) * sizeof *values;
+  assert_ok(rdna_array_to_host(wide, values, bytes));
+  rdna_array_release(wide);
+}
+
+/* The sum of |x| times weights that are not alike. */
+static rdna_node *weigh(rdna_recorder *r, rdna_node *x, double phase) {
+  double weights[4096];
+  rdna__type type = x->type;
+  type.dtype = RDNA_F64;
+  assert_true(count_of(&type) <= 4096);
+  for (int64_t i = 0; i < count_of(&type); i++) weights[i] = cos((double)i * 1.7 + phase) + 0.3;
+  rdna_array *array = upload(&type, weights);
+  rdna_node *w = rdna_record_cast(r, rdna_record_constant(r, array), x->type.dtype);
+  rdna_array_release(array);
+  return rdna_record_reduce(r, rdna_record_zip(r, x, w, RDNA_ZIP_MUL, zero, zero), RDNA_REDUCTION_SUM,
+                            (1u << type.rank) - 1, false, 0);
+}
+
+static void run(const rdna_plan *plan, const subject *s, double (*results)[MOST], int result_count) {
+  rdna_array *inputs[MOST_INPUTS], *outputs[2 + 2 * MOST_INPUTS];
+  for (int i = 0; i < s->input_count; i++) inputs[i] = upload(&s->types[i], s->values[i]);
+  assert_ok(rdna_plan_run(plan, inputs, s->input_count, outputs));
+  for (int i = 0; i < result_count; i++) {
+    download(outputs[i], results[i]);
+    rdna_array_release(outputs[i]);
+  }
+  for (int i = 0; i < s->input_count; i++) rdna_array_release(inputs[i]);
+}
+
+static void expect_close(const subject *s, const char *what, int input, int64_t at, double got, double want) {
+  double tolerance = 2e-6 * fmax(1, fabs(want));
+  if (fabs(got - want) <= tolerance) return;
+  fail_msg("%s: %s by input %d at %lld is %.12g, and differences say %.12g (x = %.12g)", s->name, what, input,
+           (long long)at, got, want, s->values[input][at]);
+}
+
+/* The loss L is a weighted sum of what is built, and S one of its gradients. Both have gradients, and both are a plan
+ * whose differences are taken. */
+static void check(subject *s) {
+  rdna_recorder *r;
+  rdna_node *in[MOST_INPUTS], *first[MOST_INPUTS], *second[MOST_INPUTS], *all[2 + 2 * MOST_INPUTS];
+  static double results[2 + 2 * MOST_INPUTS][MOST], above[2][MOST], below[2][MOST];
+  assert_ok(rdna_recorder_create(stream, &r));
+  for (int i = 0; i < s->input_count; i++) {
+    in[i] = rdna_record_input(r, s->types[i].dtype, s->types[i].rank, s->types[i].shape);
+    for (int64_t k = 0; k < count_of(&s->types[i]); k++) s->values[i][k] = uniform(s->low, s->high);
+  }
+  rdna_node *made = s->build(r, in, s->what), *loss = made ? weigh(r, made, 0) : NULL, *slopes = NULL;
+  assert_ok(rdna_recorder_status(r));
+  if (rdna_record_gradients(r, &loss, 1, NULL, in, s->input_count, first) != RDNA_OK)
+    fail_msg("%s: %s", s->name, rdna_last_error());
+  for (int i = 0; i < s->input_count; i++) {
+    rdna_node *part = weigh(r, first[i], 1 + i);
+    slopes = slopes ? rdna_record_zip(r, slopes, part, RDNA_ZIP_ADD, zero, zero) : part;
+  }
+  if (rdna_record_gradients(r, &slopes, 1, NULL, in, s->input_count, second) != RDNA_OK)
+    fail_msg("%s, twice: %s", s->name, rdna_last_error());
+  all[0] = loss, all[1] = slopes;
+  for (int i = 0; i < s->input_count; i++) all[2 + i] = first[i], all[2 + s->input_count + i] = second[i];
+  rdna_plan *whole, *values;
+  assert_ok(rdna_plan_create(all, 2 + 2 * s->input_count, in, s->input_count, &whole));
+  assert_ok(rdna_plan_create(all, 2, in, s->input_count, &values));
+  run(whole, s, results, 2 + 2 * s->input_count);
+  for (int i = 0; i < s->input_count; i++)
+    for (int64_t k = 0; k < count_of(&s->types[i]); k++) {
+      double x = s->values[i][k], h = 1e-5;
+      s->values[i][k] = x + h;
+      run(values, s, above, 2);
+      s->values[i][k] = x - h;
+      run(values, s, below, 2);
+      s->values[i][k] = x;
+      expect_close(s, "the gradient", i, k, results[2 + i][k], (above[0][0] - below[0][0]) / (2 * h));
+      expect_close(s, "the second derivative", i, k, results[2 + s->input_count + i][k],
+                   (above[1][0] - below[1][0]) / (2 * h));
+    }
+  rdna_plan_release(whole);
+  rdna_plan_release(values);
+  rdna_recorder_release(r);
+}
+
+#define F64(...)                                                                         \
+  {                                                                                      \
+    RDNA_F64, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), { __VA_ARGS__ } \
+  }
+
+typedef struct pointwise {
+  int code;
+  double p, q, low, high;
+} pointwise;
+
+static rdna_node *build_map(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  const pointwise *c = what;
+  return rdna_record_map(r, in[0], (rdna_map)c->code, rdna_scalar_real(c->p), rdna_scalar_real(c->q));
+}
+static rdna_node *build_zip(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  const pointwise *c = what;
+  return rdna_record_zip(r, in[0], in[1], (rdna_zip)c->code, rdna_scalar_real(c->p), rdna_scalar_real(c->q));
+}
+
+static void maps(void **state) {
+  for (int code = 0; code < RDNA_MAP_COUNT; code++) {
+    if (code == RDNA_MAP_BITWISE_NOT) continue; /* of integers */
+    pointwise c = {code, 1.25, 2.5, -2, 2};
+    bool positive = code == RDNA_MAP_SQRT || code == RDNA_MAP_RSQRT || code == RDNA_MAP_LOG || code == RDNA_MAP_LOG2 ||
+                    code == RDNA_MAP_LOG10 || code == RDNA_MAP_LOG1P || code == RDNA_MAP_POW ||
+                    code == RDNA_MAP_RECIPROCAL;
+    if (positive) c.low = 0.3;
+    if (code == RDNA_MAP_TAN) c.low = -1, c.high = 1;
+    subject s = {rdna_map_name((rdna_map)code), build_map, &c, 1, {F64(2, 3)}, c.low, c.high, {{0}}};
+    check(&s);
+  }
+}
+
+static void zips(void **state) {
+  for (int code = 0; code < RDNA_ZIP_COUNT; code++) {
+    if (code >= RDNA_ZIP_BITWISE_AND && code <= RDNA_ZIP_SHIFT_RIGHT) continue; /* of integers */
+    pointwise c = {code, 1.25, 2.5, 0.3, 2};
+    const char *name = rdna_zip_name((rdna_zip)code);
+    /* broadcast, on both sides; and the same on one */
+    subject s = {name, build_zip, &c, 2, {F64(2, 1), F64(3)}, c.low, c.high, {{0}}};
+    check(&s);
+    subject same = {name, build_zip, &c, 2, {F64(4), F64(4)}, c.low, c.high, {{0}}};
+    check(&same);
+  }
+}
+
+typedef struct reduction {
+  int code;
+  uint32_t dims;
+  bool keep;
+  double parameter;
+} reduction;
+
+static rdna_node *build_reduce(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  const reduction *c = what;
+  return rdna_record_reduce(r, in[0], (rdna_reduction)c->code, c->dims, c->keep, c->parameter);
+}
+
+static void reductions(void **state) {
+  for (int code = 0; code < RDNA_REDUCTION_COUNT; code++) {
+    if (code == RDNA_REDUCTION_ARGMIN || code == RDNA_REDUCTION_ARGMAX || code == RDNA_REDUCTION_ANY ||
+        code == RDNA_REDUCTION_ALL)
+      continue;
+    double parameters[] = {2, 3, 1, (double)INFINITY};
+    for (int i = 0; i < 4; i++) {
+      if (i > 0 && code != RDNA_REDUCTION_NORM) break;
+      reduction c = {code, i & 1 ? 4u : 5u, i & 1, code == RDNA_REDUCTION_NORM ? parameters[i] : 1};
+      subject s = {rdna_reduction_name((rdna_reduction)code), build_reduce, &c, 1, {F64(2, 2, 3)}, 0.4, 2, {{0}}};
+      check(&s);
+    }
+  }
+}
+
+static rdna_node *build_moves(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  rdna_node *x = rdna_record_permute(r, in[0], (int[]){2, 0, 1});           /* (4, 2, 3) */
+  rdna_node *y = rdna_record_slice(r, x, 0, 3, 2, -2);                      /* (2, 2, 3) */
+  rdna_node *z = rdna_record_broadcast(r, in[1], 3, (int64_t[]){2, 2, 3});  /* of (2, 1) */
+  rdna_node *both = rdna_record_concat(r, (rdna_node *[]){y, z, y}, 3, -2); /* (2, 6, 3) */
+  rdna_node *flat = rdna_record_reshape(r, both, 2, (int64_t[]){4, -1});    /* (4, 9) */
+  rdna_node *spread = rdna_record_unslice(r, flat, 1, 1, 2, 19);            /* (4, 19) */
+  rdna_node *stopped = rdna_record_zip(r, spread, rdna_record_stop(r, spread), RDNA_ZIP_ADD, zero, zero);
+  rdna_node *off = rdna_record_zip(r, stopped, rdna_record_stop(r, spread), RDNA_ZIP_SUB, zero, zero);
+  rdna_node *condition =
+      rdna_record_compare(r, spread, rdna_record_full(r, RDNA_F64, 0, NULL, rdna_scalar_real(1)), RDNA_COMPARE_GT);
+  return rdna_record_where(r, condition, rdna_record_map(r, off, RDNA_MAP_SQUARE, zero, zero), spread);
+}
+
+static void moves(void **state) {
+  subject s = {"moves", build_moves, NULL, 2, {F64(2, 3, 4), F64(2, 1)}, 0.5, 2, {{0}}};
+  check(&s);
+}
+
+static rdna_node *build_product(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  return rdna_record_map(r, rdna_record_matmul(r, in[0], in[1]), RDNA_MAP_SQUARE, zero, zero);
+}
+
+static void products(void **state) {
+  static const rdna__type shapes[][2] = {{F64(2, 3), F64(3, 4)},    {F64(3), F64(3, 2)},
+                                         {F64(2, 3), F64(3)},       {F64(3), F64(3)},
+                                         {F64(2, 2, 3), F64(3, 2)}, {F64(2, 1, 2, 3), F64(2, 3, 2)}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    subject s = {"matmul", build_product, NULL, 2, {shapes[i][0], shapes[i][1]}, -1, 1, {{0}}};
+    check(&s);
+  }
+}
+
+/* One node as both inputs of operators whose gradients are compositions, and values read many times. */
+static rdna_node *build_shared(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  rdna_node *x = in[0], *s = rdna_record_map(r, x, RDNA_MAP_SIGMOID, zero, zero);
+  rdna_node *a = rdna_record_zip(r, s, s, RDNA_ZIP_SIGMOID_GRAD, zero, zero);
+  rdna_node *b = rdna_record_zip(r, x, x, RDNA_ZIP_GELU_ERF_GRAD, zero, zero);
+  rdna_node *c = rdna_record_zip(r, a, b, RDNA_ZIP_MUL, zero, zero);
+  return rdna_record_zip(r, c, rdna_record_zip(r, x, c, RDNA_ZIP_POW, zero, zero), RDNA_ZIP_ADD, zero, zero);
+}
+
+static void shared(void **state) {
+  subject s = {"shared", build_shared, NULL, 1, {F64(5)}, 0.5, 2, {{0}}};
+  check(&s);
+}
+
+/* A product of which one factor, or two, are 0: its differences are exact. */
+static void product_of_zeros(void **state) {
+  double x[2][3] = {{2, 0, 5}, {0, 3, 0}}, got[6];
+  rdna_recorder *r;
+  rdna_array *array = upload(&(rdna__type)F64(2, 3), &x[0][0]), *out;
+  assert_ok(rdna_recorder_create(stream, &r));
+  rdna_node *in = rdna_record_constant(r, array), *gradient;
+  rdna_node *sum = weigh(r, rdna_record_reduce(r, in, RDNA_REDUCTION_PROD, 2, false, 0), -1.7);
+  assert_ok(rdna_record_gradients(r, &sum, 1, NULL, &in, 1, &gradient));
+  assert_ok(rdna_evaluate(&gradient, 1, &out));
+  download(out, got);
+  double want[6] = {0, 10 * (cos(-1.7) + 0.3), 0, 0, 0, 0};
+  for (int i = 0; i < 6; i++) expect_near(got[i], want[i], 1e-12);
+  rdna_array_release(out);
+  rdna_array_release(array);
+  rdna_recorder_release(r);
+}
+
+/* ---- plans ---- */
+
+/* Values of f32 in chains, which plans join, against the eager arrays. */
+static void chains(void **state) {
+  enum { ROWS = 5, COLS = 7 };
+  float x[ROWS * COLS], row[COLS];
+  for (int i = 0; i < ROWS * COLS; i++) x[i] = (float)uniform(-2, 2);
+  for (int i = 0; i < COLS; i++) row[i] = (float)uniform(-2, 2);
+  rdna_recorder *r;
+  rdna_array *of_x, *of_row, *out[2];
+  assert_ok(rdna_array_from_host(stream, RDNA_F32, 2, (int64_t[]){ROWS, COLS}, x, &of_x));
+  assert_ok(rdna_array_from_host(stream, RDNA_F32, 1, (int64_t[]){COLS}, row, &of_row));
+  assert_ok(rdna_recorder_create(stream, &r));
+  rdna_node *a = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){ROWS, COLS});
+  rdna_node *b = rdna_record_input(r, RDNA_F32, 1, (int64_t[]){COLS});
+  rdna_node *two = rdna_record_full(r, RDNA_F32, 0, NULL, rdna_scalar_real(2));
+  rdna_node *y = rdna_record_zip(r, a, two, RDNA_ZIP_MUL, zero, zero);
+  y = rdna_record_zip(r, b, y, RDNA_ZIP_SUB, zero, zero);
+  y = rdna_record_map(r, y, RDNA_MAP_RELU, zero, zero);
+  y = rdna_record_zip(r, two, y, RDNA_ZIP_SUB, zero, zero);
+  y = rdna_record_zip(r, y, two, RDNA_ZIP_DIV, zero, zero);
+  y = rdna_record_zip(r, y, two, RDNA_ZIP_MINIMUM, zero, zero);
+  rdna_node *again = rdna_record_zip(r, a, two, RDNA_ZIP_MUL, zero, zero); /* known already */
+  rdna_node *unused = rdna_record_map(r, a, RDNA_MAP_EXP, zero, zero);
+  rdna_node *sum = rdna_record_reduce(r, again, RDNA_REDUCTION_SUM, 3, false, 0);
+  assert_non_null(unused);
+  rdna_plan *plan;
+  assert_ok(rdna_plan_create((rdna_node *[]){y, sum}, 2, (rdna_node *[]){a, b}, 2, &plan));
+  /* the product, which two read; a chain; a sum */
+  assert_int_equal(rdna_plan_steps(plan), 3);
+  assert_int_equal(rdna_plan_peak_bytes(plan), 2 * sizeof x + sizeof(float));
+  rdna_recorder_release(r); /* the plan keeps what it needs */
+  for (int trial = 0; trial < 2; trial++) {
+    assert_ok(rdna_plan_run(plan, (rdna_array *[]){of_x, of_row}, 2, out));
+    double got[ROWS * COLS], total, want_total = 0;
+    download(out[0], got);
+    download(out[1], &total);
+    for (int i = 0; i < ROWS * COLS; i++) {
+      double v = fmax((double)row[i % COLS] - 2 * (double)x[i], 0);
+      expect_near(got[i], fmin((2 - v) / 2, 2), 1e-6);
+      want_total += 2 * (double)x[i];
+    }
+    expect_near(total, want_total, 1e-4);
+    rdna_array_release(out[0]);
+    rdna_array_release(out[1]);
+  }
+  rdna_plan_release(plan);
+  rdna_array_release(of_x);
+  rdna_array_release(of_row);
+}
+
+/* act(x w + b) + residual as one launch, and with less of it. */
+static void epilogues(void **state) {
+  enum { M = 6, K = 5, N = 9 };
+  float x[M * K], w[K * N], bias[N], rest[M * N];
+  for (int i = 0; i < M * K; i++) x[i] = (float)uniform(-1, 1);
+  for (int i = 0; i < K * N; i++) w[i] = (float)uniform(-1, 1);
+  for (int i = 0; i < N; i++) bias[i] = (float)uniform(-1, 1);
+  for (int i = 0; i < M * N; i++) rest[i] = (float)uniform(-1, 1);
+  rdna_array *arrays[4], *out;
+  assert_ok(rdna_array_from_host(stream, RDNA_F32, 2, (int64_t[]){M, K}, x, &arrays[0]));
+  assert_ok(rdna_array_from_host(stream, RDNA_F32, 2, (int64_t[]){K, N}, w, &arrays[1]));
+  assert_ok(rdna_array_from_host(stream, RDNA_F32, 1, (int64_t[]){N}, bias, &arrays[2]));
+  assert_ok(rdna_array_from_host(stream, RDNA_F32, 2, (int64_t[]){M, N}, rest, &arrays[3]));
+  for (int parts = 1; parts < 8; parts++) {
+    rdna_recorder *r;
+    rdna_node *in[4];
+    rdna_plan *plan;
+    assert_ok(rdna_recorder_create(stream, &r));
+    for (int i = 0; i < 4; i++) in[i] = rdna_record_constant(r, arrays[i]);
+    rdna_node *y = rdna_record_matmul(r, in[0], in[1]);
+    if (parts & 1) y = rdna_record_zip(r, in[2], y, RDNA_ZIP_ADD, zero, zero);
+    if (parts & 2) y = rdna_record_map(r, y, RDNA_MAP_RELU, zero, zero);
+    if (parts & 4) y = rdna_record_zip(r, y, in[3], RDNA_ZIP_ADD, zero, zero);
+    assert_ok(rdna_plan_create(&y, 1, NULL, 0, &plan));
+    assert_int_equal(rdna_plan_steps(plan), 1);
+    assert_ok(rdna_plan_run(plan, NULL, 0, &out));
+    double got[M * N];
+    download(out, got);
+    for (int i = 0; i < M * N; i++) {
+      double want = parts & 1 ? (double)bias[i % N] : 0;
+      for (int k = 0; k < K; k++) want += (double)x[i / N * K + k] * (double)w[k * N + i % N];
+      if (parts & 2) want = fmax(want, 0);
+      if (parts & 4) want += (double)rest[i];
+      expect_near(got[i], want, 1e-5);
+    }
+    rdna_array_release(out);
+    rdna_plan_release(plan);
+    rdna_recorder_release(r);
+  }
+  for (int i = 0; i < 4; i++) rdna_array_release(arrays[i]);
+}
+
+/* A chain far too deep for a stack: x + 1 - 1 + 1 …, whose gradient is 1. */
+static void long_chain(void **state) {
+  int64_t length = few ? 2000 : 1000000;
+  rdna_recorder *r;
+  rdna_array *out[2];
+  double value, slope;
+  assert_ok(rdna_recorder_create(stream, &r));
+  rdna_node *x = rdna_record_input(r, RDNA_F32, 0, NULL), *y = x, *dx;
+  rdna_node *one = rdna_record_full(r, RDNA_F32, 0, NULL, rdna_scalar_real(1));
+  for (int64_t i = 0; i < length; i++) y = rdna_record_zip(r, y, one, i & 1 ? RDNA_ZIP_SUB : RDNA_ZIP_ADD, zero, zero);
+  assert_ok(rdna_recorder_status(r));
+  assert_ok(rdna_record_gradients(r, &y, 1, NULL, &x, 1, &dx));
+  rdna_plan *plan;
+  assert_ok(rdna_plan_create((rdna_node *[]){y, dx}, 2, &x, 1, &plan));
+  assert_true(rdna_plan_peak_bytes(plan) <= 16);
+  rdna_array *given;
+  assert_ok(rdna_array_full(stream, RDNA_F32, 0, NULL, rdna_scalar_real(0.25), &given));
+  assert_ok(rdna_plan_run(plan, &given, 1, out));
+  download(out[0], &value);
+  download(out[1], &slope);
+  expect_near(value, 0.25, 0);
+  expect_near(slope, 1, 0);
+  rdna_array_release(given);
+  rdna_array_release(out[0]);
+  rdna_array_release(out[1]);
+  rdna_plan_release(plan);
+  rdna_recorder_release(r);
+}
+
+/* ---- what is refused ---- */
+
+#define REFUSED(code, call, ...)                                \
+  do {                                                          \
+    assert_null(call);                                          \
+    assert_refused(rdna_recorder_status(r), code, __VA_ARGS__); \
+  } while (0)
+
+static void refusals(void **state) {
+  rdna_recorder *r;
+  rdna_plan *plan;
+  rdna_node *out;
+  assert_ok(rdna_recorder_create(stream, &r));
+  rdna_recorder_origin(r, "model.c:7");
+  rdna_node *a = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){3, 4});
+  rdna_node *b = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){2, 4});
+  rdna_node *n = rdna_record_input(r, RDNA_I64, 1, (int64_t[]){3});
+  rdna_node *e = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){0, 4});
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_zip(r, a, b, RDNA_ZIP_ADD, zero, zero), "add", "f32 (3, 4) and f32 (2, 4)",
+          "recorded at model.c:7");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_matmul(r, a, b), "f32 (3, 4) by f32 (2, 4)", "must be equal");
+  REFUSED(RDNA_UNSUPPORTED, rdna_record_matmul(r, n, n), "i64 (3)", "products of floats");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_zip(r, a, NULL, RDNA_ZIP_ADD, zero, zero), "add: input 2 of 2 is NULL");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_map(r, a, RDNA_MAP_COUNT, zero, zero), "no map");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_zip(r, a, a, RDNA_ZIP_COUNT, zero, zero), "no zip");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_compare(r, a, NULL, RDNA_COMPARE_EQ), "about two nodes");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_compare(r, a, a, RDNA_COMPARE_ISNAN), "about one node");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_compare(r, a, a, RDNA_COMPARE_COUNT), "no question");
+  REFUSED(RDNA_UNSUPPORTED, rdna_record_map(r, a, RDNA_MAP_BITWISE_NOT, zero, zero), "integers and bool");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_where(r, a, a, a), "not bool");
+  REFUSED(RDNA_UNSUPPORTED, rdna_record_cast(r, a, RDNA_Q8_0), "q8_0");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_reduce(r, a, RDNA_REDUCTION_SUM, 4, false, 0), "dims 0x4", "f32 (3, 4)");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_reduce(r, a, RDNA_REDUCTION_COUNT, 1, false, 0), "no reduction");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_reduce(r, e, RDNA_REDUCTION_MAX, 1, false, 0), "max of no values",
+          "f32 (0, 4)");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_reshape(r, a, 2, (int64_t[]){5, -1}), "do not fill");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_reshape(r, a, 9, (int64_t[]){5, -1}), "0 to 8 dimensions");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_permute(r, a, (int[]){1, -1}), "named twice");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_slice(r, a, 1, 3, 2, 1), "2 places from 3 on");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_unslice(r, a, 1, 3, 2, 8), "4 places from 3 on");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_unslice(r, a, 2, 3, 2, 8), "dim 2");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_broadcast(r, a, 2, (int64_t[]){6, 4}), "does not repeat");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_concat(r, (rdna_node *[]){a, n}, 2, 0), "f64 (3, 4) and f64 (3)");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_concat(r, NULL, 0, 0), "not 0");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_input(r, RDNA_F32, 1, (int64_t[]){-2}), "negative");
+  REFUSED(RDNA_INVALID_ARGUMENT, rdna_record_constant(r, NULL), "needs an array");
+  assert_refused(rdna_record_gradients(r, &a, 1, NULL, &a, 1, &out), RDNA_INVALID_ARGUMENT, "output 0 is f32 (3, 4)",
+                 "single value");
+  assert_refused(rdna_record_gradients(r, &a, 1, &b, &a, 1, &out), RDNA_INVALID_ARGUMENT, "seed 0 is f32 (2, 4)");
+  assert_refused(rdna_record_gradients(r, &a, 1, &a, &n, 1, &out), RDNA_INVALID_ARGUMENT, "input 0 is i64 (3)");
+  assert_refused(rdna_plan_create(&a, 1, &b, 1, &plan), RDNA_INVALID_ARGUMENT, "f32 (3, 4)", "not among", "model.c:7");
+  rdna_node *y = rdna_record_map(r, a, RDNA_MAP_EXP, zero, zero);
+  assert_refused(rdna_plan_create(&y, 1, &y, 1, &plan), RDNA_INVALID_ARGUMENT, "no rdna_record_input but map");
+  assert_ok(rdna_plan_create(&y, 1, &a, 1, &plan));
+  rdna_array *wrong, *result = NULL;
+  assert_ok(rdna_array_full(stream, RDNA_F32, 1, (int64_t[]){4}, zero, &wrong));
+  assert_refused(rdna_plan_run(plan, &wrong, 1, &result), RDNA_INVALID_ARGUMENT, "input 0 is f32 (4)",
+                 "recorded as f32 (3, 4)", "model.c:7");
+  assert_refused(rdna_plan_run(plan, NULL, 0, &result), RDNA_INVALID_ARGUMENT, "1 inputs, and 0");
+  assert_null(result);
+  /* what no path leads to, or only one of integers, is zeros */
+  rdna_node *whole = rdna_record_cast(r, rdna_record_cast(r, a, RDNA_I32), RDNA_F32);
+  assert_ok(rdna_record_gradients(r, &whole, 1, &a, (rdna_node *[]){a}, 1, &out));
+  assert_true(out->op == &rdna__operator_full && out->attributes.p.real == 0);
+  rdna_array_release(wrong);
+  rdna_plan_release(plan);
+  rdna_recorder_release(r);
+}
+
+/* Nodes outlive their recorder when they are retained, and empty arrays go through. */
+static void lifetimes(void **state) {
+  rdna_recorder *r;
+  rdna_array *out[2];
+  assert_ok(rdna_recorder_create(stream, &r));
+  rdna_node *x = rdna_record_full(r, RDNA_F32, 2, (int64_t[]){0, 3}, zero);
+  rdna_node *sum =
+      rdna_record_reduce(r, rdna_record_map(r, x, RDNA_MAP_EXP, zero, zero), RDNA_REDUCTION_SUM, 3, false, 0);
+  rdna_node *dx, *kept[2];
+  assert_ok(rdna_record_gradients(r, &sum, 1, NULL, &x, 1, &dx));
+  kept[0] = rdna_node_retain(sum);
+  kept[1] = rdna_node_retain(dx);
+  rdna_recorder_release(r);
+  assert_int_equal(rdna_node_rank(kept[1]), 2);
+  assert_int_equal(rdna_node_shape(kept[1])[1], 3);
+  assert_int_equal(rdna_node_dtype(kept[1]), RDNA_F32);
+  assert_int_equal(rdna_node_rank(NULL), -1);
+  assert_ok(rdna_evaluate(kept, 2, out));
+  double total = 1;
+  download(out[0], &total);
+  expect_near(total, 0, 0);
+  for (int i = 0; i < 2; i++) {
+    rdna_array_release(out[i]);
+    rdna_node_release(kept[i]);
+  }
+  rdna_node_release(NULL);
+}
+
+int main(int argc, char **argv) {
+  few = argc > 1;
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(maps),
+      cmocka_unit_test(zips),
+      cmocka_unit_test(reductions),
+      cmocka_unit_test(moves),
+      cmocka_unit_test(products),
+      cmocka_unit_test(shared),
+      cmocka_unit_test(product_of_zeros),
+      cmocka_unit_test(chains),
+      cmocka_unit_test(epilogues),
+      cmocka_unit_test(long_chain),
+      cmocka_unit_test(refusals),
+      cmocka_unit_test(lifetimes),
+  };
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}
