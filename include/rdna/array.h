@@ -10,7 +10,7 @@
  *
  * Values are of plain types: f32 f16 bf16 f64, i8 i16 i32 i64 u8, bool. Work is queued on the stream that an array was
  * made on, which must outlive it; arrays of one call are of one stream. Arrays never change, so that views are safe to
- * keep; whoever writes through rdna_array_tensor breaks that. Counting is safe from any thread.
+ * keep; whoever writes through rdna_array_tensor asks rdna_array_own first. Counting is safe from any thread.
  *
  * A failure gives no array and leaves the arguments as they were. RDNA_INVALID_ARGUMENT: shapes that cannot be
  * broadcast, dims that are not there, arrays of two streams. RDNA_UNSUPPORTED: a type or operation of which there is
@@ -43,7 +43,11 @@ RDNA_API rdna_dtype rdna_dtype_promote(rdna_dtype a, rdna_dtype b);
 
 /* ---- making ---- */
 
-/* |shape| has |rank| sizes, slowest first; NULL where |rank| is 0. */
+/* |shape| has |rank| sizes, slowest first; NULL where |rank| is 0. The values are whatever was there: for operators of
+ * rdna/op.h to write. */
+RDNA_CHECKED rdna_status rdna_array_empty(rdna_stream *stream, rdna_dtype dtype, int rank, const int64_t *shape,
+                                          rdna_array **out_array);
+/* The same with |value| everywhere. */
 RDNA_CHECKED rdna_status rdna_array_full(rdna_stream *stream, rdna_dtype dtype, int rank, const int64_t *shape,
                                          rdna_scalar value, rdna_array **out_array);
 /* start + i * step, |count| of them. */
@@ -70,6 +74,15 @@ RDNA_CHECKED rdna_status rdna_array_broadcast(rdna_array *array, int rank, const
 /* A view with a dimension of size 1 before |dim|, or behind the last; and one without a dimension of size 1. */
 RDNA_CHECKED rdna_status rdna_array_expand(rdna_array *array, int dim, rdna_array **out_array);
 RDNA_CHECKED rdna_status rdna_array_squeeze(rdna_array *array, int dim, rdna_array **out_array);
+/* A view of the diagonal that begins at column |offset|, or at row -|offset|, of the matrices in dimensions |rows| and
+ * |columns|: the two become one in the place of the former of them; of no values where it begins outside. */
+RDNA_CHECKED rdna_status rdna_array_diagonal(rdna_array *array, int rows, int columns, int64_t offset,
+                                             rdna_array **out_array);
+/* A view of the same bytes as values of another type that take as many each: f32 as i32 is its bits. */
+RDNA_CHECKED rdna_status rdna_array_bits(rdna_array *array, rdna_dtype dtype, rdna_array **out_array);
+/* Itself where |array| is counted once and no other shares its memory, else a copy: what may be written through
+ * rdna_array_tensor, and views of it, without another array seeing that. */
+RDNA_CHECKED rdna_status rdna_array_own(rdna_array *array, rdna_array **out_array);
 /* Itself where values lie without gaps in their order, else a copy. */
 RDNA_CHECKED rdna_status rdna_array_contiguous(rdna_array *array, rdna_array **out_array);
 /* Itself where it has the type, else a copy: rdna_op_copy says how values are converted. */
@@ -85,8 +98,14 @@ RDNA_CHECKED rdna_status rdna_array_map(rdna_array *x, rdna_map op, rdna_scalar 
  * RDNA_ZIP_FLOOR_DIV. */
 RDNA_CHECKED rdna_status rdna_array_zip(rdna_array *a, rdna_array *b, rdna_zip op, rdna_scalar p, rdna_scalar q,
                                         rdna_array **out_array);
+/* The same with |number| as |b|, or with |number_first| as |a|, taken in |x|'s type. */
+RDNA_CHECKED rdna_status rdna_array_zip_number(rdna_array *x, rdna_scalar number, bool number_first, rdna_zip op,
+                                               rdna_scalar p, rdna_scalar q, rdna_array **out_array);
 /* Answers in bool, of the values promoted to one type. |b| is NULL for a question about one array. */
 RDNA_CHECKED rdna_status rdna_array_compare(rdna_array *a, rdna_array *b, rdna_compare op, rdna_array **out_array);
+/* The same with |number| as |b|, taken in |a|'s type. */
+RDNA_CHECKED rdna_status rdna_array_compare_number(rdna_array *a, rdna_scalar number, rdna_compare op,
+                                                   rdna_array **out_array);
 /* |a| where |condition|, which is bool, is true, else |b|; all three broadcast. */
 RDNA_CHECKED rdna_status rdna_array_where(rdna_array *condition, rdna_array *a, rdna_array *b, rdna_array **out_array);
 /* Over the dimensions whose bits are set in |dims|, which stay with size 1 where |keep_dims|. Sums and products of

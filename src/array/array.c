@@ -114,6 +114,22 @@ rdna_status rdna__array_finish(rdna_status status, rdna_array *made, rdna_array 
   return status;
 }
 
+rdna_status rdna_array_empty(rdna_stream *stream, rdna_dtype dtype, int rank, const int64_t *shape,
+                             rdna_array **out_array) {
+  return rdna__array_make(stream, dtype, rank, shape, out_array);
+}
+
+rdna_status rdna_array_own(rdna_array *array, rdna_array **out_array) {
+  RDNA_TRY(rdna__array_check("rdna_array_own", &array, 1, out_array));
+  bool alone = __atomic_load_n(&array->count, __ATOMIC_ACQUIRE) == 1 &&
+               __atomic_load_n(&array->storage->count, __ATOMIC_ACQUIRE) == 1;
+  /* of one value that repeats, places would be written several times */
+  for (int i = 0; i < array->tensor.rank; i++) alone &= array->tensor.stride[i] != 0 || array->tensor.shape[i] < 2;
+  if (!alone) return rdna__array_copy(array, array->tensor.dtype, out_array);
+  *out_array = rdna_array_retain(array);
+  return RDNA_OK;
+}
+
 rdna_status rdna_array_full(rdna_stream *stream, rdna_dtype dtype, int rank, const int64_t *shape, rdna_scalar value,
                             rdna_array **out_array) {
   rdna_array *made;

@@ -22,6 +22,8 @@ rdna_status rdna__array_make(rdna_stream *stream, rdna_dtype dtype, int rank, co
 rdna_status rdna__array_check_shape(rdna_dtype dtype, int rank, const int64_t *shape);
 /* Another array over |array|'s memory, which |view| describes. */
 rdna_status rdna__array_view(const rdna_array *array, const rdna_tensor *view, rdna_array **out_array);
+/* The values in memory of their own, converted as rdna_op_copy does. */
+rdna_status rdna__array_copy(rdna_array *array, rdna_dtype dtype, rdna_array **out_array);
 /* Hands |made| over where |status| is RDNA_OK, else releases it; returns |status|. */
 rdna_status rdna__array_finish(rdna_status status, rdna_array *made, rdna_array **out_array);
 /* Fails with the name of the function unless all of |arrays| are there and of one stream, and there is a place for the

@@ -6,6 +6,7 @@
 
 #include "base/testing.h"
 #include "math/common/test/device.h"
+#include "rdna/op/movement.h"
 
 enum { MOST = 4096, TRIALS = 300 };
 static const rdna_scalar zero = {0, 0};
@@ -642,6 +643,16 @@ static void refusals(void **state) {
   REFUSED(RDNA_INVALID_ARGUMENT, "needs the values",
           rdna_array_from_host(stream, RDNA_F32, 1, (int64_t[]){2}, NULL, &out));
   assert_int_equal(rdna_array_to_host(a, values, 47), RDNA_INVALID_ARGUMENT);
+  REFUSED(RDNA_INVALID_ARGUMENT, "both rows and columns", rdna_array_diagonal(a, 1, -1, 0, &out));
+  REFUSED(RDNA_INVALID_ARGUMENT, "dim 2", rdna_array_diagonal(a, 0, 2, 0, &out));
+  REFUSED(RDNA_INVALID_ARGUMENT, "f32 and i64 do not take the same bytes", rdna_array_bits(a, RDNA_I64, &out));
+  REFUSED(RDNA_INVALID_ARGUMENT, "the same bytes", rdna_array_bits(a, RDNA_Q8_0, &out));
+  REFUSED(RDNA_INVALID_ARGUMENT, "needs 1 array", rdna_array_own(NULL, &out));
+  REFUSED(RDNA_INVALID_ARGUMENT, "a stream", rdna_array_empty(NULL, RDNA_F32, 0, NULL, &out));
+  REFUSED(RDNA_UNSUPPORTED, "integers and bool",
+          rdna_array_zip_number(a, zero, false, RDNA_ZIP_BITWISE_OR, zero, zero, &out));
+  REFUSED(RDNA_INVALID_ARGUMENT, "no zip", rdna_array_zip_number(a, zero, false, RDNA_ZIP_COUNT, zero, zero, &out));
+  REFUSED(RDNA_INVALID_ARGUMENT, "no question", rdna_array_compare_number(a, zero, RDNA_COMPARE_COUNT, &out));
   rdna_array_release(a);
   rdna_array_release(b);
   rdna_array_release(n);
@@ -671,6 +682,87 @@ static void views_keep_their_memory(void **state) {
   rdna_array_release(NULL);
 }
 
+/* A number takes the array's type, or that of floats where the operation has no integers. */
+static void zips_and_questions_with_numbers(void **state) {
+  for (int trial = 0; trial < TRIALS; trial++) {
+    static const rdna_dtype types[] = {RDNA_F32, RDNA_F64, RDNA_F16, RDNA_I8, RDNA_I16, RDNA_I32, RDNA_I64};
+    static model m, want;
+    rdna_dtype dtype = types[below(7)];
+    int64_t shape[] = {1 + below(4), below(6)};
+    rdna_array *x = draw(dtype, 2, shape, &m), *z, *divided, *question;
+    int64_t number = 1 + below(9);
+    bool first = below(2);
+    assert_ok(rdna_array_zip_number(x, rdna_scalar_integer(number), first, RDNA_ZIP_SUB, zero, zero, &z));
+    assert_ok(rdna_array_zip_number(x, rdna_scalar_integer(number), false, RDNA_ZIP_DIV, zero, zero, &divided));
+    assert_ok(rdna_array_compare_number(x, rdna_scalar_integer(number), RDNA_COMPARE_LT, &question));
+    want = m;
+    for (int64_t i = 0; i < count_of(2, shape); i++)
+      want.values[i] = first ? (double)number - m.values[i] : m.values[i] - (double)number;
+    expect(z, dtype, &want, 0);
+    for (int64_t i = 0; i < count_of(2, shape); i++) want.values[i] = m.values[i] / (double)number;
+    bool narrow = dtype == RDNA_I8 || dtype == RDNA_I16, wide = dtype == RDNA_I32 || dtype == RDNA_I64;
+    expect(divided, narrow ? RDNA_F32 : wide ? RDNA_F64 : dtype, &want, 0x1p-11);
+    for (int64_t i = 0; i < count_of(2, shape); i++) want.values[i] = m.values[i] < (double)number;
+    expect(question, RDNA_BOOL, &want, 0);
+    rdna_array_release(x);
+    rdna_array_release(z);
+    rdna_array_release(divided);
+    rdna_array_release(question);
+  }
+}
+
+/* Of (m, k, n) the diagonals of dimensions 0 and 2, from any column or row on. */
+static void diagonals(void **state) {
+  for (int trial = 0; trial < TRIALS; trial++) {
+    static model m, want;
+    int64_t shape[] = {below(5), 1 + below(3), below(5)}, offset = below(13) - 6, k = shape[1];
+    int64_t row = offset < 0 ? -offset : 0, column = offset > 0 ? offset : 0,
+            rest[] = {shape[0] - row, shape[2] - column};
+    int64_t count = rest[0] < rest[1] ? rest[0] : rest[1];
+    rdna_array *x = draw(RDNA_I32, 3, shape, &m), *diagonal;
+    assert_ok(rdna_array_diagonal(x, 0, -1, offset, &diagonal));
+    want = (model){.rank = 2, .shape = {count > 0 ? count : 0, k}};
+    for (int64_t i = 0; i < want.shape[0]; i++)
+      for (int64_t j = 0; j < k; j++) want.values[i * k + j] = m.values[((row + i) * k + j) * shape[2] + column + i];
+    expect(diagonal, RDNA_I32, &want, 0);
+    rdna_array_release(x);
+    rdna_array_release(diagonal);
+  }
+}
+
+/* A view of floats as integers has their bits; what no other array sees may be written, and else is a copy. */
+static void bits_and_memory_of_ones_own(void **state) {
+  const float values[] = {1, -2, 0.5f};
+  int32_t bits[3];
+  float after[3];
+  rdna_array *x, *view, *own, *alone;
+  assert_ok(rdna_array_from_host(stream, RDNA_F32, 1, (int64_t[]){3}, values, &x));
+  assert_ok(rdna_array_bits(x, RDNA_I32, &view));
+  assert_ok(rdna_array_to_host(view, bits, sizeof bits));
+  assert_memory_equal(bits, values, sizeof bits);
+  assert_ok(rdna_array_own(x, &own));
+  assert_ptr_not_equal(rdna_array_tensor(own)->data, rdna_array_tensor(x)->data);
+  assert_ok(rdna_op_fill(stream, rdna_scalar_real(7), rdna_array_tensor(own)));
+  assert_ok(rdna_array_to_host(x, after, sizeof after));
+  assert_memory_equal(after, values, sizeof after);
+  rdna_array_release(view);
+  assert_ok(rdna_array_own(x, &alone));
+  assert_ptr_equal(alone, x);
+  rdna_array_release(own);
+  assert_ok(rdna_array_own(x, &own)); /* counted twice by now */
+  assert_ptr_not_equal(own, x);
+  rdna_array_release(alone);
+  rdna_array_release(own);
+  rdna_array_release(x);
+  assert_ok(rdna_array_empty(stream, RDNA_F32, 1, (int64_t[]){3}, &x));
+  assert_ok(rdna_array_broadcast(x, 2, (int64_t[]){2, 3}, &view));
+  rdna_array_release(x);
+  assert_ok(rdna_array_own(view, &own)); /* alone, but with places that are one */
+  assert_int_equal(rdna_array_tensor(own)->stride[0], 3);
+  rdna_array_release(view);
+  rdna_array_release(own);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(promotes_to_the_smallest_type_that_holds_both),
@@ -683,6 +775,9 @@ int main(void) {
       cmocka_unit_test(products_of_matrices),
       cmocka_unit_test(refusals),
       cmocka_unit_test(views_keep_their_memory),
+      cmocka_unit_test(zips_and_questions_with_numbers),
+      cmocka_unit_test(diagonals),
+      cmocka_unit_test(bits_and_memory_of_ones_own),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

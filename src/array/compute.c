@@ -75,6 +75,20 @@ rdna_status rdna_array_zip(rdna_array *a, rdna_array *b, rdna_zip op, rdna_scala
   return end(&c, status, out_array);
 }
 
+rdna_status rdna_array_zip_number(rdna_array *x, rdna_scalar number, bool number_first, rdna_zip op, rdna_scalar p,
+                                  rdna_scalar q, rdna_array **out_array) {
+  if ((unsigned)op >= RDNA_ZIP_COUNT) return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no zip %d", (int)op);
+  const char *name = rdna_zip_name(op);
+  RDNA_TRY(rdna__array_check(name, &x, 1, out_array));
+  rdna_dtype dtype;
+  RDNA_TRY(choose_type(name, op == RDNA_ZIP_DIV ? R : zip_types[op], x->tensor.dtype, &dtype));
+  call c = {.count = 0};
+  rdna_status status = begin(&c, name, &x, 1, dtype, dtype);
+  if (status == RDNA_OK)
+    status = rdna_op_zip_scalar(x->stream, op, &c.inputs[0]->tensor, number, number_first, p, q, &c.out->tensor);
+  return end(&c, status, out_array);
+}
+
 rdna_status rdna_array_compare(rdna_array *a, rdna_array *b, rdna_compare op, rdna_array **out_array) {
   if ((unsigned)op >= RDNA_COMPARE_COUNT) return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no question %d", (int)op);
   const char *name = rdna_compare_name(op);
@@ -86,6 +100,16 @@ rdna_status rdna_array_compare(rdna_array *a, rdna_array *b, rdna_compare op, rd
   rdna_status status = begin(&c, name, arrays, count, dtype, RDNA_BOOL);
   if (status == RDNA_OK)
     status = rdna_op_compare(a->stream, op, &c.inputs[0]->tensor, b ? &c.inputs[1]->tensor : NULL, &c.out->tensor);
+  return end(&c, status, out_array);
+}
+
+rdna_status rdna_array_compare_number(rdna_array *a, rdna_scalar number, rdna_compare op, rdna_array **out_array) {
+  if ((unsigned)op >= RDNA_COMPARE_COUNT) return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no question %d", (int)op);
+  const char *name = rdna_compare_name(op);
+  RDNA_TRY(rdna__array_check(name, &a, 1, out_array));
+  call c = {.count = 0};
+  rdna_status status = begin(&c, name, &a, 1, a->tensor.dtype, RDNA_BOOL);
+  if (status == RDNA_OK) status = rdna_op_compare_scalar(a->stream, op, &c.inputs[0]->tensor, number, &c.out->tensor);
   return end(&c, status, out_array);
 }
 

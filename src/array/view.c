@@ -13,7 +13,7 @@ static bool is_contiguous(const rdna_tensor *tensor) {
   return true;
 }
 
-static rdna_status copy_as(rdna_array *array, rdna_dtype dtype, rdna_array **out_array) {
+rdna_status rdna__array_copy(rdna_array *array, rdna_dtype dtype, rdna_array **out_array) {
   rdna_array *made;
   RDNA_TRY(rdna__array_make(array->stream, dtype, array->tensor.rank, array->tensor.shape, &made));
   return rdna__array_finish(rdna_op_copy(array->stream, &array->tensor, &made->tensor), made, out_array);
@@ -21,14 +21,14 @@ static rdna_status copy_as(rdna_array *array, rdna_dtype dtype, rdna_array **out
 
 rdna_status rdna_array_contiguous(rdna_array *array, rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_contiguous", &array, 1, out_array));
-  if (!is_contiguous(&array->tensor)) return copy_as(array, array->tensor.dtype, out_array);
+  if (!is_contiguous(&array->tensor)) return rdna__array_copy(array, array->tensor.dtype, out_array);
   *out_array = rdna_array_retain(array);
   return RDNA_OK;
 }
 
 rdna_status rdna_array_cast(rdna_array *array, rdna_dtype dtype, rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_cast", &array, 1, out_array));
-  if (dtype != array->tensor.dtype) return copy_as(array, dtype, out_array);
+  if (dtype != array->tensor.dtype) return rdna__array_copy(array, dtype, out_array);
   *out_array = rdna_array_retain(array);
   return RDNA_OK;
 }
@@ -104,7 +104,7 @@ rdna_status rdna_array_reshape(rdna_array *array, int rank, const int64_t *shape
   if (rdna_tensor_count(&view) == 0) {
     view = rdna_tensor_contiguous(NULL, view.dtype, rank, view.shape);
   } else if (!find_strides(&array->tensor, &view)) {
-    RDNA_TRY(copy_as(array, array->tensor.dtype, &whole));
+    RDNA_TRY(rdna__array_copy(array, array->tensor.dtype, &whole));
     view = rdna_tensor_contiguous(whole->tensor.data, view.dtype, rank, view.shape);
   }
   rdna_status status = rdna__array_view(whole ? whole : array, &view, out_array);
@@ -201,5 +201,42 @@ rdna_status rdna_array_squeeze(rdna_array *array, int dim, rdna_array **out_arra
                       (long long)view.shape[dim]);
   view.rank--;
   for (int i = dim; i < view.rank; i++) view.shape[i] = view.shape[i + 1], view.stride[i] = view.stride[i + 1];
+  return rdna__array_view(array, &view, out_array);
+}
+
+rdna_status rdna_array_diagonal(rdna_array *array, int rows, int columns, int64_t offset, rdna_array **out_array) {
+  RDNA_TRY(rdna__array_check("rdna_array_diagonal", &array, 1, out_array));
+  const rdna_tensor *old = &array->tensor;
+  RDNA_TRY(rdna__array_dim("rdna_array_diagonal", old->rank, &rows));
+  RDNA_TRY(rdna__array_dim("rdna_array_diagonal", old->rank, &columns));
+  if (rows == columns)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_array_diagonal: dim %d is both rows and columns", rows);
+  int64_t row = offset < 0 ? -offset : 0, column = offset > 0 ? offset : 0;
+  int64_t below = old->shape[rows] - row, beside = old->shape[columns] - column;
+  if (offset == INT64_MIN) below = 0; /* whose negative there is not */
+  int64_t count = below < beside ? below : beside;
+  int place = rows < columns ? rows : columns, gone = rows < columns ? columns : rows;
+  rdna_tensor view = {.data = old->data, .dtype = old->dtype, .rank = old->rank - 1};
+  for (int i = 0; i < view.rank; i++) {
+    view.shape[i] = old->shape[i + (i >= gone)];
+    view.stride[i] = old->stride[i + (i >= gone)];
+  }
+  view.shape[place] = count > 0 ? count : 0;
+  view.stride[place] = old->stride[rows] + old->stride[columns];
+  if (rdna_tensor_count(&view) == 0)
+    view.data = NULL;
+  else
+    view.data = (char *)view.data +
+                (row * old->stride[rows] + column * old->stride[columns]) * (int64_t)rdna_dtype_block_bytes(old->dtype);
+  return rdna__array_view(array, &view, out_array);
+}
+
+rdna_status rdna_array_bits(rdna_array *array, rdna_dtype dtype, rdna_array **out_array) {
+  RDNA_TRY(rdna__array_check("rdna_array_bits", &array, 1, out_array));
+  rdna_tensor view = array->tensor;
+  if (!rdna__array_is_plain(dtype) || rdna_dtype_block_bytes(dtype) != rdna_dtype_block_bytes(view.dtype))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_array_bits: values of %s and %s do not take the same bytes",
+                      rdna_dtype_name(view.dtype), rdna_dtype_name(dtype));
+  view.dtype = dtype;
   return rdna__array_view(array, &view, out_array);
 }

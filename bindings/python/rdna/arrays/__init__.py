@@ -6,12 +6,29 @@
     y.numpy()
 
 NumPy is all that it needs. The device is what `auto` means to the rdna command (RDNA_DRIVER, RDNA_EMULATE). Work is queued;
-a value that is asked for waits for it. Names and rules are the Python array API's where it has them
-(data-apis.org/array-api), NumPy's elsewhere.
+a value that is asked for waits for it. Names and rules are the Python array API's (data-apis.org/array-api), NumPy's where
+that has none.
 """
 
-from ._array import (  # noqa: F401
-    Array, all, any, arange, argmax, argmin, asarray, astype, broadcast_to, expand_dims, full, matmul, matrix_transpose, max, mean, min,
-    ones, permute_dims, prod, reshape, result_type, squeeze, std, sum, var, where, zeros)
+from math import e, inf, nan, pi  # noqa: F401
+
+from . import _methods, fft, linalg  # noqa: F401
+from ._array import Array  # noqa: F401
+from ._indexing import nonzero, take, take_along_axis  # noqa: F401
+from ._info import VERSIONS, __array_namespace_info__  # noqa: F401
+from ._making import (  # noqa: F401
+    arange, asarray, astype, empty, empty_like, eye, from_dlpack, full, full_like, linspace, meshgrid, ones, ones_like, tril, triu, zeros,
+    zeros_like)
+from ._moving import (  # noqa: F401
+    broadcast_arrays, broadcast_to, concat, expand_dims, flip, matrix_transpose, moveaxis, permute_dims, repeat, reshape, roll, squeeze, stack,
+    tile, unstack)
+from ._ordering import (  # noqa: F401
+    argsort, cumulative_prod, cumulative_sum, searchsorted, sort, unique_all, unique_counts, unique_inverse, unique_values)
 from ._pointwise import *  # noqa: F401,F403  the operations, a function each
-from ._types import bool, float16, float32, float64, int8, int16, int32, int64, uint8  # noqa: F401
+from ._products import matmul, tensordot, vecdot  # noqa: F401
+from ._reducing import all, any, argmax, argmin, count_nonzero, diff, max, mean, min, prod, std, sum, var  # noqa: F401
+from ._types import (  # noqa: F401
+    bool, can_cast, complex64, complex128, finfo, float16, float32, float64, iinfo, int8, int16, int32, int64, isdtype, result_type, uint8)
+
+__array_api_version__ = "2024.12"
+newaxis = None

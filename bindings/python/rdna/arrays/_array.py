@@ -1,42 +1,69 @@
-"""The array and what makes, views and reduces it."""
+"""The array: what it is on the device, what it is to Python, and the way to the host. Functions stand in the other files, a family
+each; _methods.py gives the array those that are also written as operators or behind a dot."""
 
 import builtins
 import ctypes
-import operator
 
 import numpy as np
 
 from . import _core
-from ._core import ZERO, check, library, make, scalar, sizes
+from ._core import BOOL, ZERO, Tensor, check, complex_of, fail, library, make, scalar, sizes
+from ._types import known, promote, with_number
+
+_byref, _Pointer = ctypes.byref, ctypes.c_void_p
 
 
 class Array:
-    """Values on a device. It never changes; what looks as if it did makes another."""
+    """Values on a device. What assigns to a part of it leaves other arrays as they are, those too that were views of it."""
 
-    __slots__ = ("pointer", "shape", "dtype", "__weakref__")
+    __slots__ = ("pointer", "pairs", "_shape", "_dtype", "__weakref__")
     __array_priority__ = 1000  # NumPy's arrays leave operators to this one
 
-    def __init__(self, pointer):
-        """Takes over |pointer|, an rdna_array *."""
+    def __init__(self, pointer, pairs=False):
+        """Takes over |pointer|, an rdna_array *, whose last dimension has real and imaginary parts where |pairs|."""
         self.pointer = pointer
-        tensor = library.rdna_array_tensor(pointer).contents
-        self.shape = tuple(tensor.shape[:tensor.rank])
-        self.dtype = _core.dtype_of[tensor.dtype]
+        self.pairs = pairs
+        self._shape = self._dtype = None
 
-    def __del__(self):
-        if library is not None and getattr(self, "pointer", None):  # not while the interpreter ends
-            library.rdna_array_release(self.pointer)
+    def __del__(self, release=library.rdna_array_release):
+        if getattr(self, "pointer", None):
+            release(self.pointer)
+
+    def _read(self):
+        tensor = Tensor.from_address(library.rdna_array_tensor(self.pointer))
+        self._shape = tuple(tensor.shape[:tensor.rank - self.pairs])
+        self._dtype = (complex_of if self.pairs else _core.dtype_of)[tensor.dtype]
+
+    @property
+    def shape(self):
+        if self._shape is None:
+            self._read()
+        return self._shape
+
+    @property
+    def dtype(self):
+        if self._dtype is None:
+            self._read()
+        return self._dtype
 
     ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: int(np.prod(self.shape, dtype=np.int64)))
     nbytes = property(lambda self: self.size * self.dtype.itemsize)
+    itemsize = property(lambda self: self.dtype.itemsize)
+    device = property(lambda self: _core.device_name(stream_of(self)), doc="The name of the device that has the values.")
+
+    @property
+    def size(self):
+        count = 1
+        for n in self.shape:
+            count *= n
+        return count
 
     # ---- to the host ----
 
     def numpy(self):
         """A copy of the values as NumPy's array, after they have been computed."""
         out = np.empty(self.shape, self.dtype)
-        check(library.rdna_array_to_host(self.pointer, out.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(out.nbytes)))
+        check(library.rdna_array_to_host(self.pointer, out.ctypes.data, out.nbytes))
         return out
 
     def __array__(self, dtype=None, copy=None):
@@ -63,6 +90,9 @@ class Array:
     def __float__(self):
         return float(self.item())
 
+    def __complex__(self):
+        return complex(self.item())
+
     def __index__(self):
         if self.ndim or self.dtype.kind not in "iu":
             raise TypeError("only an integer array of no dimensions is an index")
@@ -87,313 +117,237 @@ class Array:
 
     def __reduce__(self):
         """Files and copies hold the values, which go to the device that `auto` is where they are read."""
-        return asarray, (self.numpy(),)
+        return from_numpy, (self.numpy(),)
 
     __hash__ = None
 
-    # ---- views ----
 
-    @property
-    def T(self):
-        """Rows and columns of a matrix change places."""
-        if self.ndim != 2:
-            raise ValueError(f".T is of matrices; an array of {self.ndim} dimensions takes permute_dims or .mT")
-        return permute_dims(self, (1, 0))
-
-    mT = property(lambda self: matrix_transpose(self))
-
-    def reshape(self, *shape):
-        return reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
-
-    def astype(self, dtype):
-        return astype(self, dtype)
-
-    def __getitem__(self, key):
-        """By integers, slices, None and `...`."""
-        keys = list(key) if isinstance(key, tuple) else [key]
-        spent = builtins.sum(k is not None and k is not Ellipsis for k in keys)
-        if builtins.sum(k is Ellipsis for k in keys) > 1:
-            raise IndexError("an index has one '...' at most")
-        if spent > self.ndim:
-            raise IndexError(f"{spent} indices of an array of {self.ndim} dimensions")
-        at = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
-        keys[at:at + 1] = [slice(None)] * (self.ndim - spent)
-        result, dim = self, 0
-        for k in keys:
-            if k is None:
-                result = expand_dims(result, axis=dim)
-                dim += 1
-            elif isinstance(k, slice):
-                start, stop, step = k.indices(result.shape[dim])
-                count = len(range(start, stop, step))
-                if (start, count, step) != (0, result.shape[dim], 1):
-                    result = _slice(result, dim, start if count else 0, count, step)
-                dim += 1
-            else:
-                result = _place(result, dim, k)
-        return result if result is not self else Array(ctypes.c_void_p(library.rdna_array_retain(self.pointer)))
-
-    # ---- operators: _pointwise.py's, by librdna's names ----
-
-    def __neg__(self):
-        return _unary(self, _core.maps["neg"])
-
-    def __pos__(self):
-        return self
-
-    def __abs__(self):
-        return _unary(self, _core.maps["abs"])
-
-    def __invert__(self):
-        return _unary(self, _core.maps["bitwise_not"])
-
-    def __matmul__(self, other):
-        return matmul(self, other) if isinstance(other, (Array, np.ndarray)) else NotImplemented
-
-    def __rmatmul__(self, other):
-        return matmul(other, self) if isinstance(other, np.ndarray) else NotImplemented
+# ---- between files ----
 
 
-def _operators():
-    names = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_div", "mod": "remainder", "pow": "pow",
-             "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "shift_left", "rshift": "shift_right"}
-    for name, own in names.items():
-        op = _core.zips[own]
-        setattr(Array, f"__{name}__", lambda a, b, op=op: _binary(a, b, op) if _is_operand(b) else NotImplemented)
-        setattr(Array, f"__r{name}__", lambda a, b, op=op: _binary(b, a, op) if _is_operand(b) else NotImplemented)
-    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        op = _core.compares[name]
-        setattr(Array, f"__{name}__", lambda a, b, op=op: _compare(a, b, op) if _is_operand(b) else NotImplemented)
+def from_numpy(values, device=None):
+    """An array of NumPy's |values|, in their type."""
+    dtype = known(values.dtype)
+    shape, pairs = values.shape, dtype.kind == "c"
+    values = np.ascontiguousarray(values)  # of no dimensions has one then
+    if pairs:
+        dtype, shape = _core.part_of[dtype], (*shape, 2)
+    return Array(make("rdna_array_from_host", _core.stream(device), _core.number_of[dtype], len(shape), sizes(shape), values.ctypes.data), pairs)
 
 
-def _is_operand(value):
-    return isinstance(value, (Array, int, float, np.ndarray, np.generic))
+def need(name, x):
+    """|x| as an array, if it is one or NumPy's."""
+    if isinstance(x, Array):
+        return x
+    if isinstance(x, (np.ndarray, np.generic)):
+        return from_numpy(np.asarray(x))
+    raise TypeError(f"{name} is of arrays, not of {type(x).__name__}; asarray makes one")
 
 
-# ---- making ----
+def stream_of(x):
+    return library.rdna_array_stream(x.pointer)
 
 
-def _number(dtype):
-    dtype = np.dtype(dtype)
-    if dtype not in _core.number_of:
-        raise TypeError(f"arrays hold no values of type {dtype}; there are {', '.join(str(d) for d in _core.number_of)}")
-    return _core.number_of[dtype]
+def tensor_of(x):
+    """The address of x's rdna_tensor."""
+    return library.rdna_array_tensor(x.pointer)
 
 
-def _shape(shape):
-    return tuple(operator.index(n) for n in shape) if isinstance(shape, (tuple, list)) else (operator.index(shape),)
+def empty_on(stream, shape, dtype):
+    """An array for an operator to write."""
+    pairs = dtype.kind == "c"
+    if pairs:
+        dtype, shape = _core.part_of[dtype], (*shape, 2)
+    return Array(make("rdna_array_empty", stream, _core.number_of[dtype], len(shape), sizes(shape)), pairs)
 
 
-def asarray(values, /, *, dtype=None, device="auto"):
-    """An array of |values|: numbers, lists of them, or what NumPy takes for an array. Python's floats are float32, its
-    integers int64."""
-    if isinstance(values, Array):
-        return values if dtype is None else astype(values, dtype)
-    own = np.asarray(values)
-    if not isinstance(values, (np.ndarray, np.generic)) and own.dtype == np.float64:
-        own = own.astype(np.float32)
-    own = np.ascontiguousarray(own, dtype).reshape(own.shape)
-    data = own.ctypes.data_as(ctypes.c_void_p)
-    return Array(make("rdna_array_from_host", _core.stream(device), _number(own.dtype), own.ndim, sizes(own.shape), data))
+def full_on(stream, shape, value, dtype):
+    if dtype.kind == "c":
+        made = empty_on(stream, shape, dtype)
+        for part, number in ((0, complex(value).real), (1, complex(value).imag)):
+            run("fill", made, scalar(number), part_of(made, part))
+        return made
+    return Array(make("rdna_array_full", stream, _core.number_of[dtype], len(shape), sizes(shape), scalar(value)))
 
 
-def full(shape, value, *, dtype=None, device="auto"):
-    """|shape| of |value|; without a type of Python's bool, int64 or float32."""
-    if dtype is None:
-        dtype = np.bool_ if isinstance(value, builtins.bool) else np.int64 if isinstance(value, int) else np.float32
-    shape = _shape(shape)
-    return Array(make("rdna_array_full", _core.stream(device), _number(dtype), len(shape), sizes(shape), scalar(value)))
+def run(operator, x, *arguments):
+    """rdna_op_|operator| on x's stream; arrays among the arguments are given as tensors."""
+    status = getattr(library, "rdna_op_" + operator)(stream_of(x), *[tensor_of(a) if type(a) is Array else a for a in arguments])
+    if status:
+        fail(status)
 
 
-def zeros(shape, *, dtype=np.float32, device="auto"):
-    return full(shape, 0, dtype=dtype, device=device)
+def parts(x):
+    """The pairs of a complex array as the last dimension of a real one, over the same memory."""
+    return Array(library.rdna_array_retain(x.pointer)) if x.pairs else x
 
 
-def ones(shape, *, dtype=np.float32, device="auto"):
-    return full(shape, 1, dtype=dtype, device=device)
+def joined(x):
+    """A real array whose last dimension has pairs as a complex one, over the same memory."""
+    return Array(library.rdna_array_retain(x.pointer), True)
 
 
-def arange(start, /, stop=None, step=1, *, dtype=None, device="auto"):
-    """start, start + step, … before |stop|; of one number, from 0 to before it."""
-    if stop is None:
-        start, stop = 0, start
-    if dtype is None:
-        dtype = np.int64 if builtins.all(isinstance(v, int) for v in (start, stop, step)) else np.float32
-    count = builtins.max(0, int(np.ceil((stop - start) / step)))
-    return Array(make("rdna_array_arange", _core.stream(device), _number(dtype), ctypes.c_int64(count), scalar(start), scalar(step)))
+def part_of(x, part):
+    """The real (0) or imaginary (1) parts of a complex array, a view."""
+    last = len(x.shape)
+    one = Array(make("rdna_array_slice", x.pointer, last, part, 1, 1))
+    return Array(make("rdna_array_squeeze", one.pointer, last))
 
 
-def astype(x, dtype, /):
-    return Array(make("rdna_array_cast", x.pointer, _number(dtype)))
+def again(x):
+    """The same values as another object."""
+    return Array(library.rdna_array_retain(x.pointer), x.pairs)
 
 
-def result_type(*arrays_and_dtypes):
-    """The type that all are promoted to, of arrays and types."""
-    numbers = [_number(getattr(a, "dtype", a)) for a in arrays_and_dtypes]
-    result = numbers[0]
-    for number in numbers[1:]:
-        result = library.rdna_dtype_promote(result, number)
-    return _core.dtype_of[result]
+def cast(x, dtype):
+    """x in another type; itself where it has that."""
+    if x.dtype == dtype:
+        return x
+    if x.pairs and dtype.kind == "c":
+        return Array(make("rdna_array_cast", x.pointer, _core.number_of[_core.part_of[dtype]]), True)
+    if x.pairs:
+        raise TypeError(f"{x.dtype} does not become {dtype}: take real or abs of it")
+    if dtype.kind != "c":
+        return Array(make("rdna_array_cast", x.pointer, _core.number_of[dtype]))
+    made = full_on(stream_of(x), x.shape, 0, dtype)
+    run("copy", x, x, part_of(made, 0))
+    return made
 
 
-# ---- views ----
+def axes_of(name, axes, ndim):
+    """|axes|, one or several, counted from the start; None: all."""
+    if axes is None:
+        return tuple(range(ndim))
+    found = []
+    for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
+        axis = axis.__index__()
+        if not -ndim <= axis < ndim:
+            raise ValueError(f"{name}: axis {axis} of an array of {ndim} dimensions")
+        if axis % ndim in found:
+            raise ValueError(f"{name}: axis {axis} is named twice")
+        found.append(axis % ndim)
+    return tuple(found)
 
 
-def reshape(x, /, shape):
-    shape = _shape(shape)
-    return Array(make("rdna_array_reshape", x.pointer, len(shape), sizes(shape)))
+def axis_of(name, axis, ndim):
+    return axes_of(name, (axis,), ndim)[0]
 
 
-def permute_dims(x, /, axes):
-    axes = tuple(axes)
-    if len(axes) != x.ndim:
-        raise ValueError(f"permute_dims: {len(axes)} axes of an array of {x.ndim} dimensions")
-    return Array(make("rdna_array_permute", x.pointer, (ctypes.c_int * builtins.max(1, len(axes)))(*axes)))
+def one_type(name, arrays):
+    """The arrays, promoted."""
+    dtype = arrays[0].dtype
+    for x in arrays[1:]:
+        dtype = promote(dtype, x.dtype)
+    return [cast(x, dtype) for x in arrays]
 
 
-def matrix_transpose(x, /):
-    if x.ndim < 2:
-        raise ValueError(f"an array of {x.ndim} dimensions has no matrices")
-    return permute_dims(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+# ---- value by value ----
 
 
-def broadcast_to(x, /, shape):
-    shape = _shape(shape)
-    return Array(make("rdna_array_broadcast", x.pointer, len(shape), sizes(shape)))
+def is_operand(value):
+    return isinstance(value, (Array, int, float, complex, np.ndarray, np.generic))
 
 
-def expand_dims(x, /, *, axis=0):
-    return Array(make("rdna_array_expand", x.pointer, axis))
-
-
-def squeeze(x, /, axis):
-    """Without the dimensions |axis|, which have size 1."""
-    for dim in sorted({d % x.ndim if x.ndim and -x.ndim <= d < x.ndim else d for d in _shape(axis)}, reverse=True):
-        x = Array(make("rdna_array_squeeze", x.pointer, dim))
-    return x
-
-
-def _slice(x, dim, start, count, step):
-    return Array(make("rdna_array_slice", x.pointer, dim, ctypes.c_int64(start), ctypes.c_int64(count), ctypes.c_int64(step)))
-
-
-def _place(x, dim, key):
-    """One place of |dim|, which goes."""
-    if isinstance(key, (builtins.bool, np.bool_)) or not hasattr(key, "__index__") or getattr(key, "ndim", 0):
-        raise TypeError(f"arrays are indexed by integers, slices, None and '...', not yet by {type(key).__name__}")
-    place, size = operator.index(key), x.shape[dim]
-    if not -size <= place < size:
-        raise IndexError(f"index {place} of dimension {dim}, which has {size}")
-    return squeeze(_slice(x, dim, place % size, 1, 1), dim)
-
-
-# ---- computing ----
-
-
-def _operands(a, b):
-    """Both as arrays. A number takes the other's type where that has numbers of its kind."""
-    if not isinstance(a, Array) and not isinstance(b, Array):
-        raise TypeError(f"one of two operands must be an array, not {type(a).__name__} and {type(b).__name__}")
-    return _operand(a, b), _operand(b, a)
-
-
-def _operand(value, other):
-    if isinstance(value, Array):
-        return value
-    if isinstance(value, (np.ndarray, np.generic)):
-        return asarray(value)
-    if not isinstance(value, (int, float)):
-        raise TypeError(f"{type(value).__name__} is no operand of an array")
-    kind = 0 if isinstance(value, builtins.bool) else 1 if isinstance(value, int) else 2
-    own = {"b": 0, "i": 1, "u": 1, "f": 2}[other.dtype.kind]
-    dtype = other.dtype if own >= kind else np.dtype(np.int64) if kind == 1 else np.dtype(np.float64)
+def in_range(value, dtype):
     if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
         raise OverflowError(f"{value} is no value of type {dtype}")
-    return Array(make("rdna_array_full", ctypes.c_void_p(library.rdna_array_stream(other.pointer)), _core.number_of[dtype], 0, None,
-                      scalar(value)))
+    return value
 
 
-library.rdna_array_stream.restype = ctypes.c_void_p
-library.rdna_array_stream.argtypes = [ctypes.c_void_p]
+def prepare(a, b):
+    """Two operands, one of them an array: NumPy's as ours, and a number's partner in the type where they meet."""
+    if isinstance(a, (np.ndarray, np.generic)):
+        a = from_numpy(np.asarray(a))
+    if isinstance(b, (np.ndarray, np.generic)):
+        b = from_numpy(np.asarray(b))
+    if isinstance(a, Array):
+        if not isinstance(b, Array):
+            a = cast(a, with_number(a.dtype, b))
+            in_range(b, a.dtype)
+    elif isinstance(b, Array):
+        b = cast(b, with_number(b.dtype, a))
+        in_range(a, b.dtype)
+    else:
+        raise TypeError(f"one of two operands must be an array, not {type(a).__name__} and {type(b).__name__}")
+    return a, b
 
 
-def _unary(x, op):
-    return Array(make("rdna_array_map", x.pointer, op, ZERO, ZERO))
+def operands(a, b):
+    """Both as arrays."""
+    a, b = prepare(a, b)
+    if not isinstance(a, Array):
+        a = full_on(stream_of(b), (), a, b.dtype)
+    elif not isinstance(b, Array):
+        b = full_on(stream_of(a), (), b, a.dtype)
+    return a, b
 
 
-def _binary(a, b, op):
-    a, b = _operands(a, b)
-    return Array(make("rdna_array_zip", a.pointer, b.pointer, op, ZERO, ZERO))
+_map, _zip, _zip_number = library.rdna_array_map, library.rdna_array_zip, library.rdna_array_zip_number
+_question, _question_number = library.rdna_array_compare, library.rdna_array_compare_number
 
 
-def _compare(a, b, op):
-    a, b = _operands(a, b)
-    return Array(make("rdna_array_compare", a.pointer, b.pointer, op))
+def unary(x, op, p=ZERO, q=ZERO):
+    """rdna_map |op| of real values."""
+    out = _Pointer()
+    status = _map(x.pointer, op, p, q, _byref(out))
+    if status:
+        fail(status)
+    return Array(out.value)
 
 
-def where(condition, x1, x2, /):
-    """x1 where |condition| is true, else x2; all broadcast."""
-    x1, x2 = _operands(x1, x2)
-    return Array(make("rdna_array_where", condition.pointer, x1.pointer, x2.pointer))
+def binary(a, b, op):
+    """rdna_zip |op| of two operands that are real."""
+    out = _Pointer()
+    if type(a) is Array and type(b) is Array:
+        status = _zip(a.pointer, b.pointer, op, ZERO, ZERO, _byref(out))
+    else:
+        a, b = prepare(a, b)
+        if not isinstance(b, Array):
+            status = _zip_number(a.pointer, scalar(b), False, op, ZERO, ZERO, _byref(out))
+        elif not isinstance(a, Array):
+            status = _zip_number(b.pointer, scalar(a), True, op, ZERO, ZERO, _byref(out))
+        else:
+            status = _zip(a.pointer, b.pointer, op, ZERO, ZERO, _byref(out))
+    if status:
+        fail(status)
+    return Array(out.value)
 
 
-def matmul(x1, x2, /):
-    """Products of matrices, as numpy.matmul; x1 @ x2."""
-    x1, x2 = _operands(x1, x2)
-    return Array(make("rdna_array_matmul", x1.pointer, x2.pointer))
+def compare(a, b, op, mirrored):
+    """rdna_compare |op| of two operands that are real; |mirrored| is the question with a and b in each other's place."""
+    out = _Pointer()
+    if not (type(a) is Array and type(b) is Array):
+        a, b = prepare(a, b)
+    if not isinstance(b, Array):
+        status = _question_number(a.pointer, scalar(b), op, _byref(out))
+    elif not isinstance(a, Array):
+        status = _question_number(b.pointer, scalar(a), mirrored, _byref(out))
+    else:
+        status = _question(a.pointer, b.pointer, op, _byref(out))
+    if status:
+        fail(status)
+    return Array(out.value)
 
 
-def _reduce(x, name, axis, keepdims, parameter=0.0):
-    axes = range(x.ndim) if axis is None else _shape(axis)
+def ask(x, op):
+    """rdna_compare |op| of one real array."""
+    return Array(make("rdna_array_compare", x.pointer, None, op))
+
+
+def choose(condition, a, b):
+    """a where |condition|, an array of bool, is true, else b; either may be a number. Real."""
+    a, b = operands(a, b)
+    return Array(make("rdna_array_where", condition.pointer, a.pointer, b.pointer))
+
+
+def is_complex(*values):
+    """Whether one of the operands is complex."""
+    return builtins.any(v.pairs if type(v) is Array else isinstance(v, complex) or getattr(v, "dtype", BOOL).kind == "c" for v in values)
+
+
+def reduce(x, name, axes, keepdims, parameter=0.0):
+    """rdna_reduction |name| of real values over |axes|, counted from the start."""
     dims = 0
-    for dim in axes:
-        if not -x.ndim <= dim < x.ndim:
-            raise ValueError(f"{name}: axis {dim} of an array of {x.ndim} dimensions")
-        if dims >> dim % x.ndim & 1:
-            raise ValueError(f"{name}: axis {dim} is named twice")
-        dims |= 1 << dim % x.ndim
-    return Array(make("rdna_array_reduce", x.pointer, _core.reductions[name], dims, ctypes.c_bool(keepdims), ctypes.c_double(parameter)))
-
-
-def _reduction(name, own):
-    def function(x, /, *, axis=None, keepdims=False):
-        return _reduce(x, own, axis, keepdims)
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{name} over the dimensions |axis|, a number or several; None: all."
-    return function
-
-
-sum, mean, prod, min, max, any, all = (_reduction(n, n) for n in ("sum", "mean", "prod", "min", "max", "any", "all"))
-
-
-def argmax(x, /, *, axis=None, keepdims=False):
-    """Where the largest value is along |axis|, one dimension, or None: among all of them in order."""
-    return _reduce(x, "argmax", axis, keepdims)
-
-
-def argmin(x, /, *, axis=None, keepdims=False):
-    """Where the least value is, as argmax."""
-    return _reduce(x, "argmin", axis, keepdims)
-
-
-def var(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """The mean of squared distances from the mean; sums are divided by their count less |correction|."""
-    return _reduce(x, "var", axis, keepdims, correction)
-
-
-def std(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """The square root of var."""
-    return _reduce(x, "std", axis, keepdims, correction)
-
-
-def _methods():
-    """x.sum(0) beside sum(x, axis=0)."""
-    for function in (sum, mean, prod, max, min, any, all, argmax, argmin, var, std):
-        def method(self, axis=None, *, keepdims=False, function=function, **more):
-            return function(self, axis=axis, keepdims=keepdims, **more)
-        method.__name__, method.__doc__ = function.__name__, function.__doc__
-        setattr(Array, function.__name__, method)
-
-
-_operators()
-_methods()
+    for axis in axes:
+        dims |= 1 << axis
+    return Array(make("rdna_array_reduce", x.pointer, _core.reductions[name], dims, keepdims, parameter))

@@ -1,10 +1,17 @@
 """The operations on values, one by one: a function for each, under the array API's name.
 
-A Python number beside an array takes the array's type if that has numbers of its kind, as NumPy's does (NEP 50).
+A Python number beside an array takes the array's type if that has numbers of its kind, as NumPy's does (NEP 50). Most are an operation
+of librdna's; those that it has not are made of several, in float64 for what is narrower, so that they are rounded once.
 """
 
+import math
+
 from . import _core
-from ._array import Array, _binary, _compare, _unary
+from ._array import (Array, again, ask, binary, cast, choose, compare, empty_on, full_on, is_complex, joined, need, operands, part_of, parts,
+                     prepare, reduce, run, stream_of, unary)
+from ._core import F32, F64, NOTHING, Complex, make, scalar
+from ._moving import broadcast_shapes, expand_dims
+from ._types import iinfo, promote
 
 # array API's name: librdna's
 _MAPS = {"abs": "abs", "negative": "neg", "sign": "sign", "square": "square", "ceil": "ceil", "floor": "floor", "round": "round",
@@ -17,50 +24,436 @@ _ZIPS = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "f
          "bitwise_left_shift": "shift_left", "bitwise_right_shift": "shift_right"}
 _COMPARES = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
              "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
+_MIRRORED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _QUESTIONS = {"logical_not": "logical_not", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite"}
 # Of integers these are what they were.
 _ROUND = {"ceil", "floor", "round", "trunc"}
+_COMPLEX_MAPS = {"negative": "neg", "sign": "sgn", "sqrt": "sqrt", "exp": "exp", "log": "log", "sin": "sin", "cos": "cos", "tan": "tan",
+                 "tanh": "tanh", "reciprocal": "reciprocal"}
+_COMPLEX_ZIPS = {"add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "pow": "pow"}
 
-__all__ = [*_MAPS, *_ZIPS, *_COMPARES, *_QUESTIONS, "gelu"]
+__all__ = [*_MAPS, *_ZIPS, *_COMPARES, *_QUESTIONS]
+
+
+def public(function):
+    __all__.append(function.__name__)
+    return function
+
+
+# ---- complex numbers ----
+
+
+def _complex_map(x, name):
+    made = empty_on(stream_of(x), x.shape, x.dtype)
+    run("complex_map", x, _core.complex_maps[name], x, made)
+    return made
+
+
+def complex_measure(x, name):
+    made = empty_on(stream_of(x), x.shape, _core.part_of[x.dtype])
+    run("complex_measure", x, _core.complex_measures[name], x, made)
+    return made
+
+
+def from_parts(real, imag):
+    """real + i imag of two real arrays of one type."""
+    made = empty_on(stream_of(real), broadcast_shapes(real.shape, imag.shape), _core.C64 if real.dtype == F32 else _core.C128)
+    for part, values in ((0, real), (1, imag)):
+        run("copy", real, values, part_of(made, part))
+    return made
+
+
+def _complex_zip(a, b, name):
+    a, b = prepare(a, b)
+    op = _core.complex_zips[name]
+    if not isinstance(a, Array) or not isinstance(b, Array):
+        x, number = (a, b) if isinstance(a, Array) else (b, a)
+        made, number = empty_on(stream_of(x), x.shape, x.dtype), complex(number)
+        run("complex_zip_scalar", x, op, x, Complex(number.real, number.imag), x is b, NOTHING, made)
+        return made
+    dtype = promote(a.dtype, b.dtype)
+    a, b = cast(a, dtype), cast(b, dtype)
+    made = empty_on(stream_of(a), broadcast_shapes(a.shape, b.shape), dtype)
+    run("complex_zip", a, op, a, b, NOTHING, made)
+    return made
+
+
+def _not_zero(x):
+    """In bool."""
+    if not x.pairs:
+        return compare(x, 0, _core.compares["ne"], _core.compares["ne"])
+    return reduce(_not_zero(parts(x)), "any", (x.ndim,), False)
+
+
+def _complex_question(a, b, name):
+    a, b = operands(a, b)
+    if name.startswith("logical"):
+        return compare(_not_zero(a), _not_zero(b), _core.compares[name], None)
+    if name not in ("eq", "ne"):
+        raise TypeError(f"complex numbers have no order: {name} of {a.dtype} and {b.dtype}")
+    dtype = promote(a.dtype, b.dtype)
+    of_parts = compare(parts(cast(a, dtype)), parts(cast(b, dtype)), _core.compares[name], None)
+    return reduce(of_parts, "all" if name == "eq" else "any", (of_parts.ndim - 1,), False)
+
+
+def _complex_question_of_one(x, name):
+    if name == "logical_not":
+        return ask(_not_zero(x), _core.compares[name])
+    return reduce(ask(parts(x), _core.compares[name]), "all" if name == "isfinite" else "any", (x.ndim,), False)
+
+
+def _of_complex(name, x):
+    """What has no operation of its own among the complex ones."""
+    if name == "abs":
+        return complex_measure(x, "abs")
+    if name == "square":
+        return _complex_zip(x, x, "mul")
+    if name in ("round", "log2", "log10", "log1p", "expm1"):
+        return {"round": lambda: joined(unary(parts(x), _core.maps["round"])), "log2": lambda: log(x) * (1 / math.log(2)),
+                "log10": lambda: log(x) * (1 / math.log(10)), "log1p": lambda: _in_double(_complex_log1p, x),
+                "expm1": lambda: _in_double(_complex_expm1, x)}[name]()
+    raise TypeError(f"{name} is of real numbers, not of {x.dtype}")
+
+
+def _complex_log1p(x):
+    re, im = part_of(x, 0), part_of(x, 1)
+    return from_parts(log1p(re * (re + 2) + im * im) * 0.5, atan2(im, re + 1))
+
+
+def _complex_expm1(x):
+    re, im = part_of(x, 0), part_of(x, 1)
+    half = sin(im * 0.5)
+    return from_parts(expm1(re) * cos(im) - half * half * 2, exp(re) * sin(im))
+
+
+# ---- the operations of librdna ----
 
 
 def _map(name, op):
     def function(x, /):
+        x = need(name, x)
+        if x.pairs:
+            return _complex_map(x, _COMPLEX_MAPS[name]) if name in _COMPLEX_MAPS else _of_complex(name, x)
         if name in _ROUND and x.dtype.kind != "f":
-            return x
-        return _unary(x, op)
+            return again(x)
+        return unary(x, op)
     function.__doc__ = f"{name} of each value of x."
     return function
 
 
 def _zip(name, op):
     def function(x1, x2, /):
-        return _binary(x1, x2, op)
+        if is_complex(x1, x2):
+            if name not in _COMPLEX_ZIPS:
+                raise TypeError(f"{name} is of real numbers")
+            return _complex_zip(x1, x2, _COMPLEX_ZIPS[name])
+        return _whole_quotient(x1, x2) if name == "floor_divide" else binary(x1, x2, op)
     function.__doc__ = f"{name} of x1's values and x2's, broadcast and promoted; one of them may be a number."
     return function
 
 
-def _question(name, op):
+def _whole_quotient(x1, x2):
+    """Rounded towards minus infinity. Of infinities and by them the array API has the quotient as it is, where Python's floats have NaN and -1."""
+    quotient = binary(x1, x2, _core.zips["floor_div"])
+    if quotient.dtype.kind != "f":
+        return quotient
+    endless = [ask(x, _core.compares["isinf"]) for x in (x1, x2) if isinstance(x, Array) and x.dtype.kind == "f"]
+    endless += [full_on(stream_of(quotient), (), True, _core.BOOL) for x in (x1, x2) if isinstance(x, float) and math.isinf(x)]
+    if not endless:
+        return quotient
+    return choose(endless[0] | endless[1] if len(endless) > 1 else endless[0], binary(x1, x2, _core.zips["div"]), quotient)
+
+
+def _question(name, own):
+    op, mirrored = _core.compares[own], _core.compares[_MIRRORED.get(own, own)]
+
     def function(x1, x2, /):
-        return _compare(x1, x2, op)
+        if is_complex(x1, x2):
+            return _complex_question(x1, x2, own)
+        return compare(x1, x2, op, mirrored)
     function.__doc__ = f"{name} of x1's values and x2's, in bool; one of them may be a number."
     return function
 
 
 def _question_of_one(name, op):
     def function(x, /):
-        return Array(_core.make("rdna_array_compare", x.pointer, None, op))
+        x = need(name, x)
+        return _complex_question_of_one(x, name) if x.pairs else ask(x, op)
     function.__doc__ = f"{name} of each value of x, in bool."
     return function
 
 
-for _table, _numbers, _maker in ((_MAPS, _core.maps, _map), (_ZIPS, _core.zips, _zip), (_COMPARES, _core.compares, _question),
+for _table, _numbers, _maker in ((_MAPS, _core.maps, _map), (_ZIPS, _core.zips, _zip), (_COMPARES, None, _question),
                                  (_QUESTIONS, _core.compares, _question_of_one)):
-    for _name, _own in list(_table.items()):
-        globals()[_name] = _maker(_name, _numbers[_own])
+    for _name, _own in _table.items():
+        globals()[_name] = _maker(_name, _numbers[_own] if _numbers else _own)
         globals()[_name].__name__ = globals()[_name].__qualname__ = _name
 
 
+@public
 def gelu(x, /, *, approximate=False):
     """x Phi(x), the Gaussian error linear unit; |approximate|: by tanh."""
-    return _unary(x, _core.maps["gelu_tanh" if approximate else "gelu_erf"])
+    return unary(need("gelu", x), _core.maps["gelu_tanh" if approximate else "gelu_erf"])
+
+
+@public
+def positive(x, /):
+    """x itself."""
+    return again(need("positive", x))
+
+
+# ---- parts of numbers ----
+
+
+@public
+def real(x, /):
+    """The real parts, a view."""
+    x = need("real", x)
+    return part_of(x, 0) if x.pairs else again(x)
+
+
+@public
+def imag(x, /):
+    """The imaginary parts, a view."""
+    x = need("imag", x)
+    return part_of(x, 1) if x.pairs else full_on(stream_of(x), x.shape, 0, x.dtype)
+
+
+@public
+def conj(x, /):
+    """Complex conjugates."""
+    x = need("conj", x)
+    return _complex_map(x, "conj") if x.pairs else again(x)
+
+
+def _as_float(x):
+    """Real numbers in the floating type in which functions of floats take them."""
+    return x if x.dtype.kind in "fc" else cast(x, F64 if x.dtype in (_core.I32, I64) else F32)
+
+
+def _bits(x):
+    """Floats as the integers that their bits are, and how many those are."""
+    width = x.dtype.itemsize * 8
+    return Array(make("rdna_array_bits", x.pointer, _core.number_of[_core.NUMPY[f"i{width}"]])), width
+
+
+def _from_bits(bits, dtype):
+    return Array(make("rdna_array_bits", bits.pointer, _core.number_of[dtype]))
+
+
+@public
+def signbit(x, /):
+    """Whether the sign is minus, that of zeros and NaN too."""
+    x = _as_float(need("signbit", x))
+    return _bits(x)[0] < 0
+
+
+@public
+def copysign(x1, x2, /):
+    """x1's magnitudes with x2's signs."""
+    x1, x2 = operands(x1, x2)
+    dtype = _as_float_type(x1, x2)
+    (magnitude, width), (sign, _) = _bits(cast(x1, dtype)), _bits(cast(x2, dtype))
+    return _from_bits((magnitude & 2 ** (width - 1) - 1) | (sign & -2 ** (width - 1)), dtype)
+
+
+def _as_float_type(x1, x2):
+    dtype = promote(x1.dtype, x2.dtype)
+    return dtype if dtype.kind == "f" else F64 if dtype in (_core.I32, I64) else F32
+
+
+@public
+def nextafter(x1, x2, /):
+    """The number of the type that is next to x1 towards x2."""
+    x1, x2 = operands(x1, x2)
+    dtype = _as_float_type(x1, x2)
+    a, b = cast(x1, dtype), cast(x2, dtype)
+    bits, width = _bits(a)
+    away = (a < b) == (a > 0)
+    moved = bits + choose(away, 1, full_on(stream_of(a), (), -1, bits.dtype))
+    least = (_bits(b)[0] & -2 ** (width - 1)) | 1
+    result = _from_bits(choose(a == 0, least, moved), dtype)
+    return choose(isnan(a) | isnan(b), math.nan, choose(a == b, b, result))
+
+
+# ---- made of several ----
+
+
+def _in_double(function, *arrays):
+    """|function| in float64 or complex128, rounded to the type of the arrays."""
+    arrays = [_as_float(x) for x in arrays]
+    dtype = arrays[0].dtype
+    if dtype == F64 or dtype == _core.C128:
+        return function(*arrays)
+    return cast(function(*[cast(x, _core.C128 if x.pairs else F64) for x in arrays]), dtype)
+
+
+def _of_double(real_function, complex_function):
+    """A public function out of its rules for float64 and complex128."""
+    name = real_function.__name__.strip("_")
+
+    def function(x, /):
+        x = need(name, x)
+        return _in_double(complex_function if x.pairs else real_function, x)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name} of each value of x."
+    __all__.append(name)
+    return function
+
+
+_HUGE = 2.0 ** 28  # beside whose square 1 is nothing
+
+
+def _acos(x):
+    return atan2(sqrt(1 - x), sqrt(1 + x)) * 2
+
+
+def _asin(x):
+    return atan2(x, sqrt((1 - x) * (1 + x)))
+
+
+def _atan(x):
+    return atan2(x, 1.0)
+
+
+def _asinh(x):
+    a = abs(x)
+    small = log1p(a + a * a / (1 + sqrt(a * a + 1)))
+    return copysign(choose(a > _HUGE, log(a) + math.log(2), small), x)
+
+
+def _acosh(x):
+    t = x - 1
+    return choose(x > _HUGE, log(x) + math.log(2), log1p(t + sqrt(t) * sqrt(t + 2)))
+
+
+def _atanh(x):
+    a = abs(x)
+    return copysign(log1p(a * 2 / (1 - a)) * 0.5, x)
+
+
+def _halves(a):
+    """exp(a) / 2 where exp(a) would be too large."""
+    half = exp(a * 0.5)
+    return half * 0.5 * half
+
+
+def _sinh(x):
+    a = abs(x)
+    e = expm1(a)
+    return copysign(choose(a > 22, _halves(a), (e + e / (e + 1)) * 0.5), x)
+
+
+def _cosh(x):
+    a = abs(x)
+    e = exp(a)
+    return choose(a > 22, _halves(a), (e + 1 / e) * 0.5)
+
+
+# Of complex numbers as Kahan has them ("Branch cuts for complex elementary functions", 1987).
+
+
+def _times_i(x, sign=1):
+    """i x, or -i x."""
+    re, im = part_of(x, 0), part_of(x, 1)
+    return from_parts(negative(im), re) if sign > 0 else from_parts(im, negative(re))
+
+
+def _roots(x):
+    """sqrt(1 - x) and sqrt(1 + x); the sign of a zero imaginary part is kept."""
+    re, im = part_of(x, 0), part_of(x, 1)
+    return sqrt(from_parts(1 - re, negative(im))), sqrt(from_parts(1 + re, im))
+
+
+def _complex_acos(x):
+    below, above = _roots(x)
+    return from_parts(atan2(real(below), real(above)) * 2, _asinh(imag(conj(above) * below)))
+
+
+def _complex_asin(x):
+    below, above = _roots(x)
+    return from_parts(atan2(real(x), real(below * above)), _asinh(imag(conj(below) * above)))
+
+
+def _complex_acosh(x):
+    re, im = part_of(x, 0), part_of(x, 1)
+    below, above = sqrt(from_parts(re - 1, im)), sqrt(from_parts(re + 1, im))
+    return from_parts(_asinh(real(conj(below) * above)), atan2(imag(below), real(above)) * 2)
+
+
+def _complex_asinh(x):
+    return _times_i(_complex_asin(_times_i(x)), -1)
+
+
+def _complex_atanh(x):
+    re, im = part_of(x, 0), part_of(x, 1)
+    return from_parts(log1p(re * 4 / ((1 - re) * (1 - re) + im * im)) * 0.25, atan2(im * 2, (1 - re) * (1 + re) - im * im) * 0.5)
+
+
+def _complex_atan(x):
+    return _times_i(_complex_atanh(_times_i(x)), -1)
+
+
+acos, asin, atan = _of_double(_acos, _complex_acos), _of_double(_asin, _complex_asin), _of_double(_atan, _complex_atan)
+acosh, asinh, atanh = _of_double(_acosh, _complex_acosh), _of_double(_asinh, _complex_asinh), _of_double(_atanh, _complex_atanh)
+sinh, cosh = _of_double(_sinh, lambda x: _complex_map(x, "sinh")), _of_double(_cosh, lambda x: _complex_map(x, "cosh"))
+
+
+def _hypot(a, b):
+    a, b = abs(a), abs(b)
+    most, least = maximum(a, b), minimum(a, b)
+    ratio = least / choose(most == 0, 1.0, most)
+    length = most * sqrt(1 + ratio * ratio)
+    return choose(isinf(a) | isinf(b), math.inf, length)
+
+
+@public
+def hypot(x1, x2, /):
+    """sqrt(x1^2 + x2^2), of numbers whose squares would be too large too."""
+    x1, x2 = operands(x1, x2)
+    dtype = _as_float_type(x1, x2)
+    return _in_double(_hypot, cast(x1, dtype), cast(x2, dtype))
+
+
+def _logaddexp(a, b):
+    apart = log1p(exp(negative(abs(a - b)))) + maximum(a, b)
+    return choose(a == b, a + math.log(2), apart)
+
+
+@public
+def logaddexp(x1, x2, /):
+    """log(exp(x1) + exp(x2))."""
+    x1, x2 = operands(x1, x2)
+    dtype = _as_float_type(x1, x2)
+    return _in_double(_logaddexp, cast(x1, dtype), cast(x2, dtype))
+
+
+@public
+def clip(x, /, min=None, max=None):
+    """x at least |min|, then at most |max|, numbers or arrays; None: no bound. In x's type."""
+    x = need("clip", x)
+    if isinstance(min, float) and isinstance(max, float) and x.dtype.kind == "f" and not math.isnan(min) and not math.isnan(max):
+        return unary(x, _core.maps["clamp"], scalar(min), scalar(max))
+    result = x
+    for bound, nearer in ((min, maximum), (max, minimum)):
+        if bound is not None:
+            result = nearer(result, _in_type(bound, x.dtype))
+    return again(x) if result is x else cast(result, x.dtype)
+
+
+def _in_type(bound, dtype):
+    """A bound as one of x's values: infinite ones of integers are none."""
+    if isinstance(bound, float) and dtype.kind in "iu" and math.isinf(bound):
+        return iinfo(dtype).max if bound > 0 else iinfo(dtype).min
+    return bound
+
+
+@public
+def where(condition, x1, x2, /):
+    """x1 where |condition| is true, else x2; all broadcast, x1 or x2 may be a number."""
+    condition = need("where", condition)
+    if not is_complex(x1, x2):
+        return choose(condition, x1, x2)
+    x1, x2 = operands(x1, x2)
+    dtype = promote(x1.dtype, x2.dtype)
+    return joined(choose(expand_dims(condition, axis=condition.ndim), parts(cast(x1, dtype)), parts(cast(x2, dtype))))

@@ -1,0 +1,97 @@
+"""What arrays can do by operators and behind a dot, out of the functions."""
+
+from . import _indexing, _making, _moving, _pointwise, _products, _reducing
+from ._array import Array, again, binary, compare, is_operand
+from ._core import compares, zips
+
+_OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
+              "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}
+_QUESTIONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+
+
+def _operator(name, own):
+    function, op, composed = getattr(_pointwise, own), zips[_pointwise._ZIPS[own]], own == "floor_divide"
+
+    def method(self, other, /):
+        if type(other) is Array and not self.pairs and not other.pairs and not composed:
+            return binary(self, other, op)
+        return function(self, other) if is_operand(other) else NotImplemented
+
+    def mirrored(self, other, /):
+        return function(other, self) if is_operand(other) else NotImplemented
+    for called, given in ((f"__{name}__", method), (f"__r{name}__", mirrored)):
+        given.__name__ = given.__qualname__ = called
+        setattr(Array, called, given)
+
+
+def _question(name, own):
+    function, op = getattr(_pointwise, own), compares[name]
+
+    def method(self, other, /):
+        if type(other) is Array and not self.pairs and not other.pairs:
+            return compare(self, other, op, op)
+        return function(self, other) if is_operand(other) else NotImplemented
+    method.__name__ = method.__qualname__ = f"__{name}__"
+    setattr(Array, f"__{name}__", method)
+
+
+def _matmul(self, other, /):
+    return _products.matmul(self, other) if hasattr(other, "shape") else NotImplemented
+
+
+def _rmatmul(self, other, /):
+    return _products.matmul(other, self) if hasattr(other, "shape") else NotImplemented
+
+
+def _transposed(self):
+    """Rows and columns of a matrix change places."""
+    if self.ndim != 2:
+        raise ValueError(f".T is of matrices; an array of {self.ndim} dimensions takes permute_dims or .mT")
+    return _moving.permute_dims(self, (1, 0))
+
+
+def _reshape(self, *shape):
+    return _moving.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+
+def _namespace(self, /, *, api_version=None):
+    """rdna.arrays."""
+    import rdna.arrays
+
+    if api_version is not None and api_version not in rdna.arrays.VERSIONS:
+        raise ValueError(f"rdna.arrays is the array API of {rdna.arrays.__array_api_version__}, not of {api_version}")
+    return rdna.arrays
+
+
+def _reduction(function):
+    def method(self, axis=None, *, keepdims=False, **more):
+        return function(self, axis=axis, keepdims=keepdims, **more)
+    method.__name__, method.__doc__ = function.__name__, function.__doc__
+    setattr(Array, function.__name__, method)
+
+
+def _to_device(self, device, /, *, stream=None):
+    """These values on the device of that name."""
+    return _making.to_device(self, device, stream)
+
+
+def attach():
+    for name, own in _OPERATORS.items():
+        _operator(name, own)
+    for name, own in _QUESTIONS.items():
+        _question(name, own)
+    for function in (_reducing.sum, _reducing.mean, _reducing.prod, _reducing.max, _reducing.min, _reducing.any, _reducing.all, _reducing.argmax,
+                     _reducing.argmin, _reducing.var, _reducing.std):
+        _reduction(function)
+    Array.__neg__ = lambda self: _pointwise.negative(self)
+    Array.__abs__ = lambda self: _pointwise.abs(self)
+    Array.__invert__ = lambda self: _pointwise.bitwise_invert(self)
+    Array.__pos__ = lambda self: again(self)
+    Array.__matmul__, Array.__rmatmul__ = _matmul, _rmatmul
+    Array.__getitem__, Array.__setitem__ = _indexing.getitem, _indexing.setitem
+    Array.T, Array.mT = property(_transposed), property(lambda self: _moving.matrix_transpose(self))
+    Array.reshape, Array.astype = _reshape, lambda self, dtype: _making.astype(self, dtype)
+    Array.to_device, Array.__array_namespace__ = _to_device, _namespace
+
+
+attach()
