@@ -24,6 +24,12 @@ typedef void rdna__composition(rdna_recorder *r, const rdna_node *node, rdna_nod
 /* The gradients of what |compose| records. */
 void rdna__gradient_of(rdna__composition *compose, rdna_recorder *r, rdna_node *node, rdna_node *const *upstream,
                        rdna_node **out);
+/* Records the gradients of what |forward| records of |inputs|, for results whose gradients |seeds| are: the gradient of
+ * an operator that is a gradient itself, and whose inputs these are, is had by differentiating this again. */
+void rdna__record_backward(rdna__composition *forward, rdna_recorder *r, const rdna_node *node,
+                           rdna_node *const *inputs, int input_count, rdna_node *const *seeds, rdna_node **out);
+/* Casts |count| nodes behind the first to its type, but those that are NULL. */
+void rdna__cast_to_first(rdna_recorder *r, rdna_node **nodes, int count);
 
 static inline rdna_node *zip(rdna_recorder *r, rdna_zip op, rdna_node *a, rdna_node *b) {
   return rdna_record_zip(r, a, b, op, rdna__nothing, rdna__nothing);

@@ -103,15 +103,15 @@ static rdna__step *source(rdna_plan *plan, int32_t value, const rdna_node *node)
   return fits && (made->chain || as_operation(made, &ignored)) ? made : NULL;
 }
 
-/* The product that |value| is, if |node|, of its type, is all that reads it. */
+/* The product, or other operator with an activation, that |value| is, if |node|, of its type, is all that reads it. */
 static rdna__step *product_before(rdna_plan *plan, int32_t value, const rdna_node *node) {
   const rdna__value *v = &plan->values[value];
   if (v->step < 0 || v->readers != 1 || v->is_output) return NULL;
   rdna__step *made = &plan->steps[v->step];
   const rdna_node *product = made->node;
-  bool fits = product->op == &rdna__operator_matmul && !made->epilogue && product->type.rank == 2 &&
-              product->type.dtype == node->type.dtype && rdna__same_shape(&product->type, &node->type);
-  return fits ? made : NULL;
+  bool fits = product->op->run_activated || (product->op == &rdna__operator_matmul && product->type.rank == 2);
+  fits = fits && !made->epilogue && product->type.dtype == node->type.dtype;
+  return fits && rdna__same_shape(&product->type, &node->type) ? made : NULL;
 }
 
 /* The other value goes through the operation. */
@@ -190,11 +190,17 @@ static rdna__type type_of(const rdna_plan *plan, int32_t at) {
 }
 
 /* Reads a chain as bias, activation and residual, in that order, each of which may be missing; false: it is more. */
-static bool read_epilogue(const rdna_plan *plan, const rdna__chain *chain, const rdna__type *type,
+static bool read_epilogue(const rdna_plan *plan, const rdna__chain *chain, const rdna_node *product,
                           rdna__epilogue *out) {
+  const rdna__type *type = &product->type;
   int i = 0;
   int32_t value;
   *out = (rdna__epilogue){-1, -1, RDNA_ACTIVATION_NONE};
+  if (product->op->run_activated) {
+    out->activation = activation_of(&chain->steps[0]);
+    unsigned taken = product->op->activations ? product->op->activations : ~1u;
+    return chain->step_count == 1 && (taken >> out->activation & 1);
+  }
   if (is_sum_with(chain, i, &value)) {
     rdna__type side = type_of(plan, value);
     bool row =
@@ -221,7 +227,7 @@ static rdna_status absorb(rdna_plan *plan, rdna__step *step) {
   }
   rdna__step *product = product_before(plan, chain->inputs[0], step->node);
   rdna__epilogue epilogue;
-  if (!product || !read_epilogue(plan, chain, &product->node->type, &epilogue)) return RDNA_OK;
+  if (!product || !read_epilogue(plan, chain, product->node, &epilogue)) return RDNA_OK;
   rdna__epilogue *kept = malloc(sizeof *kept);
   if (!kept) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for an epilogue");
   *kept = epilogue;

@@ -93,20 +93,24 @@ rdna_status rdna__differentiate(rdna_recorder *r, rdna_node *const *outputs, int
   return status;
 }
 
-void rdna__gradient_of(rdna__composition *compose, rdna_recorder *r, rdna_node *node, rdna_node *const *upstream,
-                       rdna_node **out) {
-  enum { MOST = 8 };
-  rdna_node *stand_ins[MOST], *outputs[RDNA__MOST_RESULTS] = {NULL};
-  /* what is differentiated by has to be a node of its own, as one node may be two inputs */
-  for (int i = 0; i < node->input_count; i++) stand_ins[i] = rdna__pass(r, node->inputs[i]);
-  compose(r, node, stand_ins, outputs);
-  rdna_node *results[RDNA__MOST_RESULTS], *seeds[RDNA__MOST_RESULTS];
+void rdna__record_backward(rdna__composition *forward, rdna_recorder *r, const rdna_node *node,
+                           rdna_node *const *inputs, int input_count, rdna_node *const *seeds, rdna_node **out) {
+  rdna_node *outputs[RDNA__MOST_RESULTS] = {NULL}, *results[RDNA__MOST_RESULTS], *given[RDNA__MOST_RESULTS];
+  forward(r, node, inputs, outputs);
   int count = 0;
   for (int i = 0; i < RDNA__MOST_RESULTS; i++)
-    if (outputs[i] && upstream[i]) results[count] = outputs[i], seeds[count++] = upstream[i];
-  if (rdna__record_stopped(r, node->op->name, stand_ins, node->input_count)) return;
-  rdna_status status = rdna__differentiate(r, results, count, seeds, stand_ins, node->input_count, true, out);
+    if (outputs[i] && seeds[i]) results[count] = outputs[i], given[count++] = seeds[i];
+  if (rdna__record_stopped(r, node->op->name, inputs, input_count)) return;
+  rdna_status status = rdna__differentiate(r, results, count, given, inputs, input_count, true, out);
   if (status != RDNA_OK) rdna__record_failure(r, status);
+}
+
+void rdna__gradient_of(rdna__composition *compose, rdna_recorder *r, rdna_node *node, rdna_node *const *upstream,
+                       rdna_node **out) {
+  /* what is differentiated by has to be a node of its own, as one node may be two inputs */
+  rdna_node *stand_ins[RDNA__MOST_OPERANDS];
+  for (int i = 0; i < node->input_count; i++) stand_ins[i] = rdna__pass(r, node->inputs[i]);
+  rdna__record_backward(compose, r, node, stand_ins, node->input_count, upstream, out);
 }
 
 /* ---- the public face ---- */

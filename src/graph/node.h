@@ -5,8 +5,9 @@
 #include "array/array.h"
 #include "base/status.h"
 #include "rdna/graph.h"
+#include "rdna/op/activation.h"
 
-enum { RDNA__MOST_RESULTS = 3 };
+enum { RDNA__MOST_RESULTS = 3, RDNA__MOST_OPERANDS = 8 /* but of concat */ };
 
 typedef struct rdna__type {
   rdna_dtype dtype;
@@ -51,13 +52,17 @@ typedef struct rdna__making {
 
 struct rdna__operator {
   const char *name;
-  int results; /* 0 is 1; several are read by the operator |part| */
+  int results; /* 0 is 1; several are read by the operator |part|, and inferred without |blank| */
   bool view;   /* running it costs no launch, as a rule */
   /* The types of the results, into |out|; refuses what cannot be, with the operator's name and the shapes. */
   rdna_status (*infer)(const rdna__making *m, rdna__type *out);
   /* The values, into |out|, of which those with a bit in |wanted| must be made. An input is NULL where |number| takes
    * it. */
   rdna_status (*run)(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out);
+  /* The first result of |inputs| through an activation; NULL: there is no such launch. */
+  rdna_status (*run_activated)(const rdna_node *node, rdna_array *const *inputs, rdna_activation activation,
+                               rdna_array **out);
+  unsigned activations; /* bits of those that it takes; 0: all */
   /* Records the gradients by each input, given those of the results, of which some may be NULL. What stays NULL is 0.
    * An operator without is not differentiated: results of integers. */
   void (*gradient)(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out);
@@ -92,7 +97,39 @@ struct rdna__operator {
   /* reduction.c */          \
   ROW(reduce)                \
   /* product.c */            \
-  ROW(matmul)
+  ROW(matmul)                \
+  /* convolution.c */        \
+  ROW(conv)                  \
+  ROW(conv_data)             \
+  ROW(conv_weight)           \
+  /* pool.c */               \
+  ROW(max_pool)              \
+  ROW(max_pool_back)         \
+  ROW(average_pool)          \
+  ROW(average_pool_back)     \
+  ROW(adaptive)              \
+  ROW(adaptive_back)         \
+  /* softmax.c */            \
+  ROW(softmax)               \
+  ROW(softmax_back)          \
+  /* norm.c */               \
+  ROW(norm)                  \
+  ROW(norm_back)             \
+  ROW(norm_by)               \
+  /* index.c */              \
+  ROW(gather)                \
+  ROW(scatter)               \
+  ROW(embedding)             \
+  ROW(embedding_back)        \
+  /* attention.c */          \
+  ROW(attention)             \
+  ROW(attention_back)        \
+  ROW(dropout)               \
+  /* loss.c */               \
+  ROW(loss)                  \
+  ROW(loss_back)             \
+  ROW(cross_entropy)         \
+  ROW(cross_entropy_back)
 #define RDNA__DECLARE(name) extern const rdna__operator rdna__operator_##name;
 RDNA__OPERATORS(RDNA__DECLARE)
 

@@ -74,6 +74,11 @@ static bool promote(rdna_recorder *r, rdna_dtype dtype, rdna_node **nodes) {
   return nodes[0] && nodes[1];
 }
 
+void rdna__cast_to_first(rdna_recorder *r, rdna_node **nodes, int count) {
+  for (int i = 1; i <= count; i++)
+    if (nodes[0] && nodes[i]) nodes[i] = rdna_record_cast(r, nodes[i], nodes[0]->type.dtype);
+}
+
 rdna_node *rdna_record_zip(rdna_recorder *r, rdna_node *a, rdna_node *b, rdna_zip op, rdna_scalar p, rdna_scalar q) {
   rdna_node *inputs[] = {a, b};
   if (rdna__record_stopped(r, rdna_zip_name(op), inputs, 2)) return NULL;

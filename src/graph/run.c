@@ -31,10 +31,12 @@ static rdna_status run_chain(const rdna_plan *plan, const rdna__step *step, rdna
   return rdna__array_finish(status, made, out);
 }
 
-/* |inputs| are a, b, the bias or NULL, the residual or NULL. */
+/* |inputs| of a product are a, b, the bias or NULL, the residual or NULL. */
 static rdna_status run_product(const rdna_plan *plan, const rdna__step *step, rdna_array *const *inputs,
                                rdna_array **out) {
   const rdna__type *type = &step->node->type;
+  if (step->node->op->run_activated)
+    return step->node->op->run_activated(step->node, inputs, step->epilogue->activation, out);
   rdna_array *bias = NULL, *residual = NULL, *made = NULL;
   rdna_status status = RDNA_OK;
   if (inputs[2]) status = rdna_array_reshape(inputs[2], 1, &type->shape[1], &bias);

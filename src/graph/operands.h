@@ -1,0 +1,18 @@
+/* For |run|: what an operator of rdna/op.h takes and gives. */
+#ifndef RDNA_GRAPH_OPERANDS_H
+#define RDNA_GRAPH_OPERANDS_H
+
+#include "graph/node.h"
+
+typedef struct rdna__operands {
+  const rdna_tensor *in[RDNA__MOST_OPERANDS]; /* contiguous; NULL behind the last */
+  const rdna_tensor *out[RDNA__MOST_RESULTS]; /* NULL where the result is not made */
+  rdna_array *held[RDNA__MOST_OPERANDS], *made[RDNA__MOST_RESULTS];
+} rdna__operands;
+
+/* Makes the results whose bits are set in |results|. A failure leaves nothing to end. */
+rdna_status rdna__operands_init(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs, unsigned results);
+/* Hands the results over to |out| where |status| is RDNA_OK; returns it. */
+rdna_status rdna__operands_end(rdna__operands *o, rdna_status status, rdna_array **out);
+
+#endif
