@@ -117,6 +117,13 @@ RDNA_CHECKED rdna_status rdna_array_reduce(rdna_array *x, rdna_reduction reducti
  * row and |b| a column, which the result has not. Types of floats, promoted; others are RDNA_UNSUPPORTED. */
 RDNA_CHECKED rdna_status rdna_array_matmul(rdna_array *a, rdna_array *b, rdna_array **out_array);
 
+/* ---- several ---- */
+
+/* One behind the other along |dim|, of which they may differ in size, as one array of their promoted type. */
+RDNA_CHECKED rdna_status rdna_array_concat(rdna_array *const *arrays, int count, int dim, rdna_array **out_array);
+/* out(i, j, k) = x(i, indices(i, j, k), k), for |dim| 1 of 3: rdna_op_gather. An index outside of x reads 0. */
+RDNA_CHECKED rdna_status rdna_array_gather(rdna_array *x, int dim, rdna_array *indices, rdna_array **out_array);
+
 #ifdef __cplusplus
 }
 #endif

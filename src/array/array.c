@@ -42,6 +42,7 @@ rdna_array *rdna_array_retain(rdna_array *array) {
 
 void rdna_array_release(rdna_array *array) {
   if (!array || __atomic_sub_fetch(&array->count, 1, __ATOMIC_ACQ_REL) > 0) return;
+  if (array->lazy) array->lazy->functions->release(array->lazy);
   release_storage(array->storage);
   free(array);
 }
@@ -81,10 +82,14 @@ rdna_status rdna__array_check_shape(rdna_dtype dtype, int rank, const int64_t *s
 }
 
 rdna_status rdna__array_view(const rdna_array *array, const rdna_tensor *view, rdna_array **out_array) {
+  char text[RDNA__ARRAY_TEXT];
+  if (array->lazy)
+    return rdna__fail(RDNA_UNSUPPORTED, "an array %s that has no values yet has no such view",
+                      rdna__array_text(&array->tensor, text));
   rdna_array *made = calloc(1, sizeof *made);
   if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for an array");
   __atomic_add_fetch(&array->storage->count, 1, __ATOMIC_RELAXED);
-  *made = (rdna_array){1, array->storage, array->stream, *view};
+  *made = (rdna_array){1, array->storage, array->stream, *view, NULL};
   *out_array = made;
   return RDNA_OK;
 }
@@ -95,7 +100,7 @@ rdna_status rdna__array_make(rdna_stream *stream, rdna_dtype dtype, int rank, co
   RDNA_TRY(rdna__array_check_shape(dtype, rank, shape));
   rdna_array *made = calloc(1, sizeof *made);
   if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for an array");
-  *made = (rdna_array){1, NULL, stream, rdna_tensor_contiguous(NULL, dtype, rank, shape)};
+  *made = (rdna_array){1, NULL, stream, rdna_tensor_contiguous(NULL, dtype, rank, shape), NULL};
   rdna_status status = make_storage(stream, rdna_dtype_bytes(dtype, rdna_tensor_count(&made->tensor)), &made->storage);
   if (status != RDNA_OK) {
     free(made);
@@ -165,9 +170,12 @@ rdna_status rdna_array_to_host(const rdna_array *array, void *data, size_t bytes
   if (bytes != have || (have > 0 && !data))
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the values of an array %s take %zu bytes, and there is a place for %zu",
                       rdna__array_text(&array->tensor, text), have, data ? bytes : 0);
-  rdna_array *whole;
-  RDNA_TRY(rdna_array_contiguous((rdna_array *)array, &whole));
-  rdna_status status = have > 0 ? rdna_copy_to_host(array->stream, data, whole->tensor.data, have) : RDNA_OK;
+  rdna_array *computed = NULL, *whole;
+  if (array->lazy) RDNA_TRY(array->lazy->functions->compute(array, &computed));
+  rdna_status status = rdna_array_contiguous(computed ? computed : (rdna_array *)array, &whole);
+  rdna_array_release(computed);
+  if (status != RDNA_OK) return status;
+  status = have > 0 ? rdna_copy_to_host(array->stream, data, whole->tensor.data, have) : RDNA_OK;
   if (status == RDNA_OK) status = rdna_stream_synchronize(array->stream);
   rdna_array_release(whole);
   return status;

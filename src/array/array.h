@@ -8,12 +8,48 @@
 /* Memory that an array and its views share. */
 typedef struct rdna__storage rdna__storage;
 
+/* What an array has that has no values yet: src/graph/lazy.c's. */
+typedef struct rdna__recording rdna__recording;
+typedef struct rdna__lazy {
+  const rdna__recording *functions;
+} rdna__lazy;
+
 struct rdna_array {
   int count; /* of references */
   rdna__storage *storage;
   rdna_stream *stream;
   rdna_tensor tensor;
+  rdna__lazy *lazy; /* NULL of an array with values */
 };
+
+/* What functions of rdna/array.h do, with the same arguments, where one of the arrays has no values yet. */
+struct rdna__recording {
+  void (*release)(rdna__lazy *lazy);
+  rdna_status (*compute)(const rdna_array *array, rdna_array **out_array);
+  rdna_status (*map)(rdna_array *x, rdna_map op, rdna_scalar p, rdna_scalar q, rdna_array **out_array);
+  rdna_status (*zip)(rdna_array *a, rdna_array *b, rdna_zip op, rdna_scalar p, rdna_scalar q, rdna_array **out_array);
+  rdna_status (*zip_number)(rdna_array *x, rdna_scalar number, bool number_first, rdna_zip op, rdna_scalar p,
+                            rdna_scalar q, rdna_array **out_array);
+  rdna_status (*compare)(rdna_array *a, rdna_array *b, rdna_compare op, rdna_array **out_array);
+  rdna_status (*compare_number)(rdna_array *a, rdna_scalar number, rdna_compare op, rdna_array **out_array);
+  rdna_status (*where)(rdna_array *condition, rdna_array *a, rdna_array *b, rdna_array **out_array);
+  rdna_status (*reduce)(rdna_array *x, rdna_reduction reduction, uint32_t dims, bool keep_dims, double parameter,
+                        rdna_array **out_array);
+  rdna_status (*matmul)(rdna_array *a, rdna_array *b, rdna_array **out_array);
+  rdna_status (*cast)(rdna_array *array, rdna_dtype dtype, rdna_array **out_array);
+  rdna_status (*reshape)(rdna_array *array, int rank, const int64_t *shape, rdna_array **out_array);
+  rdna_status (*permute)(rdna_array *array, const int *dims, rdna_array **out_array);
+  rdna_status (*slice)(rdna_array *array, int dim, int64_t start, int64_t count, int64_t step, rdna_array **out_array);
+  rdna_status (*broadcast)(rdna_array *array, int rank, const int64_t *shape, rdna_array **out_array);
+  rdna_status (*concat)(rdna_array *const *arrays, int count, int dim, rdna_array **out_array);
+  rdna_status (*gather)(rdna_array *x, int dim, rdna_array *indices, rdna_array **out_array);
+};
+/* NULL: all arrays have values. */
+static inline const rdna__recording *rdna__array_recording(rdna_array *const *arrays, int count) {
+  for (int i = 0; i < count; i++)
+    if (arrays[i]->lazy) return arrays[i]->lazy->functions;
+  return NULL;
+}
 
 /* An array without values yet. */
 rdna_status rdna__array_make(rdna_stream *stream, rdna_dtype dtype, int rank, const int64_t *shape,

@@ -52,6 +52,7 @@ rdna_status rdna_array_map(rdna_array *x, rdna_map op, rdna_scalar p, rdna_scala
   if ((unsigned)op >= RDNA_MAP_COUNT) return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no map %d", (int)op);
   const char *name = rdna_map_name(op);
   RDNA_TRY(rdna__array_check(name, &x, 1, out_array));
+  if (x->lazy) return x->lazy->functions->map(x, op, p, q, out_array);
   rdna_dtype dtype;
   RDNA_TRY(rdna__array_map_type(op, x->tensor.dtype, &dtype));
   call c = {.count = 0};
@@ -66,6 +67,8 @@ rdna_status rdna_array_zip(rdna_array *a, rdna_array *b, rdna_zip op, rdna_scala
   const char *name = rdna_zip_name(op);
   rdna_array *arrays[] = {a, b};
   RDNA_TRY(rdna__array_check(name, arrays, 2, out_array));
+  const rdna__recording *recording = rdna__array_recording(arrays, 2);
+  if (recording) return recording->zip(a, b, op, p, q, out_array);
   rdna_dtype dtype = rdna_dtype_promote(a->tensor.dtype, b->tensor.dtype);
   RDNA_TRY(rdna__array_zip_type(op, dtype, &dtype));
   call c = {.count = 0};
@@ -80,8 +83,9 @@ rdna_status rdna_array_zip_number(rdna_array *x, rdna_scalar number, bool number
   if ((unsigned)op >= RDNA_ZIP_COUNT) return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no zip %d", (int)op);
   const char *name = rdna_zip_name(op);
   RDNA_TRY(rdna__array_check(name, &x, 1, out_array));
+  if (x->lazy) return x->lazy->functions->zip_number(x, number, number_first, op, p, q, out_array);
   rdna_dtype dtype;
-  RDNA_TRY(choose_type(name, op == RDNA_ZIP_DIV ? R : zip_types[op], x->tensor.dtype, &dtype));
+  RDNA_TRY(rdna__array_zip_type(op, x->tensor.dtype, &dtype));
   call c = {.count = 0};
   rdna_status status = begin(&c, name, &x, 1, dtype, dtype);
   if (status == RDNA_OK)
@@ -95,6 +99,8 @@ rdna_status rdna_array_compare(rdna_array *a, rdna_array *b, rdna_compare op, rd
   rdna_array *arrays[] = {a, b};
   int count = b ? 2 : 1;
   RDNA_TRY(rdna__array_check(name, arrays, count, out_array));
+  const rdna__recording *recording = rdna__array_recording(arrays, count);
+  if (recording) return recording->compare(a, b, op, out_array);
   rdna_dtype dtype = b ? rdna_dtype_promote(a->tensor.dtype, b->tensor.dtype) : a->tensor.dtype;
   call c = {.count = 0};
   rdna_status status = begin(&c, name, arrays, count, dtype, RDNA_BOOL);
@@ -107,6 +113,7 @@ rdna_status rdna_array_compare_number(rdna_array *a, rdna_scalar number, rdna_co
   if ((unsigned)op >= RDNA_COMPARE_COUNT) return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no question %d", (int)op);
   const char *name = rdna_compare_name(op);
   RDNA_TRY(rdna__array_check(name, &a, 1, out_array));
+  if (a->lazy) return a->lazy->functions->compare_number(a, number, op, out_array);
   call c = {.count = 0};
   rdna_status status = begin(&c, name, &a, 1, a->tensor.dtype, RDNA_BOOL);
   if (status == RDNA_OK) status = rdna_op_compare_scalar(a->stream, op, &c.inputs[0]->tensor, number, &c.out->tensor);
@@ -116,6 +123,8 @@ rdna_status rdna_array_compare_number(rdna_array *a, rdna_scalar number, rdna_co
 rdna_status rdna_array_where(rdna_array *condition, rdna_array *a, rdna_array *b, rdna_array **out_array) {
   rdna_array *arrays[] = {a, b, condition};
   RDNA_TRY(rdna__array_check("where", arrays, 3, out_array));
+  const rdna__recording *recording = rdna__array_recording(arrays, 3);
+  if (recording) return recording->where(condition, a, b, out_array);
   if (condition->tensor.dtype != RDNA_BOOL)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "where: the condition is %s, not bool; compare it with something",
                       rdna_dtype_name(condition->tensor.dtype));
@@ -162,6 +171,7 @@ void rdna__array_reduce_types(rdna_reduction reduction, rdna_dtype dtype, rdna_d
 rdna_status rdna_array_reduce(rdna_array *x, rdna_reduction reduction, uint32_t dims, bool keep_dims, double parameter,
                               rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_reduce", &x, 1, out_array));
+  if (x->lazy) return x->lazy->functions->reduce(x, reduction, dims, keep_dims, parameter, out_array);
   const rdna_tensor *tensor = &x->tensor;
   if ((unsigned)reduction >= RDNA_REDUCTION_COUNT)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "there is no reduction %d", (int)reduction);

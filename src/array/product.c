@@ -87,6 +87,8 @@ static rdna_status multiply_matrices(rdna_array *a, rdna_array *b, bool row, boo
 rdna_status rdna_array_matmul(rdna_array *a, rdna_array *b, rdna_array **out_array) {
   rdna_array *arrays[] = {a, b}, *left, *right;
   RDNA_TRY(rdna__array_check("rdna_array_matmul", arrays, 2, out_array));
+  const rdna__recording *recording = rdna__array_recording(arrays, 2);
+  if (recording) return recording->matmul(a, b, out_array);
   rdna_dtype dtype = rdna_dtype_promote(a->tensor.dtype, b->tensor.dtype);
   if (!rdna__array_is_float(dtype))
     return rdna__fail(RDNA_UNSUPPORTED, "rdna_array_matmul of %s: there are products of floats; cast one of the arrays",

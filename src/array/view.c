@@ -28,6 +28,7 @@ rdna_status rdna_array_contiguous(rdna_array *array, rdna_array **out_array) {
 
 rdna_status rdna_array_cast(rdna_array *array, rdna_dtype dtype, rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_cast", &array, 1, out_array));
+  if (array->lazy) return array->lazy->functions->cast(array, dtype, out_array);
   if (dtype != array->tensor.dtype) return rdna__array_copy(array, dtype, out_array);
   *out_array = rdna_array_retain(array);
   return RDNA_OK;
@@ -98,6 +99,7 @@ static bool find_strides(const rdna_tensor *old, rdna_tensor *out) {
 
 rdna_status rdna_array_reshape(rdna_array *array, int rank, const int64_t *shape, rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_reshape", &array, 1, out_array));
+  if (array->lazy) return array->lazy->functions->reshape(array, rank, shape, out_array);
   rdna_tensor view = array->tensor;
   RDNA_TRY(complete_shape(array, rank, shape, &view));
   rdna_array *whole = NULL;
@@ -114,6 +116,7 @@ rdna_status rdna_array_reshape(rdna_array *array, int rank, const int64_t *shape
 
 rdna_status rdna_array_permute(rdna_array *array, const int *dims, rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_permute", &array, 1, out_array));
+  if (array->lazy) return array->lazy->functions->permute(array, dims, out_array);
   rdna_tensor view = array->tensor;
   unsigned seen = 0;
   for (int i = 0; i < view.rank; i++) {
@@ -130,6 +133,7 @@ rdna_status rdna_array_permute(rdna_array *array, const int *dims, rdna_array **
 rdna_status rdna_array_slice(rdna_array *array, int dim, int64_t start, int64_t count, int64_t step,
                              rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_slice", &array, 1, out_array));
+  if (array->lazy) return array->lazy->functions->slice(array, dim, start, count, step, out_array);
   RDNA_TRY(rdna__array_dim("rdna_array_slice", array->tensor.rank, &dim));
   rdna_tensor view = array->tensor;
   int64_t size = view.shape[dim];
@@ -154,6 +158,7 @@ rdna_status rdna_array_slice(rdna_array *array, int dim, int64_t start, int64_t 
 
 rdna_status rdna_array_broadcast(rdna_array *array, int rank, const int64_t *shape, rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_broadcast", &array, 1, out_array));
+  if (array->lazy) return array->lazy->functions->broadcast(array, rank, shape, out_array);
   const rdna_tensor *old = &array->tensor;
   char text[RDNA__ARRAY_TEXT], wanted[RDNA__ARRAY_TEXT];
   if (rank < old->rank || rank > RDNA_MAX_RANK || (rank > 0 && !shape))
@@ -189,6 +194,7 @@ rdna_status rdna_array_expand(rdna_array *array, int dim, rdna_array **out_array
     view.shape[i] = i == dim ? 1 : old->shape[i - (i > dim)];
     view.stride[i] = i == dim ? 1 : old->stride[i - (i > dim)];
   }
+  if (array->lazy) return array->lazy->functions->reshape(array, view.rank, view.shape, out_array);
   return rdna__array_view(array, &view, out_array);
 }
 
@@ -201,6 +207,7 @@ rdna_status rdna_array_squeeze(rdna_array *array, int dim, rdna_array **out_arra
                       (long long)view.shape[dim]);
   view.rank--;
   for (int i = dim; i < view.rank; i++) view.shape[i] = view.shape[i + 1], view.stride[i] = view.stride[i + 1];
+  if (array->lazy) return array->lazy->functions->reshape(array, view.rank, view.shape, out_array);
   return rdna__array_view(array, &view, out_array);
 }
 

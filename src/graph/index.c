@@ -13,10 +13,7 @@ static rdna_status infer_gather(const rdna__making *m, rdna__type *out) {
   return RDNA_OK;
 }
 static rdna_status run_gather(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
-  rdna__operands o;
-  RDNA_TRY(rdna__operands_init(&o, node, inputs, 1));
-  return rdna__operands_end(&o, rdna_op_gather(node->stream, o.in[0], node->attributes.dim, o.in[1], o.out[0], NULL),
-                            out);
+  return rdna_array_gather(inputs[0], node->attributes.dim, inputs[1], out);
 }
 static void gradient_gather(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {
   const rdna__type *x = &node->inputs[0]->type;

@@ -208,21 +208,7 @@ static rdna_status infer_concat(const rdna__making *m, rdna__type *out) {
   return rdna__array_check_shape(out->dtype, out->rank, out->shape);
 }
 static rdna_status run_concat(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
-  rdna_array *whole, *part = NULL;
-  int dim = node->attributes.dim < 0 ? node->attributes.dim + node->type.rank : node->attributes.dim;
-  RDNA_TRY(rdna__array_make(node->stream, node->type.dtype, node->type.rank, node->type.shape, &whole));
-  rdna_status status = RDNA_OK;
-  int64_t start = 0;
-  for (int i = 0; i < node->input_count && status == RDNA_OK; i++) {
-    int64_t count = inputs[i]->tensor.shape[dim];
-    if (count > 0) status = rdna_array_slice(whole, dim, start, count, 1, &part);
-    if (count > 0 && status == RDNA_OK) {
-      status = rdna_op_copy(node->stream, &inputs[i]->tensor, &part->tensor);
-      rdna_array_release(part);
-    }
-    start += count;
-  }
-  return rdna__array_finish(status, whole, out);
+  return rdna_array_concat(inputs, node->input_count, node->attributes.dim, out);
 }
 static void gradient_concat(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {
   int dim = node->attributes.dim < 0 ? node->attributes.dim + node->type.rank : node->attributes.dim;

@@ -143,6 +143,10 @@ bool rdna__record_stopped(rdna_recorder *r, const char *name, rdna_node *const *
 /* The |full| that |node| is, or hands on; NULL: it is none. */
 const rdna_node *rdna__number_behind(const rdna_node *node);
 rdna_stream *rdna__recorder_stream(const rdna_recorder *r);
+rdna_array *rdna__recorder_blank(const rdna_recorder *r); /* borrowed: an array without values */
+rdna_recorder *rdna__recorder_retain(rdna_recorder *r);   /* returns it */
+/* Releases all nodes that the recorder owns: those that nobody retained are gone. */
+void rdna__recorder_forget(rdna_recorder *r);
 /* Puts the node's origin behind the thread's sentence. */
 rdna_status rdna__node_annotate(const rdna_node *node, rdna_status status);
 const char *rdna__node_origin(const rdna_node *node); /* "" without */

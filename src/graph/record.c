@@ -11,6 +11,7 @@ struct rdna__origin {
 };
 
 struct rdna_recorder {
+  int count_of_owners;
   rdna_stream *stream;
   rdna_array *blank;
   rdna__origin *origin;
@@ -27,6 +28,7 @@ rdna_status rdna_recorder_create(rdna_stream *stream, rdna_recorder **out_record
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_recorder_create needs a stream and a place for the recorder");
   rdna_recorder *made = calloc(1, sizeof *made);
   if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a recorder");
+  made->count_of_owners = 1;
   made->stream = stream;
   int64_t none = 0;
   rdna_status status = rdna__array_make(stream, RDNA_U8, 1, &none, &made->blank);
@@ -41,9 +43,18 @@ static void release_origin(rdna__origin *origin) {
   if (origin && __atomic_sub_fetch(&origin->count, 1, __ATOMIC_ACQ_REL) == 0) free(origin);
 }
 
+rdna_recorder *rdna__recorder_retain(rdna_recorder *recorder) {
+  __atomic_add_fetch(&recorder->count_of_owners, 1, __ATOMIC_RELAXED);
+  return recorder;
+}
+
+void rdna__recorder_forget(rdna_recorder *recorder) {
+  while (recorder->count > 0) rdna_node_release(recorder->nodes[--recorder->count]);
+}
+
 void rdna_recorder_release(rdna_recorder *recorder) {
-  if (!recorder) return;
-  for (int64_t i = recorder->count - 1; i >= 0; i--) rdna_node_release(recorder->nodes[i]);
+  if (!recorder || __atomic_sub_fetch(&recorder->count_of_owners, 1, __ATOMIC_ACQ_REL) > 0) return;
+  rdna__recorder_forget(recorder);
   free(recorder->nodes);
   release_origin(recorder->origin);
   rdna_array_release(recorder->blank);
@@ -69,6 +80,7 @@ void rdna_recorder_origin(rdna_recorder *recorder, const char *origin) {
 }
 
 rdna_stream *rdna__recorder_stream(const rdna_recorder *r) { return r->stream; }
+rdna_array *rdna__recorder_blank(const rdna_recorder *r) { return r->blank; }
 
 /* ---- nodes ---- */
 
