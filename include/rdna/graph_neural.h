@@ -26,6 +26,7 @@ RDNA_API rdna_node *rdna_record_conv_transpose(rdna_recorder *r, rdna_node *x, r
 
 /* ---- pooling: (n, channels, spatial…), f64 too ---- */
 
+/* rdna_op_max_pool's and rdna_op_average_pool's. */
 RDNA_API rdna_node *rdna_record_max_pool(rdna_recorder *r, rdna_node *x, const rdna_pooling *pooling);
 RDNA_API rdna_node *rdna_record_average_pool(rdna_recorder *r, rdna_node *x, const rdna_pooling *pooling);
 /* To |sizes|, one for each spatial dimension: all 1 is the mean over them. */
@@ -50,6 +51,7 @@ RDNA_API rdna_node *rdna_record_group_norm(rdna_recorder *r, rdna_node *x, int64
 
 /* ---- along a dimension, f64 too ---- */
 
+/* rdna_op_softmax's, and its logarithm. Integers become floats first. */
 RDNA_API rdna_node *rdna_record_softmax(rdna_recorder *r, rdna_node *x, int dim);
 RDNA_API rdna_node *rdna_record_log_softmax(rdna_recorder *r, rdna_node *x, int dim);
 
