@@ -15,7 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FAMILIES = ("common", "gemm", "quant", "vendor")
-KERNELS = ("quant", "quant_gemm", "quant_gemv", "quant_mma", "quant_pack")
+KERNELS = ("quant", "quant_encode", "quant_gemm", "quant_gemv", "quant_mma", "quant_pack")
 
 
 def run(*command, **options):

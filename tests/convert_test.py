@@ -230,7 +230,6 @@ class Folders(InFolder):
         self.model()
         self.refused(1, "convert", self.folder / "m", "/nowhere/m.gguf", mentions="/nowhere/m.gguf")
         self.refused(1, *self.convert(), "--type", "q9", mentions="types are f32 f16 bf16 q8_0")
-        self.refused(1, *self.convert(), "--type", "mxfp4", mentions="mxfp4")
         self.refused(2, "convert", self.folder / "m", mentions="too few")
         (self.folder / "m/config.json").write_text("{")
         self.refused_folder("config.json", "no JSON object")
@@ -327,7 +326,8 @@ class Hostile(InFolder):
 # which a value may miss a whole step. In iq4_xs a value as large as the largest, of the other sign, meets entry 113 where
 # it wants 127, at a scale of 31 steps where it wants 32: -32 is one of the block's whole numbers and 32 is not.
 WORST = {"q8_0": 1 / 254, "q4_0": 1 / 8, "q4_1": 1 / 15, "q5_0": 1 / 16, "q5_1": 1 / 31, "q2_K": 0.47, "q3_K": 0.27,
-         "q4_K": 0.1, "q5_K": 0.065, "q6_K": 0.037, "iq4_nl": 14 / 127, "iq4_xs": 1 - 113 / 127 * 31 / 32, "tq1_0": 0.5, "tq2_0": 0.5}
+         "q4_K": 0.1, "q5_K": 0.065, "q6_K": 0.037, "iq4_nl": 14 / 127, "iq4_xs": 1 - 113 / 127 * 31 / 32, "tq1_0": 0.5, "tq2_0": 0.5,
+         "mxfp4": 0.25}
 
 
 class Quantize(InFolder):
@@ -386,6 +386,7 @@ class Quantize(InFolder):
         for kind, width, heads, hidden, want, others in (
             ("q4_K", 96, 2, 256, {"Q5_0": 12, "Q4_K": 2, "Q8_0": 1}, 13),
             ("q2_K", 96, 2, 60, {"Q4_0": 12, "half": 2, "Q8_0": 1}, 15),
+            ("iq2_s", 96, 2, 256, {"IQ4_NL": 12, "IQ2_S": 2, "Q8_0": 1}, 13),
             ("q8_0", 60, 3, 96, {"half": 13, "Q8_0": 2}, 13),
         ):
             for source, half in ((gf.TENSOR_F32, "F16"), (gf.TENSOR_BF16, "BF16")):
@@ -430,7 +431,6 @@ class Quantize(InFolder):
         path = self.folder / "m.gguf"
         self.refused(2, "quantize", DEMO_MODEL, path, mentions="too few")
         self.refused(1, "quantize", DEMO_MODEL, path, "q9_9", mentions="types are f32 f16 bf16 q8_0 q4_0")
-        self.refused(1, "quantize", DEMO_MODEL, path, "mxfp4", mentions="mxfp4")
         self.refused(1, "quantize", DEMO_MODEL, path, "i8", mentions="i8")
         self.refused(1, "quantize", "/nowhere/x.gguf", path, "q8_0", mentions="/nowhere/x.gguf")
         self.refused(1, "quantize", DEMO_MODEL, "/nowhere/x.gguf", "q8_0", mentions="/nowhere/x.gguf")

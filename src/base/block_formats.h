@@ -98,7 +98,7 @@ struct rdna__block_layout {
 /* F(X, name, NAME, ggml's number, values, bytes, quantize, vector, layout…) for each format.
  *
  * name, NAME: of rdna_dtype_name, and of the enumerator RDNA_<NAME> and GGUF's type.
- * quantize: PACKED, made by quant_pack.h; OWN, by a kernel of its own; NONE, not made here.
+ * quantize: PACKED, made by quant_pack.h; GRID, by quant_encode.h; OWN, by a kernel of its own; NONE, not made here.
  * vector: on GPUs of compute capability 9.0 the product with one vector is TILED, by quant_gemv_mma.h, for those that
  * it was faster for on an H200: q8_0, q4_0 and q4_K with weights that are in no cache, q6_K, q5_K and q3_K with one
  *   matrix again and again. PLAIN: as everywhere else. */
@@ -125,30 +125,35 @@ struct rdna__block_layout {
     .table = RDNA__TABLE_IQ4)                                                                                       \
   F(X, iq4_xs, IQ4_XS, 23, 256, 136, PACKED, PLAIN, .low_at = 8, .low_bits = 4, .span = 32, .run = 32,              \
     .table = RDNA__TABLE_IQ4, .scales = RDNA__SCALES_IQ4_XS, .scale_top = 32)                                       \
-  F(X, mxfp4, MXFP4, 39, 32, 17, NONE, PLAIN, .low_at = 1, .low_bits = 4, .span = 32, .run = 32,                    \
+  F(X, mxfp4, MXFP4, 39, 32, 17, PACKED, PLAIN, .low_at = 1, .low_bits = 4, .span = 32, .run = 32,                  \
     .table = RDNA__TABLE_E2M1, .scales = RDNA__SCALES_POWER)                                                        \
   F(X, tq2_0, TQ2_0, 35, 256, 66, PACKED, PLAIN, .low_at = 0, .low_bits = 2, .span = 128, .run = 32, .zero = 1,     \
     .d_at = 64, .most = 2)                                                                                          \
   F(X, tq1_0, TQ1_0, 34, 256, 54, PACKED, PLAIN, .low_at = 0, .low_bits = 8, .span = 32, .run = 16,                 \
     .scales = RDNA__SCALES_CODED, .d_at = 52, .most = 1)                                                            \
-  F(X, iq2_xxs, IQ2_XXS, 16, 256, 66, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,               \
+  F(X, iq2_xxs, IQ2_XXS, 16, 256, 66, GRID, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,               \
     .scales = RDNA__SCALES_CODED, .most = 167)                                                                      \
-  F(X, iq2_xs, IQ2_XS, 17, 256, 74, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                 \
+  F(X, iq2_xs, IQ2_XS, 17, 256, 74, GRID, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                 \
     .scales = RDNA__SCALES_CODED, .most = 167)                                                                      \
-  F(X, iq2_s, IQ2_S, 22, 256, 82, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                   \
+  F(X, iq2_s, IQ2_S, 22, 256, 82, GRID, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                   \
     .scales = RDNA__SCALES_CODED, .most = 167)                                                                      \
-  F(X, iq3_xxs, IQ3_XXS, 18, 256, 98, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,               \
+  F(X, iq3_xxs, IQ3_XXS, 18, 256, 98, GRID, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,               \
     .scales = RDNA__SCALES_CODED, .most = 481)                                                                      \
-  F(X, iq3_s, IQ3_S, 21, 256, 110, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                  \
+  F(X, iq3_s, IQ3_S, 21, 256, 110, GRID, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                  \
     .scales = RDNA__SCALES_CODED, .most = 465)                                                                      \
-  F(X, iq1_s, IQ1_S, 19, 256, 50, NONE, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                   \
+  F(X, iq1_s, IQ1_S, 19, 256, 50, GRID, PLAIN, .low_at = 2, .low_bits = 8, .span = 32, .run = 16,                   \
     .scales = RDNA__SCALES_CODED, .most = 17)                                                                       \
-  F(X, iq1_m, IQ1_M, 29, 256, 56, NONE, PLAIN, .low_at = 0, .low_bits = 8, .span = 32, .run = 16,                   \
+  F(X, iq1_m, IQ1_M, 29, 256, 56, GRID, PLAIN, .low_at = 0, .low_bits = 8, .span = 32, .run = 16,                   \
     .scales = RDNA__SCALES_CODED, .d_at = 48, .most = 17)
 
-/* Keeps what a row's |quantize| is named for: RDNA_BLOCK_IF_##quantize##_(…). */
+/* Keeps what rows have whose |quantize| is PACKED, RDNA_BLOCK_IF_##quantize##_(…), or GRID, RDNA_BLOCK_GRID_IF_…. */
 #define RDNA_BLOCK_IF_PACKED_(...) __VA_ARGS__
+#define RDNA_BLOCK_IF_GRID_(...)
 #define RDNA_BLOCK_IF_OWN_(...)
 #define RDNA_BLOCK_IF_NONE_(...)
+#define RDNA_BLOCK_GRID_IF_PACKED_(...)
+#define RDNA_BLOCK_GRID_IF_GRID_(...) __VA_ARGS__
+#define RDNA_BLOCK_GRID_IF_OWN_(...)
+#define RDNA_BLOCK_GRID_IF_NONE_(...)
 
 #endif

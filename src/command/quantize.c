@@ -39,9 +39,10 @@ int command_quantize(int argc, char **argv) {
   const command_line line = {
       "rdna quantize",
       "Writes a model with its weights in another type: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, "
-      "q5_1,\nq2_K, q3_K, q4_K, q5_K, q6_K, iq4_nl, iq4_xs, tq1_0 or tq2_0. The file may be in several parts and of "
-      "any of these "
-      "types\nand of those that are only read.\n\nVectors, norms and the routers of experts are f32. "
+      "q5_1,\nq2_K, q3_K, q4_K, q5_K, q6_K, iq4_nl, iq4_xs, mxfp4, tq1_0, tq2_0, iq1_s, iq1_m, iq2_xxs, "
+      "iq2_xs,\niq2_s, "
+      "iq3_xxs or iq3_s. The file may be in several parts and of any of these types. With fewer\nbits than q2_K an "
+      "importance matrix matters much.\n\nVectors, norms and the routers of experts are f32. "
       "output.weight, or token_embd.weight\nwhere the model has no output.weight, is q6_K where the "
       "type has fewer bits. Matrices\nwhose rows are no whole blocks of 256 values take the next type "
       "with blocks of 32, and\nwhere they are no whole blocks of 32, f16 or bf16.",

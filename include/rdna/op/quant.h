@@ -24,16 +24,23 @@ RDNA_CHECKED rdna_status rdna_op_dequantize(rdna_stream *stream, const rdna_tens
  *     IQ4_NL, IQ4_XS                  the same; the table's lowest entry is -127
  *     Q4_1, Q5_1, Q2_K, Q4_K, Q5_K    scale = (max - min) / largest code; in those of K, 0 belongs to the range
  *     TQ1_0, TQ2_0                    scale = max |x| of a block: values become -1, 0 or 1 times that
+ *     MXFP4                           scale = 2^(exponent of max |x| - 2), as OCP Microscaling Formats 1.0 has it: 7 of
+ *                                     that scale becomes 6; halves go to the even code
  *
  * of each sub-block, whose scales are rounded to multiples of the block's so that the largest becomes the largest
- * multiple. A value then takes the nearest code for the scales as they are stored. Infinite values, or too large for a
- * scale in f16, give blocks that are not numbers. Shapes and failures as above; |x| lies at a multiple of 16 bytes.
- * RDNA_UNSUPPORTED: other types of blocks, MXFP4 and IQ1 to IQ3. */
+ * multiple. A value then takes the nearest code for the scales as they are stored.
+ *
+ * IQ1, IQ2 and IQ3 have no plain rounding: scales are searched as by rdna_op_quantize_weighted with weights of 1. For
+ * the scales as they are stored the codes have the least error.
+ *
+ * Infinite values, or too large for the scale, give blocks that are not numbers. A NaN becomes some number. Shapes and
+ * failures as above; |x| lies at a multiple of 16 bytes. RDNA_UNSUPPORTED: |x| of another type. */
 RDNA_CHECKED rdna_status rdna_op_quantize(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *blocks);
 /* The same, but each sub-block's scale, and minimum, are searched: of some near those above the ones with the least sum
  * of |weights| times squared errors. |weights|, f32, contiguous, at a multiple of 16 bytes, has one number, 0 or more,
  * for each column of |x|: how much the column counts, such as the mean square of what a matrix's columns are multiplied
- * by. All 1: the least error. RDNA_UNSUPPORTED, besides: Q8_0, which is near enough. TQ1_0 and TQ2_0 do not search. */
+ * by. All 1: the least error. In IQ1, IQ2 and IQ3 a column counts at least 2^-20 of the one that counts the most in its
+ * block. RDNA_UNSUPPORTED, besides: Q8_0, which is near enough. TQ1_0 and TQ2_0 do not search. */
 RDNA_CHECKED rdna_status rdna_op_quantize_weighted(rdna_stream *stream, const rdna_tensor *x,
                                                    const rdna_tensor *weights, const rdna_tensor *blocks);
 

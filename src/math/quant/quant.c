@@ -3,6 +3,7 @@
 #include "kernel/host.h"
 #include "math/common/plan/check.h"
 #include "math/common/plan/route.h"
+#include "math/quant/quant_encode_kernels.h"
 #include "math/quant/quant_pack.h"
 #include "math/quant/quant_pack_kernels.h"
 #include "rdna/op/quant.h"
@@ -12,7 +13,7 @@ enum { DEQUANTIZE, QUANTIZE };
 static const rdna__route routes[] = {
     [DEQUANTIZE] = {.name = "dequantize", .kernels = {"dequantize_{blocks}_{float}"}, .when = "dequantize"},
     [QUANTIZE] = {.name = "quantize",
-                  .kernels = {"quantize_f32_{q8_0" RDNA_QUANT_PACKED(WORD) "}"},
+                  .kernels = {"quantize_f32_{q8_0" RDNA_QUANT_PACKED(WORD) RDNA_QUANT_ENCODED(WORD) "}"},
                   .when = "quantize"},
 };
 #undef WORD
@@ -82,6 +83,10 @@ static int64_t quantized_by_group(rdna_dtype dtype) {
     return QUANT_PACK_VALUES(quant_run(RDNA_##NAME));
     RDNA_QUANT_PACKED(PACKED)
 #undef PACKED
+#define ENCODED(name, NAME) case RDNA_##NAME:
+    RDNA_QUANT_ENCODED(ENCODED)
+#undef ENCODED
+    return 256 * QUANT_ENCODE_BLOCKS;
     case RDNA_Q8_0:
       return 32 * QUANTIZE_BLOCKS_PER_GROUP;
     default:
@@ -96,7 +101,9 @@ static rdna_status quantize(rdna_stream *stream, const char *op_name, const rdna
   int64_t values_per_group = quantized_by_group(blocks->dtype);
 #define NAMED(name, NAME) ", " #name
   if (x->dtype != RDNA_F32 || values_per_group == 0 || (weights && blocks->dtype == RDNA_Q8_0)) {
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: x is %s and blocks is %s; offered is f32 to%s" RDNA_QUANT_PACKED(NAMED),
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "%s: x is %s and blocks is %s; offered is f32 to%s" RDNA_QUANT_PACKED(NAMED)
+                          RDNA_QUANT_ENCODED(NAMED),
                       op_name, rdna_dtype_name(x->dtype), rdna_dtype_name(blocks->dtype), weights ? "" : " q8_0");
   }
 #undef NAMED

@@ -1,4 +1,5 @@
-/* dequantize_*: blocks to values; quantize_f32_q8_0: values to blocks. quant_pack.hip makes the other formats. */
+/* dequantize_*: blocks to values; quantize_f32_q8_0: values to blocks. quant_pack.hip and quant_encode.hip make the
+ * other formats. */
 #include "math/quant/quant_blocks.h"
 #include "math/quant/quant_kernels.h"
 

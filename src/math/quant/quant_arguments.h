@@ -8,15 +8,11 @@ OPERATOR(dequantize, plain, .types = QUANTIZED, .empty = "MK") {
   return rdna_op_dequantize(stream, in("blocks", MAIN_OR(QUANTIZED), 0, SHAPE(M, K)),
                             out("out", ANY(RDNA_F32, FLOATS), ALIGNED, SHAPE(M, K)));
 }
-#define GRIDS                                                                                                       \
-  (BIT(RDNA_IQ2_XXS) | BIT(RDNA_IQ2_XS) | BIT(RDNA_IQ2_S) | BIT(RDNA_IQ3_XXS) | BIT(RDNA_IQ3_S) | BIT(RDNA_IQ1_S) | \
-   BIT(RDNA_IQ1_M))
-#define ROUNDED (QUANTIZED - BIT(RDNA_MXFP4) - GRIDS)
-OPERATOR(quantize, plain, .types = ROUNDED, .empty = "MK") {
+OPERATOR(quantize, plain, .types = QUANTIZED, .empty = "MK") {
   return rdna_op_quantize(stream, in("x", ONLY(RDNA_F32), ALIGNED, SHAPE(M, K)),
-                          out("blocks", MAIN_OR(ROUNDED), 0, SHAPE(M, K)));
+                          out("blocks", MAIN_OR(QUANTIZED), 0, SHAPE(M, K)));
 }
-#define WEIGHTED (ROUNDED - BIT(RDNA_Q8_0))
+#define WEIGHTED (QUANTIZED - BIT(RDNA_Q8_0))
 OPERATOR(quantize_weighted, plain, .types = WEIGHTED, .empty = "M") {
   return rdna_op_quantize_weighted(stream, in("x", ONLY(RDNA_F32), ALIGNED, SHAPE(M, K)),
                                    in("weights", ONLY(RDNA_F32), ALIGNED, SHAPE(K)),

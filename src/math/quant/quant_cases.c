@@ -5,6 +5,7 @@
 #include "math/common/case/values.h"
 #include "math/gemm/gemm_case.h"
 #include "math/quant/quant_case.h"
+#include "math/quant/quant_encode_kernels.h"
 #include "math/quant/quant_pack.h"
 #include "math/quant/quant_pack_kernels.h"
 
@@ -145,12 +146,12 @@ static void fill_quantized(rdna__random *random, float *x, int64_t count, int bl
   }
 }
 
-/* Bytes are compared, as both sides do the same arithmetic. Some values are infinite or NaN. */
-RDNA_CASE_MAKER(rdna__quant_pack_case) {
-  rdna_dtype format = RDNA_Q8_0;
-  while (strcmp(kernel->name + strlen("quantize_f32_"), rdna_dtype_name(format)) != 0) format++;
-  int block = rdna_dtype_block_values(format), group = QUANT_PACK_VALUES(quant_run(format));
-  int64_t blocks = n == 0 ? 1 : n == 1 ? 0 : rdna__random_range(random, 1, 2 * group / block);
+/* Bytes are compared, as both sides do the same arithmetic. Some values are infinite or NaN. |group|: values of a
+ * work-group; |groups|: at most. */
+static rdna_status quantize_case(rdna_dtype format, int group, int groups, rdna__random *random, int n,
+                                 rdna__kernel_case *out_case) {
+  int block = rdna_dtype_block_values(format);
+  int64_t blocks = n == 0 ? 1 : n == 1 ? 0 : rdna__random_range(random, 1, groups * group / block);
   struct quantize_args args = {.count = blocks * block};
   bool weighted = n % 2 == 1 && blocks > 0;
   if (weighted) args.columns = (blocks % 2 == 0 ? 2 : 1) * block;
@@ -175,6 +176,19 @@ RDNA_CASE_MAKER(rdna__quant_pack_case) {
     }
   }
   return RDNA_OK;
+}
+
+static rdna_dtype made_by(const rdna__kernel_info *kernel) {
+  rdna_dtype format = RDNA_Q8_0;
+  while (strcmp(kernel->name + strlen("quantize_f32_"), rdna_dtype_name(format)) != 0) format++;
+  return format;
+}
+RDNA_CASE_MAKER(rdna__quant_pack_case) {
+  rdna_dtype format = made_by(kernel);
+  return quantize_case(format, QUANT_PACK_VALUES(quant_run(format)), 2, random, n, out_case);
+}
+RDNA_CASE_MAKER(rdna__quant_encode_case) {
+  return quantize_case(made_by(kernel), 256 * QUANT_ENCODE_BLOCKS, 2, random, n, out_case);
 }
 
 RDNA_CASE_MAKER(rdna__quantize_case) {

@@ -20,7 +20,7 @@ struct quantize_args {
   const float *x; /* (count), at a multiple of 16 bytes */
   void *blocks;
   int64_t count;        /* values, a multiple of the block's */
-  const float *weights; /* (columns): what errors count, of quant_pack.h's formats; NULL: all the same, and no search */
+  const float *weights; /* (columns): what errors count; NULL: all the same, and quant_pack.h's formats do not search */
   int64_t columns;      /* a multiple of the block's, by which count is one of them */
 };
 /* quantize_f32_q8_0: d = max |x| / 127 rounded to f16, q = x * (1 / (max |x| / 127)) rounded to nearest, halves away

@@ -30,6 +30,7 @@ QUANT_CONSTANT int quant_top_code(rdna_dtype format) {
 QUANT_CONSTANT int quant_pack_zero(rdna_dtype format) {
   return quant_is_ternary(format) ? 1 : quant_has_table(format) ? 127 : quant_zero(format);
 }
+QUANT_CONSTANT bool quant_has_power(rdna_dtype format) { return quant_scales(format) == RDNA__SCALES_POWER; }
 /* Whether sub-blocks have scales of their own, whole multiples of the block's. */
 QUANT_CONSTANT bool quant_has_parts(rdna_dtype format) { return quant_scale_top(format) > 0; }
 
@@ -40,13 +41,28 @@ RDNA_SCALAR float quant_farther(float a, float b) {
   return ma > mb || (ma == mb && a > b) || b != b ? a : b;
 }
 
+/* Scales that are powers of two by their exponent as f32 holds it, one less than the byte that blocks have: from
+ * QUANT_LEAST_POWER on, so that neither they nor their inverses are subnormal. With QUANT_ENDLESS_POWER, of infinite
+ * values, the largest code is infinite. */
+#define QUANT_LEAST_POWER 1
+#define QUANT_MOST_POWER 251
+#define QUANT_ENDLESS_POWER 253
+RDNA_SCALAR float quant_power_scale(uint32_t exponent) { return scalar_from_bits(exponent << 23); }
+RDNA_SCALAR uint32_t quant_exponent_of(float v) { return scalar_bits(v) >> 23 & 255; }
+
 /* The scale and minimum that a sub-block asks for. */
 RDNA_SCALAR struct quant_scale quant_wanted(rdna_dtype format, const float *x) {
   struct quant_scale wanted = {0, 0};
   if (quant_pack_zero(format) > 0) {
     float far = 0;
     for (int i = 0; i < quant_run(format); i++) far = quant_farther(far, x[i]);
-    wanted.scale = quant_is_ternary(format) ? scalar_abs(far) : far / (float)-quant_pack_zero(format);
+    uint32_t exponent = quant_exponent_of(far);
+    if (quant_has_power(format)) /* the largest value has the exponent of the largest entry, 8 */
+      wanted.scale = quant_power_scale(exponent == 255                    ? QUANT_ENDLESS_POWER
+                                       : exponent > 3 + QUANT_LEAST_POWER ? exponent - 3
+                                                                          : QUANT_LEAST_POWER);
+    else
+      wanted.scale = quant_is_ternary(format) ? scalar_abs(far) : far / (float)-quant_pack_zero(format);
   } else {
     /* of the minimum m; in formats of 256 values it is dmin times a whole number, so 0 counts as a value */
     bool has_sign = quant_values(format) == 32;
@@ -78,6 +94,13 @@ RDNA_SCALAR int quant_nearest_entry(rdna_dtype format, float v) {
     code = v > middle ? i : code;
   }
   return code;
+}
+
+/* The code of the number of e2m1, times two, that is the nearest to |v|; of two the one whose fraction is 0. */
+RDNA_SCALAR int quant_nearest_e2m1(float v) {
+  float m = scalar_abs(v);
+  int code = (m > 0.5f) + (m >= 1.5f) + (m > 2.5f) + (m >= 3.5f) + (m > 5) + (m >= 7) + (m > 10);
+  return v < 0 ? code + 8 : code;
 }
 
 /* What |v|, over the scale, becomes: a whole number, or an entry of the table. Formats without minimums. */
@@ -144,23 +167,44 @@ RDNA_SCALAR struct quant_scale quant_searched_range(rdna_dtype format, const flo
   return best;
 }
 
+/* The power of two, or one of its neighbours, with the least error. */
+RDNA_SCALAR struct quant_scale quant_searched_power(rdna_dtype format, const float *x, const float *w,
+                                                    struct quant_scale plain) {
+  struct quant_scale best = plain;
+  uint32_t exponent = quant_exponent_of(plain.scale);
+  float least = __builtin_inff();
+  for (uint32_t power = exponent - 1; power <= exponent + 1; power++) {
+    if (power < QUANT_LEAST_POWER || power > QUANT_MOST_POWER) continue;
+    float scale = quant_power_scale(power), inverse = 1.0f / scale, error = 0;
+    for (int i = 0; i < quant_run(format); i++) {
+      float off = scale * (float)quant_table_entry(format, quant_nearest_e2m1(x[i] * inverse)) - x[i];
+      error += w[i] * off * off;
+    }
+    if (error < least) least = error, best.scale = scale;
+  }
+  return best;
+}
+
 /* |plain|: what quant_wanted gives. Where that is no scale, or no weight counts, it stays. Ternary formats have one
  * scale for several sub-blocks, which the largest value makes. */
 RDNA_SCALAR struct quant_scale quant_searched(rdna_dtype format, const float *x, const float *w,
                                               struct quant_scale plain) {
   if (quant_is_ternary(format) || plain.scale == 0 || !(scalar_abs(plain.scale) < __builtin_inff())) return plain;
+  if (quant_has_power(format)) return quant_searched_power(format, x, w, plain);
   return quant_pack_zero(format) > 0 ? quant_searched_level(format, x, w, plain)
                                      : quant_searched_range(format, x, w, plain);
 }
 
-/* The block's own scales: f16 bits of d, and of m or dmin. */
+/* The block's own scales: f16 bits of d, and of m or dmin; or a power's byte. */
 struct quant_block_scales {
   uint16_t d, m;
 };
 /* |most|: of the scales that sub-blocks ask for the one of the largest magnitude, and the largest of their minimums. */
 RDNA_SCALAR struct quant_block_scales quant_scales_of_block(rdna_dtype format, struct quant_scale most) {
-  struct quant_block_scales s;
-  if (!quant_has_parts(format)) {
+  struct quant_block_scales s = {0, 0};
+  if (quant_has_power(format)) {
+    s.d = (uint16_t)(quant_exponent_of(most.scale) + 1);
+  } else if (!quant_has_parts(format)) {
     /* adding 0 makes -0 into 0, whose sign would depend on the order of sub-blocks */
     s.d = f32_to_f16(most.scale + 0.0f);
     s.m = f32_to_f16(-most.least + 0.0f);
@@ -179,6 +223,10 @@ struct quant_part {
 RDNA_SCALAR struct quant_part quant_part_of(rdna_dtype format, struct quant_block_scales block,
                                             struct quant_scale wanted) {
   struct quant_part part = {0, 0, {0, 0}};
+  if (quant_has_power(format)) {
+    part.scale.scale = quant_power_scale(block.d - 1u);
+    return part;
+  }
   float d = f16_to_f32(block.d), m = f16_to_f32(block.m);
   if (!quant_has_parts(format)) {
     part.scale.scale = d;
@@ -202,6 +250,7 @@ RDNA_SCALAR struct quant_part quant_part_of(rdna_dtype format, struct quant_bloc
 RDNA_SCALAR uint8_t quant_code_of(rdna_dtype format, struct quant_scale scale, float x) {
   float inverse = scale.scale != 0 ? 1.0f / scale.scale : 0;
   int zero = quant_pack_zero(format);
+  if (quant_has_power(format)) return (uint8_t)quant_nearest_e2m1(x * inverse);
   if (quant_has_table(format)) return (uint8_t)quant_nearest_entry(format, x * inverse);
   float v = zero > 0 ? x * inverse : (x + scale.least) * inverse;
   return (uint8_t)(quant_nearest(v, -zero, quant_top_code(format) - zero) + zero);
@@ -277,6 +326,9 @@ RDNA_SCALAR uint8_t quant_packed_byte(rdna_dtype format, int i, struct quant_blo
       } else {
         byte = quant_two_nibbles(codes + (i - 8) / 16 * 32 + (i - 8) % 16, 16);
       }
+      break;
+    case RDNA_MXFP4:
+      byte = i == 0 ? block.d : quant_two_nibbles(codes + i - 1, 16);
       break;
     case RDNA_TQ2_0:
       byte = i < 64 ? quant_gather_bits(codes + i / 32 * 128 + i % 32, 4, 2, 0) : quant_byte_of(block.d, i - 64);

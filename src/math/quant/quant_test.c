@@ -98,6 +98,7 @@ static const struct packing {
                 {RDNA_Q6_K, 16, 63, 32, 0.5 / 128 + 1e-3, 0},
                 {RDNA_IQ4_NL, 32, 127, 127, 0x1p-11, 14},
                 {RDNA_IQ4_XS, 32, 127, 127, 0.5 / 32 + 1e-3, 14},
+                {RDNA_MXFP4, 32, 12, 12, 0, 3.01}, /* of 16 the largest code is 12: 4 off, with a scale of 12 / 16 */
                 {RDNA_TQ1_0, 256, 1, 1, 0x1p-11, 0.5},
                 {RDNA_TQ2_0, 256, 1, 1, 0x1p-11, 0.5}};
 #define PACKED(X, name, NAME, ggml, values, bytes, quantize, ...) RDNA_BLOCK_IF_##quantize##_(+1)
@@ -249,9 +250,9 @@ static void refuses(void **state) {
   t.data = NULL;
   assert_refused(rdna_op_dequantize(stream, &t, &out), RDNA_INVALID_ARGUMENT, "blocks is q4_K", "NULL");
   assert_refused(rdna_op_dequantize(stream, &out, &out), RDNA_UNSUPPORTED, "blocks is f32", "q4_K");
-  t = blocks;
-  t.dtype = RDNA_IQ3_S;
-  assert_refused(rdna_op_quantize(stream, &out, &t), RDNA_UNSUPPORTED, "blocks is iq3_s", "q8_0");
+  t = out;
+  t.dtype = RDNA_I32;
+  assert_refused(rdna_op_quantize(stream, &t, &blocks), RDNA_UNSUPPORTED, "x is i32", "iq3_s");
 }
 
 int main(void) {

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/block_formats.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "model/gguf/gguf.h"
 #include "model/weights/transcode.h"
@@ -14,6 +15,7 @@
 
 #define MADE_OWN(name) " " #name
 #define MADE_PACKED(name) " " #name
+#define MADE_GRID(name) " " #name
 #define MADE_NONE(name)
 #define MADE(X, name, NAME, ggml, values, bytes, quantize, ...) MADE_##quantize(name)
 #define WEIGHT_TYPES "f32 f16 bf16" RDNA_BLOCK_FORMATS(MADE, )
@@ -37,10 +39,11 @@ uint32_t rdna__weight_file_type(rdna_dtype type) {
   static const struct {
     rdna_dtype dtype;
     uint32_t number;
-  } types[] = {{RDNA_F32, 0},    {RDNA_F16, 1},   {RDNA_Q4_0, 2},    {RDNA_Q4_1, 3},    {RDNA_Q8_0, 7},
-               {RDNA_Q5_0, 8},   {RDNA_Q5_1, 9},  {RDNA_Q2_K, 10},   {RDNA_Q3_K, 11},   {RDNA_Q4_K, 14},
-               {RDNA_Q5_K, 16},  {RDNA_Q6_K, 18}, {RDNA_IQ4_NL, 25}, {RDNA_IQ4_XS, 30}, {RDNA_BF16, 32},
-               {RDNA_TQ1_0, 36}, {RDNA_TQ2_0, 37}};
+  } types[] = {{RDNA_F32, 0},    {RDNA_F16, 1},    {RDNA_Q4_0, 2},     {RDNA_Q4_1, 3},    {RDNA_Q8_0, 7},
+               {RDNA_Q5_0, 8},   {RDNA_Q5_1, 9},   {RDNA_Q2_K, 10},    {RDNA_Q3_K, 11},   {RDNA_Q4_K, 14},
+               {RDNA_Q5_K, 16},  {RDNA_Q6_K, 18},  {RDNA_IQ4_NL, 25},  {RDNA_IQ4_XS, 30}, {RDNA_BF16, 32},
+               {RDNA_TQ1_0, 36}, {RDNA_TQ2_0, 37}, {RDNA_IQ2_XXS, 19}, {RDNA_IQ2_XS, 20}, {RDNA_IQ3_XXS, 23},
+               {RDNA_IQ1_S, 24}, {RDNA_IQ3_S, 26}, {RDNA_IQ2_S, 28},   {RDNA_IQ1_M, 31},  {RDNA_MXFP4, 38}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (types[i].dtype == type) return types[i].number;
   return 1024; /* "guessed" */
@@ -67,8 +70,11 @@ static bool has_fewer_bits(rdna_dtype a, rdna_dtype b) {
 /* |type|, or the next one whose blocks fit rows of |columns| values. */
 static rdna_dtype fitting(rdna_dtype type, int64_t columns, rdna_dtype before) {
   static const rdna_dtype smaller_blocks[RDNA_DTYPE_COUNT] = {
-      [RDNA_Q2_K] = RDNA_Q4_0, [RDNA_Q3_K] = RDNA_Q4_0,     [RDNA_Q4_K] = RDNA_Q5_0,  [RDNA_Q5_K] = RDNA_Q5_1,
-      [RDNA_Q6_K] = RDNA_Q8_0, [RDNA_IQ4_XS] = RDNA_IQ4_NL, [RDNA_TQ1_0] = RDNA_Q4_0, [RDNA_TQ2_0] = RDNA_Q4_0};
+      [RDNA_Q2_K] = RDNA_Q4_0,    [RDNA_Q3_K] = RDNA_Q4_0,      [RDNA_Q4_K] = RDNA_Q5_0,
+      [RDNA_Q5_K] = RDNA_Q5_1,    [RDNA_Q6_K] = RDNA_Q8_0,      [RDNA_IQ4_XS] = RDNA_IQ4_NL,
+      [RDNA_TQ1_0] = RDNA_Q4_0,   [RDNA_TQ2_0] = RDNA_Q4_0,     [RDNA_IQ1_S] = RDNA_IQ4_NL,
+      [RDNA_IQ1_M] = RDNA_IQ4_NL, [RDNA_IQ2_XXS] = RDNA_IQ4_NL, [RDNA_IQ2_XS] = RDNA_IQ4_NL,
+      [RDNA_IQ2_S] = RDNA_IQ4_NL, [RDNA_IQ3_XXS] = RDNA_IQ4_NL, [RDNA_IQ3_S] = RDNA_IQ4_NL};
   if (columns % rdna_dtype_block_values(type) == 0) return type;
   if (rdna_dtype_block_values(type) == 256) return fitting(smaller_blocks[type], columns, before);
   return before == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
@@ -187,6 +193,14 @@ static rdna_status add_tensor(rdna_gguf_writer *writer, const rdna_gguf *file, s
   return rdna_gguf_writer_add_tensor(writer, &to, j->to == j->from.dtype ? NULL : fill, j);
 }
 
+/* Whether |type| has so few bits that it matters much which columns they are for. */
+static bool wants_importance(rdna_dtype type) {
+#define GRID(X, name, NAME, ggml, values, bytes, quantize, ...) RDNA_BLOCK_GRID_IF_##quantize##_(|| type == RDNA_##NAME)
+  bool searched = false RDNA_BLOCK_FORMATS(GRID, );
+#undef GRID
+  return searched && has_fewer_bits(type, RDNA_Q2_K);
+}
+
 rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, const rdna__imatrix *imatrix,
                            rdna_device *device, void (*progress)(void *data, double share), void *progress_data,
                            rdna__weight_counts *out_counts) {
@@ -194,6 +208,12 @@ rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype t
   rdna_gguf_writer *writer = NULL;
   rdna__transcoder *transcoder = NULL;
   *out_counts = (rdna__weight_counts){0};
+  if (!imatrix && wants_importance(type))
+    rdna__log(
+        RDNA__LOG_WARNING,
+        "%s without an importance matrix: all columns of a matrix count the same, which loses much in so few bits; "
+        "rdna imatrix makes one",
+        rdna_dtype_name(type));
   job *jobs = calloc(count + 1, sizeof *jobs);
   rdna_status status =
       jobs ? rdna_gguf_writer_create(&writer) : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu tensors", count);

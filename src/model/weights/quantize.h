@@ -20,7 +20,7 @@ uint32_t rdna__weight_file_type(rdna_dtype type);
  *   the model has no output.weight (|tied|)
  *   other matrices                               |type|
  *   not whole blocks of 256 in a row             q2_K, q3_K, tq1_0, tq2_0: q4_0; q4_K: q5_0; q5_K: q5_1;
- *                                                q6_K: q8_0; iq4_xs: iq4_nl
+ *                                                q6_K: q8_0; iq1 to iq3, iq4_xs: iq4_nl
  *   not whole blocks of 32                       bf16 if it was bf16 before, else f16
  *   integers and others that are no weights      as they were
  */
@@ -42,8 +42,9 @@ void rdna__weight_count(rdna__weight_counts *counts, bool after, const rdna_gguf
 rdna_status rdna__weight_count_file(const rdna_gguf *file, rdna_dtype type, rdna__weight_counts *counts);
 
 /* Writes |file| to |path| with its weights in |type|, computed on |device|. With |imatrix|, which may be NULL, scales
- * of blocks are searched (rdna_op_quantize_weighted), for matrices that it lacks with all columns alike. |progress| as
- * in rdna_gguf_writer_write. */
+ * of blocks are searched (rdna_op_quantize_weighted), for matrices that it lacks with all columns alike. Without one
+ * types of fewer bits than q2_K that are searched, IQ1 and IQ2, give a warning. |progress| as in
+ * rdna_gguf_writer_write. */
 rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, const rdna__imatrix *imatrix,
                            rdna_device *device, void (*progress)(void *data, double share), void *progress_data,
                            rdna__weight_counts *out_counts);
