@@ -2,6 +2,7 @@
  * rdna_convolution, then three sizes. */
 #include <string.h>
 
+#include "base/options.h"
 #include "graph/build.h"
 #include "graph/operands.h"
 #include "rdna/graph_neural.h"
@@ -143,20 +144,25 @@ const rdna__operator rdna__operator_conv_weight = {
 
 /* ---- the public face ---- */
 
-static rdna_status check_description(const rdna_convolution *conv) {
-  if (!conv || conv->size != sizeof *conv || conv->spatial_dims < 1 || conv->spatial_dims > 3 || conv->groups < 1)
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "conv: needs a description of RDNA_CONVOLUTION_INIT with 1 to 3 spatial dimensions and a group");
+static rdna_status read_description(const char *name, const rdna_convolution *given, rdna_convolution *conv) {
+  const int64_t most = 1 << 28; /* so that sums of a few cannot overflow */
+  RDNA_TRY(RDNA__OPTIONS(name, "conv", given, conv));
+  if (conv->spatial_dims < 1 || conv->spatial_dims > 3 || conv->groups < 1)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %d spatial dimensions and %lld groups; there are 1 to 3, and a group",
+                      name, conv->spatial_dims, (long long)conv->groups);
   for (int d = 0; d < conv->spatial_dims; d++)
-    if (conv->stride[d] < 1 || conv->dilation[d] < 1 || conv->pad_before[d] < 0 || conv->pad_after[d] < 0)
-      return rdna__fail(RDNA_INVALID_ARGUMENT, "conv: stride and dilation are at least 1, and padding at least 0");
+    if (conv->stride[d] < 1 || conv->dilation[d] < 1 || conv->pad_before[d] < 0 || conv->pad_after[d] < 0 ||
+        conv->stride[d] > most || conv->dilation[d] > most || conv->pad_before[d] > most || conv->pad_after[d] > most)
+      return rdna__fail(RDNA_INVALID_ARGUMENT,
+                        "%s: stride and dilation are at least 1, padding at least 0, and all at most 2^28", name);
   return RDNA_OK;
 }
 
 /* Whether something is missing; casts |inputs| to the first's type. */
-static bool stopped(rdna_recorder *r, const char *name, rdna_node **inputs, int count, const rdna_convolution *conv) {
+static bool stopped(rdna_recorder *r, const char *name, rdna_node **inputs, int count, const rdna_convolution *given,
+                    rdna_convolution *conv) {
   if (rdna__record_stopped(r, name, inputs, count)) return true;
-  rdna_status status = check_description(conv);
+  rdna_status status = read_description(name, given, conv);
   if (status != RDNA_OK) rdna__record_failure(r, status);
   for (int i = 1; i < count; i++) inputs[i] = rdna_record_cast(r, inputs[i], inputs[0]->type.dtype);
   return status != RDNA_OK;
@@ -165,15 +171,17 @@ static bool stopped(rdna_recorder *r, const char *name, rdna_node **inputs, int 
 rdna_node *rdna_record_conv(rdna_recorder *r, rdna_node *x, rdna_node *weight, rdna_node *bias,
                             const rdna_convolution *conv) {
   rdna_node *inputs[] = {x, weight, bias};
+  rdna_convolution known;
   int count = bias ? 3 : 2;
-  if (stopped(r, "conv", inputs, count, conv)) return NULL;
-  return record(r, &rdna__operator_conv, conv, NULL, inputs, count);
+  if (stopped(r, "conv", inputs, count, conv, &known)) return NULL;
+  return record(r, &rdna__operator_conv, &known, NULL, inputs, count);
 }
 
 rdna_node *rdna_record_conv_transpose(rdna_recorder *r, rdna_node *x, rdna_node *weight, rdna_node *bias,
-                                      const rdna_convolution *conv, const int64_t *more) {
+                                      const rdna_convolution *given, const int64_t *more) {
   rdna_node *inputs[] = {x, weight, bias};
-  if (stopped(r, "conv_transpose", inputs, bias ? 3 : 2, conv)) return NULL;
+  rdna_convolution known, *conv = &known;
+  if (stopped(r, "conv_transpose", inputs, bias ? 3 : 2, given, conv)) return NULL;
   const rdna__type *of_x = &x->type, *of_w = &weight->type;
   char first[RDNA__ARRAY_TEXT], second[RDNA__ARRAY_TEXT];
   bool fits = of_x->rank == conv->spatial_dims + 2 && of_w->rank == of_x->rank && of_x->shape[1] == of_w->shape[0];

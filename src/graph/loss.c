@@ -1,6 +1,7 @@
 /* Losses. */
 #include <math.h>
 
+#include "base/options.h"
 #include "graph/build.h"
 #include "graph/operands.h"
 #include "rdna/graph_neural.h"
@@ -225,11 +226,10 @@ const rdna__operator rdna__operator_cross_entropy_back = {.name = "cross_entropy
 static rdna_status check_entropy(const rdna_node *x, const rdna_node *target, const rdna_node *weight,
                                  const rdna_cross_entropy *options) {
   char text[3][RDNA__ARRAY_TEXT] = {"", "", ""};
-  if (!options || options->size != sizeof *options || (unsigned)options->reduction >= RDNA_LOSS_REDUCTION_COUNT ||
+  if ((unsigned)options->reduction >= RDNA_LOSS_REDUCTION_COUNT ||
       !(options->label_smoothing >= 0 && options->label_smoothing <= 1) || options->outside)
     return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "cross_entropy: needs options of RDNA_CROSS_ENTROPY_INIT, with a smoothing in [0, 1] and without "
-                      "|outside|");
+                      "cross_entropy: needs a reduction that there is, a smoothing in [0, 1], and no |outside|");
   bool fits = x->type.rank == 2 && rdna__array_is_float(x->type.dtype) && target->type.rank == 1 &&
               target->type.shape[0] == x->type.shape[0] &&
               (target->type.dtype == RDNA_I32 || target->type.dtype == RDNA_I64) &&
@@ -243,10 +243,12 @@ static rdna_status check_entropy(const rdna_node *x, const rdna_node *target, co
 }
 
 rdna_node *rdna_record_cross_entropy(rdna_recorder *r, rdna_node *x, rdna_node *target, rdna_node *weight,
-                                     const rdna_cross_entropy *options) {
+                                     const rdna_cross_entropy *given) {
   rdna_node *inputs[] = {x, target, weight};
+  rdna_cross_entropy known, *options = &known;
   if (rdna__record_stopped(r, "cross_entropy", inputs, weight ? 3 : 2)) return NULL;
-  rdna_status status = check_entropy(x, target, weight, options);
+  rdna_status status = RDNA__OPTIONS("cross_entropy", "options", given, options);
+  if (status == RDNA_OK) status = check_entropy(x, target, weight, options);
   if (status != RDNA_OK) return rdna__record_failure(r, status);
   rdna__attributes a = {.dim = (int)options->reduction, .flag = options->log_probabilities, .dims = weight != NULL};
   a.p = rdna_scalar_real((double)options->label_smoothing);

@@ -309,10 +309,12 @@ static void refusals(void **state) {
   rdna_pooling pooling = {RDNA_POOLING_INIT, 1, {9}, {1}, {0}, {0}, {1}, false, false, 0}, empty = {RDNA_POOLING_INIT};
   rdna_cross_entropy options = {RDNA_CROSS_ENTROPY_INIT}, wrong = {RDNA_CROSS_ENTROPY_INIT};
   wrong.label_smoothing = 2;
-  REFUSED(rdna_record_conv(r, x, x, NULL, &none), "1 to 3 spatial dimensions");
+  REFUSED(rdna_record_conv(r, x, x, NULL, &none), "0 spatial dimensions");
+  REFUSED(rdna_record_conv(r, x, x, NULL, NULL), "conv");
+  REFUSED(rdna_record_cross_entropy(r, m, n, NULL, NULL), "options");
   REFUSED(rdna_record_conv(r, x, m, NULL, &conv), "x f32 (1, 4, 6), weight f32 (4, 6)");
   REFUSED(rdna_record_conv_transpose(r, x, x, NULL, &conv, NULL), "f32 (1, 4, 6)");
-  REFUSED(rdna_record_max_pool(r, x, &empty), "RDNA_POOLING_INIT");
+  REFUSED(rdna_record_max_pool(r, x, &empty), "1 to 3 spatial dimensions");
   REFUSED(rdna_record_average_pool(r, x, &pooling), "f32 (1, 4, 6) has no windows");
   REFUSED(rdna_record_adaptive_average_pool(r, m, (int64_t[]){1}), "not f32 (4, 6)");
   REFUSED(rdna_record_layer_norm(r, x, v, NULL, 0), "f32 (5) beside f32 (1, 4, 6)", "size 6");

@@ -1,6 +1,7 @@
 /* Pooling. The numbers are those of an rdna_pooling, then three sizes. */
 #include <string.h>
 
+#include "base/options.h"
 #include "graph/build.h"
 #include "graph/operands.h"
 #include "rdna/graph_neural.h"
@@ -178,27 +179,35 @@ const rdna__operator rdna__operator_adaptive_back = {.name = "adaptive_average_p
 
 /* ---- the public face ---- */
 
-static bool stopped(rdna_recorder *r, rdna_node *x, const rdna_pooling *pooling) {
+static bool stopped(rdna_recorder *r, rdna_node *x, const rdna_pooling *given, rdna_pooling *pooling) {
+  const int64_t most = 1 << 28; /* so that sums of a few cannot overflow */
   if (rdna__record_stopped(r, "pool", &x, 1)) return true;
-  bool whole = pooling && pooling->size == sizeof *pooling && pooling->spatial_dims >= 1 && pooling->spatial_dims <= 3;
-  for (int d = 0; whole && d < pooling->spatial_dims; d++)
-    whole = pooling->window[d] >= 1 && pooling->stride[d] >= 1 && pooling->dilation[d] >= 1 &&
-            pooling->pad_before[d] >= 0 && pooling->pad_after[d] >= 0;
-  if (whole) return false;
-  rdna__record_failure(r, rdna__fail(RDNA_INVALID_ARGUMENT,
-                                     "pool: needs a description of RDNA_POOLING_INIT with 1 to 3 spatial dimensions, "
-                                     "whose windows, strides and dilations are at least 1"));
+  rdna_status status = RDNA__OPTIONS("pool", "pooling", given, pooling);
+  bool fits = status == RDNA_OK && pooling->spatial_dims >= 1 && pooling->spatial_dims <= 3;
+  for (int d = 0; fits && d < pooling->spatial_dims; d++)
+    fits = pooling->window[d] >= 1 && pooling->stride[d] >= 1 && pooling->dilation[d] >= 1 &&
+           pooling->pad_before[d] >= 0 && pooling->pad_after[d] >= 0 && pooling->window[d] <= most &&
+           pooling->stride[d] <= most && pooling->dilation[d] <= most && pooling->pad_before[d] <= most &&
+           pooling->pad_after[d] <= most;
+  if (fits) return false;
+  if (status == RDNA_OK)
+    status = rdna__fail(RDNA_INVALID_ARGUMENT,
+                        "pool: there are 1 to 3 spatial dimensions; windows, strides and dilations are at least 1, "
+                        "padding at least 0, and all at most 2^28");
+  rdna__record_failure(r, status);
   return true;
 }
 
 rdna_node *rdna_record_max_pool(rdna_recorder *r, rdna_node *x, const rdna_pooling *pooling) {
-  if (stopped(r, x, pooling)) return NULL;
-  return rdna__part(r, record(r, &rdna__operator_max_pool, pooling, NULL, NULL, &x, 1), 0);
+  rdna_pooling known;
+  if (stopped(r, x, pooling, &known)) return NULL;
+  return rdna__part(r, record(r, &rdna__operator_max_pool, &known, NULL, NULL, &x, 1), 0);
 }
 
 rdna_node *rdna_record_average_pool(rdna_recorder *r, rdna_node *x, const rdna_pooling *pooling) {
-  if (stopped(r, x, pooling)) return NULL;
-  return record(r, &rdna__operator_average_pool, pooling, NULL, NULL, &x, 1);
+  rdna_pooling known;
+  if (stopped(r, x, pooling, &known)) return NULL;
+  return record(r, &rdna__operator_average_pool, &known, NULL, NULL, &x, 1);
 }
 
 rdna_node *rdna_record_adaptive_average_pool(rdna_recorder *r, rdna_node *x, const int64_t *sizes) {

@@ -174,6 +174,8 @@ def run(operator, x, *arguments):
     """rdna_op_|operator| on x's stream; arrays among the arguments are given as tensors."""
     status = getattr(library, "rdna_op_" + operator)(stream_of(x), *[tensor_of(a) if type(a) is Array else a for a in arguments])
     if status:
+        if builtins.any(type(a) is Array and library.rdna_array_is_lazy(a.pointer) for a in arguments):
+            raise TypeError(f"{operator} is not recorded: it has no gradient and is no part of a plan; give it an array with values")
         fail(status)
 
 

@@ -38,8 +38,9 @@ _ARGUMENTS = {
     "rdna_array_broadcast": "pipp", "rdna_array_expand": "pip", "rdna_array_squeeze": "pip", "rdna_array_diagonal": "piilp",
     "rdna_array_bits": "pip", "rdna_array_own": "pp", "rdna_array_contiguous": "pp", "rdna_array_cast": "pip", "rdna_array_map": "pissp",
     "rdna_array_zip": "ppissp", "rdna_array_zip_number": "psbissp", "rdna_array_compare": "ppip", "rdna_array_compare_number": "psip",
-    "rdna_array_where": "pppp", "rdna_array_reduce": "piubdp", "rdna_array_matmul": "ppp", "rdna_array_release": "p",
-    "rdna_op_copy": "ppp", "rdna_op_fill": "psp", "rdna_op_cat": "ppiip", "rdna_op_pad": "pippsp", "rdna_op_triangle": "ppblp",
+    "rdna_array_where": "pppp", "rdna_array_reduce": "piubdp", "rdna_array_matmul": "ppp", "rdna_array_concat": "piip", "rdna_array_gather": "pipp",
+    "rdna_array_release": "p",
+    "rdna_op_copy": "ppp", "rdna_op_fill": "psp", "rdna_op_pad": "pippsp", "rdna_op_triangle": "ppblp",
     "rdna_op_index": "ppppp", "rdna_op_index_put": "ppppip", "rdna_op_gather": "ppippp", "rdna_op_nonzero": "ppp",
     "rdna_op_nonzero_count": "ppp", "rdna_op_sort": "ppibpp", "rdna_op_search_sorted": "pppbp", "rdna_op_cumsum": "ppip",
     "rdna_op_cumprod": "ppip", "rdna_op_complex_map": "pipp", "rdna_op_complex_zip": "pippcp", "rdna_op_complex_zip_scalar": "pipcbcp",
@@ -52,6 +53,7 @@ _ARGUMENTS = {
 for _name, _letters in _ARGUMENTS.items():
     getattr(library, _name).argtypes = [_LETTERS[letter] for letter in _letters]
 library.rdna_array_release.restype = None
+library.rdna_array_is_lazy.argtypes, library.rdna_array_is_lazy.restype = [ctypes.c_void_p], ctypes.c_bool
 for _name in ("rdna_array_tensor", "rdna_array_retain", "rdna_array_stream", "rdna_device_default_stream", "rdna_device_get_info"):
     getattr(library, _name).argtypes, getattr(library, _name).restype = [ctypes.c_void_p], ctypes.c_void_p
 for _name in ("rdna_last_error", "rdna_status_name", "rdna_dtype_name"):

@@ -8,8 +8,9 @@ import numpy as np
 
 from . import _core
 from ._array import Array, again, axis_of, cast, choose, compare, empty_on, from_numpy, full_on, need, parts, reduce, run, stream_of, tensor_of
-from ._core import BOOL, I32, I64, make, scalar
-from ._moving import broadcast_shapes, broadcast_to, expand_dims, slice_of, squeeze
+from ._core import BOOL, I32, I64, library, make, scalar
+from ._graph import record
+from ._moving import broadcast_shapes, broadcast_to, expand_dims, permute_dims, reshape, slice_of, squeeze
 
 
 def nonzero_rows(x):
@@ -137,6 +138,8 @@ class _Outside:
 
 def gather_at(x, indices):
     """Advanced indexing: an array of indices or None for each dimension."""
+    if library.rdna_array_is_lazy(x.pointer):
+        return _recorded_gather(x, indices)
     made = empty_on(stream_of(x), _indexed_shape(x, indices), x.dtype)
     if made.size == 0 and not builtins.any(k is not None and k.size for k in indices):
         return made
@@ -144,6 +147,29 @@ def gather_at(x, indices):
     run("index", x, x, _tensors(x, indices), made, outside.address)
     outside.check("index", x.shape)
     return made
+
+
+def _recorded_gather(x, indices):
+    """The same as rows of a matrix, whose gradient is known: the dimensions with indices become its rows, the others its columns."""
+    at = [i for i, k in enumerate(indices) if k is not None]
+    rest = [i for i, k in enumerate(indices) if k is None]
+    rows = full_on(stream_of(x), (), 0, I64)
+    for i in at:
+        k, n = cast(indices[i], I64), x.shape[i]
+        outside = reduce(compare(k, n, _core.compares["ge"], _core.compares["le"]) | compare(k, -n, _core.compares["lt"], _core.compares["gt"]),
+                         "any", range(k.ndim), False)
+        if outside.item():
+            raise IndexError(f"index: an index is outside of an array of shape {x.shape}")
+        rows = rows * n + choose(compare(k, 0, _core.compares["lt"], _core.compares["gt"]), k + n, k)
+    table = permute_dims(x, at + rest)
+    count = 1
+    for i in at:
+        count *= x.shape[i]
+    table = reshape(table, (count, x.size // count if count else 0))
+    taken = reshape(record("embedding", [table, rows]), (*rows.shape, *(x.shape[i] for i in rest)))
+    place = at[0] if at[-1] - at[0] + 1 == len(at) else 0
+    order = [*range(rows.ndim, rows.ndim + place), *range(rows.ndim), *range(rows.ndim + place, taken.ndim)]
+    return permute_dims(taken, order)
 
 
 def getitem(x, key):
@@ -226,6 +252,8 @@ def take_along_axis(x, indices, /, *, axis=-1):
     shape = list(broadcast_shapes(x.shape[:axis] + (1,) + x.shape[axis + 1:], indices.shape[:axis] + (1,) + indices.shape[axis + 1:]))
     x = broadcast_to(x, (*shape[:axis], n, *shape[axis + 1:]))
     indices = broadcast_to(indices, (*shape[:axis], indices.shape[axis], *shape[axis + 1:]))
+    if library.rdna_array_is_lazy(x.pointer):
+        return Array(make("rdna_array_gather", x.pointer, axis, indices.pointer))
     made = empty_on(stream_of(x), indices.shape, x.dtype)
     if made.size == 0:
         return made

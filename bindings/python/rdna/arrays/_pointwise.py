@@ -316,7 +316,12 @@ def _atan(x):
     return atan2(x, 1.0)
 
 
+# Copied signs have no derivative, so that what is differentiated has formulas without.
+
+
 def _asinh(x):
+    if _core.library.rdna_array_is_lazy(x.pointer):
+        return _atanh(x / (1 + sqrt(1 + x * x))) * 2
     a = abs(x)
     small = log1p(a + a * a / (1 + sqrt(a * a + 1)))
     return copysign(choose(a > _HUGE, log(a) + math.log(2), small), x)
@@ -328,6 +333,8 @@ def _acosh(x):
 
 
 def _atanh(x):
+    if _core.library.rdna_array_is_lazy(x.pointer):
+        return (log1p(x) - log1p(negative(x))) * 0.5
     a = abs(x)
     return copysign(log1p(a * 2 / (1 - a)) * 0.5, x)
 
@@ -339,6 +346,9 @@ def _halves(a):
 
 
 def _sinh(x):
+    if _core.library.rdna_array_is_lazy(x.pointer):
+        rise = expm1(x)
+        return (rise + rise / (rise + 1)) * 0.5
     a = abs(x)
     e = expm1(a)
     return copysign(choose(a > 22, _halves(a), (e + e / (e + 1)) * 0.5), x)

@@ -1,0 +1,216 @@
+"""Derivatives of functions of arrays, and functions as plans that are run again.
+
+A function is called once with lazy arrays, which record what it does. It may do anything that arrays do with floats, and branch on
+values, which are computed when they are asked for; by what decides a branch nothing is differentiated. Arguments, and results beside
+the value, may be nested in lists, tuples and dicts.
+"""
+
+import functools
+import threading
+
+from ._array import Array, full_on, need, stream_of
+from ._graph import Plan, evaluate, gradients, is_lazy, lazy, placeholder, record
+
+
+class _State(threading.local):
+    depth = 0  # of functions that are being recorded
+
+
+_state = _State()
+
+
+class _recording:
+    def __enter__(self):
+        _state.depth += 1
+
+    def __exit__(self, *_):
+        _state.depth -= 1
+
+
+# ---- nested arguments ----
+
+
+def _flatten(tree, leaves):
+    """Appends the arrays of |tree| to |leaves|; returns what _rebuild needs to put others in their place."""
+    if isinstance(tree, Array):
+        leaves.append(tree)
+        return Array
+    if isinstance(tree, (list, tuple)):
+        return type(tree), [_flatten(x, leaves) for x in tree]
+    if isinstance(tree, dict):
+        return dict, [(key, _flatten(x, leaves)) for key, x in tree.items()]
+    return None, tree
+
+
+def _rebuild(form, leaves):
+    """|leaves| is an iterator."""
+    if form is Array:
+        return next(leaves)
+    kind, inner = form
+    if kind is None:
+        return inner
+    if kind is dict:
+        return {key: _rebuild(x, leaves) for key, x in inner}
+    parts = [_rebuild(x, leaves) for x in inner]
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+
+
+def _key(form):
+    """|form| as something to look up by."""
+    if form is Array:
+        return Array
+    kind, inner = form
+    if kind is None:
+        return type(inner), inner
+    if kind is dict:
+        return dict, tuple((key, _key(x)) for key, x in inner)
+    return kind, tuple(_key(x) for x in inner)
+
+
+def _check_float(name, x):
+    if x.pairs or x.dtype.kind != "f":
+        raise TypeError(f"{name} is by arrays of real floats, not of {x.dtype}; astype makes them")
+    return x
+
+
+def _finish(arrays):
+    """Values, unless a function around this one is being recorded."""
+    return list(arrays) if _state.depth else evaluate(arrays)
+
+
+# ---- gradients ----
+
+
+def value_and_grad(function, argnums=0, has_aux=False):
+    """A function that returns function's value, an array of one value, and its gradients by the arguments |argnums|, a number or several.
+    With |has_aux| function returns a pair, of which the second is passed on."""
+    several = not isinstance(argnums, int)
+    wanted = tuple(argnums) if several else (argnums,)
+    name = f"the gradient of {getattr(function, '__name__', 'a function')}"
+
+    @functools.wraps(function)
+    def wrapped(*arguments, **keywords):
+        if any(not -len(arguments) <= i < len(arguments) for i in wanted):
+            raise ValueError(f"{name}: argument {max(wanted)} is asked for, and {len(arguments)} are given by their places")
+        leaves, arguments = [], list(arguments)
+        forms = [_flatten(_as_arrays(arguments[i]), leaves) for i in wanted]
+        if not leaves:
+            raise TypeError(f"{name}: there is no array among its arguments {wanted}")
+        inputs = [lazy(_check_float(name, x)) for x in leaves]
+        again = iter(inputs)
+        for i, form in zip(wanted, forms):
+            arguments[i] = _rebuild(form, again)
+        with _recording():
+            result = function(*arguments, **keywords)
+        value, aux = result if has_aux else (result, None)
+        if not isinstance(value, Array) or value.size != 1:
+            raise ValueError(f"{name}: its value must be an array of one value, not "
+                             f"{f'of shape {value.shape}' if isinstance(value, Array) else type(value).__name__}; vjp takes others")
+        _check_float(name, value)
+        others = []
+        form = _flatten(aux, others)
+        found = gradients([value if is_lazy(value) else lazy(value)], None, inputs)
+        made = iter(_finish([value, *found, *others]))
+        value = next(made)
+        found = [next(made) for _ in found]
+        slopes = iter(found)
+        slopes = tuple(_rebuild(f, slopes) for f in forms)
+        slopes = slopes if several else slopes[0]
+        return ((value, _rebuild(form, made)) if has_aux else value), slopes
+    return wrapped
+
+
+def _as_arrays(tree):
+    """NumPy's arrays as ours."""
+    return need("grad", tree) if hasattr(tree, "__array__") and not isinstance(tree, Array) else tree
+
+
+def grad(function, argnums=0, has_aux=False):
+    """A function that returns the gradients alone; with |has_aux| a pair of them and what function returned second. grad(grad(f)) is the
+    second derivative."""
+    both = value_and_grad(function, argnums, has_aux)
+
+    @functools.wraps(function)
+    def wrapped(*arguments, **keywords):
+        value, slopes = both(*arguments, **keywords)
+        return (slopes, value[1]) if has_aux else slopes
+    return wrapped
+
+
+def _traced(name, function, primals):
+    """Lazy inputs, and the arrays that function makes of them with their form."""
+    inputs = [lazy(_check_float(name, need(name, x))) for x in primals]
+    with _recording():
+        result = function(*inputs)
+    outputs = []
+    form = _flatten(result, outputs)
+    if not outputs:
+        raise TypeError(f"{name}: the function returned no array")
+    return inputs, [_check_float(name, x) if is_lazy(x) else lazy(_check_float(name, x)) for x in outputs], form
+
+
+def _like(name, tree, arrays):
+    """The arrays of |tree|, which has one for each of |arrays|, of their shapes and types."""
+    found = []
+    _flatten(tree, found)
+    if len(found) != len(arrays) or any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(found, arrays)):
+        raise ValueError(f"{name}: needs {', '.join(f'{x.dtype} {x.shape}' for x in arrays)}, not "
+                         f"{', '.join(f'{x.dtype} {x.shape}' for x in found) or 'nothing'}")
+    return found
+
+
+def vjp(function, *primals):
+    """function(*primals), and a function that takes one array like each result and returns a tuple, for each primal the sum of these
+    times its derivatives."""
+    inputs, outputs, form = _traced("vjp", function, primals)
+
+    def pull(cotangents):
+        return tuple(_finish(gradients(outputs, _like("vjp", cotangents, outputs), inputs)))
+    return _rebuild(form, iter(_finish(outputs))), pull
+
+
+def jvp(function, primals, tangents):
+    """function(*primals), and how its results change along |tangents|, one array like each primal."""
+    inputs, outputs, form = _traced("jvp", function, primals)
+    along = _like("jvp", tuple(tangents), inputs)
+    # what vjp gives is linear in its seeds, and the derivative by these is what is asked for
+    seeds = [lazy(full_on(stream_of(x), x.shape, 0, x.dtype)) for x in outputs]
+    slopes = gradients(outputs, seeds, inputs)
+    made = _finish(outputs + gradients(slopes, along, seeds))
+    count = len(outputs)
+    return _rebuild(form, iter(made[:count])), _rebuild(form, iter(made[count:]))
+
+
+def stop_gradient(x):
+    """The values of x, by which nothing is differentiated."""
+    return record("stop", [need("stop_gradient", x)])
+
+
+# ---- plans ----
+
+
+def compile(function):
+    """function as plans: for each set of types and shapes of its arrays, and of its other arguments, which must be hashable, it is
+    recorded once and run from then on. What it does beside computing with arrays happens when it is recorded alone, and it may not ask
+    for values. The plans are in `.plans`."""
+    plans = {}
+
+    @functools.wraps(function)
+    def wrapped(*arguments, **keywords):
+        leaves = []
+        form = _flatten((arguments, keywords), leaves)
+        if _state.depth or any(is_lazy(x) for x in leaves):
+            return function(*arguments, **keywords)  # part of what is being recorded
+        key = _key(form), tuple((x.shape, x.dtype, stream_of(x)) for x in leaves)
+        if key not in plans:
+            inputs = [placeholder(x) for x in leaves]
+            given, named = _rebuild(form, iter(inputs))
+            with _recording():
+                result = function(*given, **named)
+            outputs = []
+            shape = _flatten(result, outputs)
+            plans[key] = (Plan(outputs, inputs) if outputs else None), shape
+        plan, shape = plans[key]
+        return _rebuild(shape, iter(plan.run(leaves) if plan else ()))
+    wrapped.plans = plans
+    return wrapped

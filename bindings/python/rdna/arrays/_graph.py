@@ -1,0 +1,97 @@
+"""Lazy arrays by ctypes (rdna/graph_array.h): arrays that have no values yet, whose functions record what is to be computed."""
+
+import ctypes
+
+from . import _core
+from ._array import Array, stream_of
+from ._core import check, library, make, sizes
+
+for _name, _letters in {"rdna_array_lazy": "pp", "rdna_array_placeholder": "piipp", "rdna_array_gradients": "pippip",
+                        "rdna_array_evaluate": "pip", "rdna_array_plan": "pipip", "rdna_array_record": "pipp", "rdna_array_recorded": "ppbp",
+                        "rdna_plan_run": "ppip", "rdna_plan_release": "p", "rdna_plan_steps": "p", "rdna_plan_peak_bytes": "p",
+                        "rdna_record_stop": "pp", "rdna_record_embedding": "ppp"}.items():
+    getattr(library, _name).argtypes = [_core._LETTERS[letter] for letter in _letters]
+for _name in ("rdna_record_stop", "rdna_record_embedding"):
+    getattr(library, _name).restype = ctypes.c_void_p
+library.rdna_plan_release.restype = None
+library.rdna_plan_steps.restype = ctypes.c_int64
+library.rdna_plan_peak_bytes.restype = ctypes.c_size_t
+
+
+def pointers(arrays):
+    """The pointers of arrays, None for None."""
+    return (ctypes.c_void_p * max(len(arrays), 1))(*(None if x is None else x.pointer for x in arrays))
+
+
+def _taken(out, like):
+    """Arrays of the pointers that a call has filled in, complex where those of |like| are."""
+    return [Array(pointer, x.pairs) for pointer, x in zip(out, like)]
+
+
+def is_lazy(x):
+    return library.rdna_array_is_lazy(x.pointer)
+
+
+def lazy(x):
+    """x's values as a lazy array of its own, to differentiate by."""
+    return Array(make("rdna_array_lazy", x.pointer), x.pairs)
+
+
+def placeholder(like):
+    """A lazy array of |like|'s type and shape, whose values come when a plan is run."""
+    dtype, shape = like.dtype, like.shape
+    if like.pairs:
+        dtype, shape = _core.part_of[dtype], (*shape, 2)
+    return Array(make("rdna_array_placeholder", stream_of(like), _core.number_of[dtype], len(shape), sizes(shape)), like.pairs)
+
+
+def evaluate(arrays):
+    """The values of lazy arrays, computed together; others are themselves."""
+    if not arrays or not any(is_lazy(x) for x in arrays):
+        return list(arrays)
+    out = pointers([None] * len(arrays))
+    check(library.rdna_array_evaluate(pointers(arrays), len(arrays), out))
+    return _taken(out, arrays)
+
+
+def gradients(outputs, seeds, inputs):
+    """Of the sum over outputs of output times seed, by each input; all lazy. |seeds| None: ones, of outputs of one value."""
+    out = pointers([None] * len(inputs))
+    check(library.rdna_array_gradients(pointers(outputs), len(outputs), None if seeds is None else pointers(seeds), pointers(inputs),
+                                       len(inputs), out))
+    return _taken(out, inputs)
+
+
+def record(function, operands, *arguments):
+    """What librdna's rdna_record_|function| makes of operands, arrays among which stand None and numbers: lazy if one of them is."""
+    given = [x for x in operands if isinstance(x, Array)]
+    recorder, nodes, out = ctypes.c_void_p(), pointers([None] * len(given)), ctypes.c_void_p()
+    keep_lazy = any(is_lazy(x) for x in given)
+    check(library.rdna_array_record(pointers(given), len(given), ctypes.byref(recorder), nodes))
+    found, node = iter(nodes), None
+    try:
+        node = getattr(library, "rdna_record_" + function)(recorder, *(next(found) if isinstance(x, Array) else x for x in operands), *arguments)
+    finally:  # the recorder is given up whatever happens
+        status = library.rdna_array_recorded(recorder, node, keep_lazy, ctypes.byref(out))
+    check(status)
+    return Array(out.value)
+
+
+class Plan:
+    """Steps that compute |outputs| from arrays in the place of |inputs|, which are placeholders."""
+
+    def __init__(self, outputs, inputs):
+        self.pointer = make("rdna_array_plan", pointers(outputs), len(outputs), pointers(inputs), len(inputs))
+        self.pairs = [x.pairs for x in outputs]
+
+    def __del__(self, release=library.rdna_plan_release):
+        if getattr(self, "pointer", None):
+            release(self.pointer)
+
+    steps = property(lambda self: library.rdna_plan_steps(self.pointer), doc="How many launches a run has, about.")
+    peak_bytes = property(lambda self: library.rdna_plan_peak_bytes(self.pointer), doc="Of results that are held at one time.")
+
+    def run(self, inputs):
+        out = pointers([None] * len(self.pairs))
+        check(library.rdna_plan_run(self.pointer, pointers(inputs), len(inputs), out))
+        return [Array(pointer, pairs) for pointer, pairs in zip(out, self.pairs)]

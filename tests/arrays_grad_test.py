@@ -1,0 +1,246 @@
+"""Gradients of rdna.arrays: of the array API's functions and of layers and losses against differences in float64, of what has no
+float64 against the same formula in NumPy; second derivatives, vjp, jvp, plans, and what is refused."""
+import functools
+import unittest
+
+import numpy as np
+from arrays_tools import Case, ra, rng
+
+from rdna.arrays import nn
+
+
+def weights(shape):
+    return np.cos(1.7 * np.arange(int(np.prod(shape)))).reshape(shape) + 0.3
+
+
+def slopes(function, arrays, h=1e-6):
+    """Of |function|, NumPy's arrays to a number, by each value of each array."""
+    found = []
+    for a in arrays:
+        slope = np.zeros_like(a)
+        for i in np.ndindex(a.shape):
+            v = a[i]
+            a[i] = v + h
+            above = function(*arrays)
+            a[i] = v - h
+            slope[i] = (above - function(*arrays)) / (2 * h)
+            a[i] = v
+        found.append(slope)
+    return found
+
+
+class Gradients(Case):
+    def close(self, function, *arrays, second=True, tolerance=1e-5):
+        """The gradient of a weighted sum of what |function| makes, and that of a weighted sum of the gradient."""
+        arrays = [np.array(a, np.float64) for a in arrays]
+        every = tuple(range(len(arrays)))
+
+        def loss(*xs):
+            made = function(*xs)
+            return (made * ra.asarray(weights(made.shape))).sum()
+
+        def steepness(*xs):
+            return sum((g * ra.asarray(weights(g.shape))).sum() for g in ra.grad(loss, every)(*xs))
+
+        for of in (loss, steepness) if second else (loss,):
+            got = ra.grad(of, every)(*map(ra.asarray, arrays))
+            want = slopes(lambda *xs: float(of(*map(ra.asarray, xs))), arrays)
+            for g, w in zip(got, want):
+                np.testing.assert_allclose(g.numpy(), w, rtol=tolerance, atol=tolerance, err_msg=str(function))
+
+    def test_values(self):
+        x, y = rng.uniform(0.2, 0.9, (2, 3)), rng.uniform(0.2, 0.9, 3)
+        for name in ("abs negative square sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan tanh erf sigmoid relu silu gelu "
+                     "acos asin atan asinh atanh sinh cosh floor sign").split():
+            self.close(getattr(ra, name), x)
+            self.close(getattr(ra, name), -x) if name not in ("sqrt", "rsqrt", "log", "log2", "log10") else None
+        self.close(ra.acosh, x + 1.5)
+        for name in "add subtract multiply divide pow maximum minimum atan2 hypot logaddexp remainder".split():
+            self.close(getattr(ra, name), x, y)
+        self.close(lambda a: 2 - a / 3 + 1 / a - a ** 2.5, x)
+        self.close(lambda a: ra.clip(a, 0.3, 0.6) + ra.where(a > 0.5, a * a, a), x)
+        for name in ("leaky_relu", "elu", "softplus", "mish", "hardswish", "hardsigmoid"):
+            self.close(getattr(nn, name), np.concatenate([x, -x]))
+
+    def test_zero_is_a_place_like_others(self):
+        for name in "sinh asinh asin atan tanh erf expm1 log1p".split():
+            self.assertAlmostEqual(float(ra.grad(getattr(ra, name))(ra.asarray(np.float64(0)))), 1.1283791670955126 if name == "erf" else 1, 12)
+
+    def test_moves(self):
+        x, y = rng.standard_normal((2, 3, 4)), rng.standard_normal((2, 1, 4))
+        self.close(lambda a: ra.permute_dims(a, (2, 0, 1))[::-2, :, 1:], x)
+        self.close(lambda a, b: ra.concat([a, b, a], axis=1).reshape(-1, 2), x, y)
+        self.close(lambda a, b: ra.stack([ra.broadcast_to(b, a.shape), a], axis=-1), x, y)
+        self.close(lambda a: ra.flip(a, axis=1) + ra.roll(a, 1, axis=2) + ra.squeeze(ra.expand_dims(a), 0), x)
+        self.close(lambda a: ra.tile(ra.repeat(a[0], 2, axis=0), (2, 1)), x)
+        self.close(lambda a: a[:, [0, 2, 2], 1] * a[[1], 0, :3], x)
+        self.close(lambda a: a[0, ..., np.array([[3, -1], [0, 1]])], x)
+        self.close(lambda a: ra.take(a, ra.asarray([1, 1, 0]), axis=1), x)
+        self.close(lambda a: ra.take_along_axis(a, ra.argsort(ra.asarray(x), axis=2), axis=2), x)
+
+    def test_reductions_and_products(self):
+        x = rng.uniform(0.3, 2, (2, 3, 4))
+        for name in "sum mean prod max min var std".split():
+            self.close(functools.partial(getattr(ra, name), axis=(0, 2)), x)
+            self.close(functools.partial(getattr(ra, name), axis=1, keepdims=True), x)
+        self.close(ra.linalg.vector_norm, x)
+        self.close(lambda a, b: a @ b, x, rng.standard_normal((4, 2)))
+        self.close(lambda a, b: a @ b, x, rng.standard_normal((2, 4, 1)))
+        self.close(lambda a, b: ra.tensordot(a, b, axes=((0, 2), (1, 0))), x, rng.standard_normal((4, 2, 2)))
+        self.close(lambda a, b: ra.vecdot(a, b), x, rng.standard_normal(4))
+
+    def test_layers_and_losses(self):
+        x, row = rng.standard_normal((2, 4, 4)), rng.uniform(0.5, 1.5, 4)
+        self.close(nn.layer_norm, x, row, row + 1)
+        self.close(nn.rms_norm, x, row)
+        self.close(lambda a, w, b: nn.batch_norm(a, None, None, w, b, training=True), x, row, row - 1)
+        self.close(lambda a, m, v, w, b: nn.batch_norm(a, m, v, w, b), x, row, row + 1, row + 2, row - 1)
+        self.close(lambda a, w, b: nn.group_norm(a, 2, w, b), x, row, row)
+        self.close(nn.instance_norm, x)
+        for function in (nn.softmax, nn.log_softmax):
+            self.close(function, x)
+            self.close(functools.partial(function, axis=0), x)
+        self.close(functools.partial(nn.embedding, ra.asarray([[1, 0], [1, 1]])), x[0])
+        image = rng.standard_normal((1, 2, 5, 4))
+        self.close(lambda a: nn.max_pool2d(a, 2, stride=1, padding=1), image)
+        self.close(lambda a: nn.avg_pool2d(a, (2, 3), count_include_pad=False, padding=(1, 0)), image)
+        self.close(lambda a: nn.adaptive_avg_pool2d(a, (2, 3)) + nn.global_avg_pool2d(a), image)
+        self.close(lambda a: nn.max_pool1d(a, 2) + nn.avg_pool1d(a, 2) + nn.adaptive_avg_pool1d(a, 2), x)
+        q = rng.standard_normal((1, 2, 3, 4))
+        self.close(lambda a, b, c: nn.scaled_dot_product_attention(a, b, c, is_causal=True), q, q + 1, q * 2)
+        p, t = rng.uniform(0.1, 0.9, (3, 2)), rng.uniform(0.1, 0.9, (3, 2))
+        for loss in (nn.mse_loss, nn.l1_loss, nn.smooth_l1_loss, nn.huber_loss, nn.bce_loss, nn.bce_with_logits_loss, nn.kl_div_loss):
+            for reduction in ("mean", "sum", "none"):
+                self.close(functools.partial(loss, reduction=reduction), p, t)
+        for loss in (nn.cross_entropy, nn.nll_loss):
+            self.close(lambda a: loss(a, ra.asarray([1.0, 0.0, 1.0]), weight=ra.asarray([0.5, 2.0])), p)
+            self.close(lambda a: loss(a, ra.asarray([[2, 0, 1, 3], [1, -100, 0, 2]]), reduction="none"), x)
+
+    def test_convolutions(self):
+        """In float32, beside their sums in NumPy, which are linear in each input: a step of 1 has no error but rounding."""
+        x, w, b = (rng.uniform(-1, 1, shape).astype("f4") for shape in ((2, 4, 5, 6), (6, 2, 3, 2), (6,)))
+
+        def numpy(a, k, c):
+            padded = np.pad(a.astype("f8"), ((0, 0), (0, 0), (1, 1), (2, 2)))
+            out = np.zeros((2, 6, 3, 9))
+            for o, i, j in np.ndindex(6, 3, 9):
+                part = padded[:, o // 3 * 2:o // 3 * 2 + 2, 2 * i:2 * i + 3, j:j + 2]
+                out[:, o, i, j] = (part * k[o]).sum((1, 2, 3)) + c[o]
+            return out
+
+        def loss(*xs):
+            made = nn.conv2d(*xs, stride=(2, 1), padding=(1, 2), groups=2)
+            return (made * ra.asarray(weights(made.shape).astype("f4"))).sum()
+
+        given = [ra.asarray(v) for v in (x, w, b)]
+        np.testing.assert_allclose(nn.conv2d(*given, stride=(2, 1), padding=(1, 2), groups=2).numpy(), numpy(x, w, b), atol=1e-5)
+        got = ra.grad(loss, (0, 1, 2))(*given)
+        wide = [v.astype("f8") for v in (x, w, b)]
+        want = slopes(lambda *xs: float((numpy(*xs) * weights((2, 6, 3, 9))).sum()), wide, h=1)
+        for g, s in zip(got, want):
+            np.testing.assert_allclose(g.numpy(), s, atol=2e-4)
+        # the transposed one is the gradient by x of the other
+        back = nn.conv_transpose2d(ra.asarray(weights((2, 6, 3, 9)).astype("f4")), given[1], stride=(2, 1), padding=(1, 2), groups=2)
+        np.testing.assert_allclose(back.numpy(), got[0].numpy(), atol=1e-5)
+
+    def test_dropout(self):
+        x = ra.ones((4000,))
+        y, slope = ra.value_and_grad(lambda a: nn.dropout(a, 0.25, seed=3).sum())(x)
+        kept = slope.numpy() > 0
+        np.testing.assert_array_equal(np.unique(slope.numpy()), np.float32([0, 1 / 0.75]))
+        self.assertTrue(0.72 < kept.mean() < 0.78)
+        self.assertAlmostEqual(float(y), kept.sum() / 0.75, delta=0.05)
+
+    def test_forms(self):
+        x = ra.asarray(np.array([0.5, -2.0]))
+        parameters = {"w": [x, x * 2], "b": (x,)}
+        value, slope = ra.value_and_grad(lambda p, scale: ((p["w"][0] * p["w"][1] + p["b"][0]) * scale).sum())(parameters, 3.0)
+        self.assertAlmostEqual(float(value), 3 * (2 * (0.25 + 4) - 1.5))
+        self.same(slope["w"][0], np.array([3.0, -12.0]))
+        self.same(slope["b"][0], np.array([3.0, 3.0]))
+        self.assertIsInstance(slope["b"], tuple)
+        (value, aux), slope = ra.value_and_grad(lambda a: ((a * a).sum(), {"twice": a + a}), has_aux=True)(x)
+        self.same(aux["twice"], np.array([1.0, -4.0]))
+        slope, aux = ra.grad(lambda a: ((a * a).sum(), a), has_aux=True)(x)
+        self.same(slope, np.array([1.0, -4.0]))
+        self.same(ra.grad(lambda a: (a * ra.stop_gradient(a)).sum())(x), x.numpy())
+        self.same(ra.grad(lambda a: ra.asarray(2.0))(x), np.zeros(2))
+        self.same(ra.grad(lambda a, b: (a * b).sum(), argnums=-1)(x, np.array([1.0, 2.0])), x.numpy())
+        # values may be asked for, and decide
+        self.same(ra.grad(lambda a: (a * a if float(a[0]) > 0 else a).sum())(x), np.array([1.0, -4.0]))
+
+    def test_derivatives_of_derivatives(self):
+        x = np.float64(0.7)
+        f, want = ra.sin, [np.cos(x), -np.sin(x), -np.cos(x), np.sin(x), np.cos(x)]
+        for w in want:
+            f = ra.grad(f)
+            self.assertAlmostEqual(float(f(ra.asarray(x))), w, 12)
+        # one over the variable of another
+        mixed = ra.grad(lambda a: a * ra.grad(lambda b: a * a * b * b)(a))
+        self.assertAlmostEqual(float(mixed(ra.asarray(x))), 8 * x ** 3, 12)
+
+    def test_vjp_and_jvp(self):
+        a, b = rng.standard_normal((3, 2)), rng.standard_normal((2, 4))
+        along = rng.standard_normal((3, 2)), rng.standard_normal((2, 4))
+        out, pull = ra.vjp(lambda x, y: (x @ y, ra.tanh(x)), ra.asarray(a), ra.asarray(b))
+        seeds = rng.standard_normal((3, 4)), rng.standard_normal((3, 2))
+        np.testing.assert_allclose(out[0].numpy(), a @ b)
+        by_a, by_b = pull(tuple(map(ra.asarray, seeds)))
+        np.testing.assert_allclose(by_a.numpy(), seeds[0] @ b.T + seeds[1] * (1 - np.tanh(a) ** 2))
+        np.testing.assert_allclose(by_b.numpy(), a.T @ seeds[0])
+        out, change = ra.jvp(lambda x, y: x @ y, (ra.asarray(a), ra.asarray(b)), tuple(map(ra.asarray, along)))
+        np.testing.assert_allclose(change.numpy(), along[0] @ b + a @ along[1])
+
+    def test_plans(self):
+        calls = []
+
+        @ra.compile
+        def step(parameters, x, scale=1.0):
+            calls.append(x.shape)
+            loss = lambda p: (ra.tanh(x @ p["w"] + p["b"]) * scale).sum()
+            value, slope = ra.value_and_grad(loss)(parameters)
+            return value, {name: parameters[name] - 0.1 * slope[name] for name in parameters}
+
+        for rows in (2, 3, 2, 3):
+            x, w, b = rng.standard_normal((rows, 4)), rng.standard_normal((4, 5)), rng.standard_normal(5)
+            value, after = step({"w": ra.asarray(w), "b": ra.asarray(b)}, ra.asarray(x), scale=2.0)
+            y = np.tanh(x @ w + b)
+            self.assertAlmostEqual(float(value), 2 * y.sum(), 10)
+            np.testing.assert_allclose(after["w"].numpy(), w - 0.1 * x.T @ (2 * (1 - y * y)), rtol=1e-10)
+        self.assertEqual(calls, [(2, 4), (3, 4)])
+        step({"w": ra.asarray(w), "b": ra.asarray(b)}, ra.asarray(x), scale=3.0)
+        self.assertEqual(len(calls), 3)
+        # ten operations on values are two launches, and one compiled function may be part of another
+        chain = ra.compile(lambda x: ra.sqrt(ra.relu(ra.exp(-abs(x * 2 - 1)) + 1) * 3 - 0.5) * x + x)
+        x = rng.uniform(-1, 1, 16).astype("f4")
+        got = chain(ra.asarray(x))
+        np.testing.assert_allclose(got.numpy(), np.sqrt(np.maximum(np.exp(-abs(x * 2 - 1)) + 1, 0) * 3 - 0.5) * x + x, rtol=1e-5)
+        plan, = [plan for plan, _ in chain.plans.values()]
+        self.assertLessEqual(plan.steps, 2)
+        self.same(ra.compile(lambda a: chain(a) * 1)(ra.asarray(x)), got.numpy())
+        np.testing.assert_allclose(ra.grad(lambda a: chain(a).sum())(ra.asarray(x)).numpy(),
+                                   ra.grad(lambda a: chain.__wrapped__(a).sum())(ra.asarray(x)).numpy())
+
+    def test_refusals(self):
+        x = ra.asarray(np.array([0.5, -2.0]))
+        for error, text, call in [
+                (ValueError, "must be an array of one value, not of shape (2,)", lambda: ra.grad(lambda a: a)(x)),
+                (ValueError, "not float", lambda: ra.grad(lambda a: 1.5)(x)),
+                (TypeError, "real floats, not of int64", lambda: ra.grad(lambda a: a.sum())(ra.asarray([1, 2]))),
+                (TypeError, "real floats, not of complex64", lambda: ra.grad(ra.sum)(ra.asarray([1j]))),
+                (TypeError, "sort is not recorded", lambda: ra.grad(lambda a: ra.sort(a).sum())(x)),
+                (ValueError, "f64 (2) and f64 (3)", lambda: ra.grad(lambda a: (a + ra.ones(3, dtype=ra.float64)).sum())(x)),
+                (ValueError, "argument 1 is asked for", lambda: ra.grad(ra.sum, argnums=1)(x)),
+                (TypeError, "no array among its arguments", lambda: ra.grad(lambda a: a)(2.0)),
+                (ValueError, "vjp: needs float64 (2,), not float64 (3,)", lambda: ra.vjp(ra.exp, x)[1](ra.ones(3, dtype=ra.float64))),
+                (IndexError, "outside", lambda: ra.grad(lambda a: a[[0, 2]].sum())(x)),
+                (ValueError, "need an input", lambda: ra.compile(lambda a: a.item())(x[:1])),
+                (ValueError, "reduction is", lambda: nn.mse_loss(x, x, reduction="max")),
+                (ValueError, "x f64 (2), weight f64 (2)", lambda: nn.conv2d(x, x))]:
+            with self.assertRaises(error) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
