@@ -27,10 +27,12 @@ install(FILES ${CMAKE_BINARY_DIR}/rdna.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pk
 add_executable(generate examples/generate.c)
 target_link_libraries(generate PRIVATE rdna_shared)
 add_test(NAME library.generate COMMAND generate ${CMAKE_SOURCE_DIR}/examples/demo-model/rdna-demo-q8_0.gguf "And God said" 16)
-# One that trains, and fails unless it has learned.
-add_executable(mlp examples/mlp.c)
-target_link_libraries(mlp PRIVATE rdna_shared m)
-add_test(NAME library.mlp COMMAND mlp)
+# Some that train, and fail unless they have learned.
+foreach(example mlp transformer)
+  add_executable(${example} examples/${example}.c)
+  target_link_libraries(${example} PRIVATE rdna_shared m)
+  add_test(NAME library.${example} COMMAND ${example})
+endforeach()
 # What it exports are the public names.
 if(NOT RDNA_COVERAGE) # gcov adds names of its own
   add_test(NAME library.exports COMMAND ${CMAKE_SOURCE_DIR}/tests/exports.sh $<TARGET_FILE:rdna_shared>)

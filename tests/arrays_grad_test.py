@@ -2,6 +2,7 @@
 float64 against the same formula in NumPy; second derivatives, vjp, jvp, plans, and what is refused."""
 import functools
 import unittest
+from xml.etree import ElementTree
 
 import numpy as np
 from arrays_tools import Case, ra, rng
@@ -220,6 +221,17 @@ class Gradients(Case):
         self.same(ra.compile(lambda a: chain(a) * 1)(ra.asarray(x)), got.numpy())
         np.testing.assert_allclose(ra.grad(lambda a: chain(a).sum())(ra.asarray(x)).numpy(),
                                    ra.grad(lambda a: chain.__wrapped__(a).sum())(ra.asarray(x)).numpy())
+
+    def test_pictures(self):
+        graph = ra.graph(ra.value_and_grad(lambda w, x: (ra.relu(x @ w + 1) ** 2.0).sum()), ra.ones((3, 4)), ra.ones((2, 3)))
+        lines = str(graph).splitlines()
+        self.assertTrue(any(line.endswith("= matmul %0 %1 : f32 (2, 4)") or "= matmul" in line for line in lines), lines)
+        self.assertEqual(sum(line.startswith("output") for line in lines), 2)
+        root = ElementTree.fromstring(graph.svg())
+        boxes = [g for g in root.iter("{http://www.w3.org/2000/svg}g")]
+        self.assertEqual(len(boxes), len(lines) - 2)
+        self.assertIn("matmul", [next(g.iter("{http://www.w3.org/2000/svg}text")).text for g in boxes])
+        self.assertIn("frees", graph.plan())
 
     def test_refusals(self):
         x = ra.asarray(np.array([0.5, -2.0]))

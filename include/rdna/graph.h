@@ -121,6 +121,19 @@ RDNA_API size_t rdna_plan_peak_bytes(const rdna_plan *plan);
 /* A plan that is run once: values of nodes that need no input. */
 RDNA_CHECKED rdna_status rdna_evaluate(rdna_node *const *outputs, int output_count, rdna_array **out_arrays);
 
+/* ---- looking at it ---- */
+
+/* Receives text as it is made, |size| bytes without a 0 at the end. What it returns but RDNA_OK ends the making. */
+typedef rdna_status (*rdna_graph_write)(void *data, const char *text, size_t size);
+/* What |outputs| need, a line for each node: "%2 = matmul %0 %1 : f32 (8, 1)", with its origin if it has one. */
+RDNA_CHECKED rdna_status rdna_nodes_print(rdna_node *const *outputs, int output_count, rdna_graph_write write,
+                                          void *data);
+/* The same as a picture, SVG of boxes in layers, each below its inputs. RDNA_UNSUPPORTED: more than 2,000 nodes. */
+RDNA_CHECKED rdna_status rdna_nodes_draw(rdna_node *const *outputs, int output_count, rdna_graph_write write,
+                                         void *data);
+/* The steps of a plan, a line each: which operators run in it, what it reads and makes, what is freed behind it. */
+RDNA_CHECKED rdna_status rdna_plan_print(const rdna_plan *plan, rdna_graph_write write, void *data);
+
 #ifdef __cplusplus
 }
 #endif

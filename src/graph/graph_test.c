@@ -333,6 +333,67 @@ static void refusals(void **state) {
   rdna_recorder_release(r);
 }
 
+/* ---- text and pictures ---- */
+
+typedef struct sink {
+  char text[8192];
+  size_t size, most; /* more is refused */
+} sink;
+
+static rdna_status collect(void *data, const char *text, size_t size) {
+  sink *s = data;
+  if (s->size + size > s->most) return RDNA_CANCELLED;
+  memcpy(s->text + s->size, text, size);
+  s->size += size;
+  s->text[s->size] = 0;
+  return RDNA_OK;
+}
+
+static void expect_text(const sink *s, const char *text) {
+  if (!strstr(s->text, text)) fail_msg("no '%s' in:\n%s", text, s->text);
+}
+
+static void pictures(void **state) {
+  static sink lines, steps, picture, short_one;
+  lines.most = steps.most = picture.most = sizeof lines.text - 1;
+  short_one.most = 20;
+  rdna_recorder *r;
+  rdna_plan *plan;
+  assert_ok(rdna_recorder_create(stream, &r));
+  rdna_node *x = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){8, 3}),
+            *w = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){3, 4});
+  rdna_recorder_origin(r, "a<b>&c.py:3");
+  rdna_node *y = rdna_record_map(r, rdna_record_matmul(r, x, w), RDNA_MAP_RELU, zero, zero);
+  rdna_node *sum = rdna_record_reduce(r, y, RDNA_REDUCTION_SUM, 3, false, 0);
+  assert_ok(rdna_nodes_print(&sum, 1, collect, &lines));
+  assert_string_equal(lines.text,
+                      "%0 = input : f32 (8, 3)\n%1 = input : f32 (3, 4)\n"
+                      "%2 = matmul %0 %1 : f32 (8, 4)  at a<b>&c.py:3\n"
+                      "%3 = relu %2 : f32 (8, 4)  at a<b>&c.py:3\n"
+                      "%4 = sum %3 : f32 ()  at a<b>&c.py:3\noutput %4\n");
+  assert_ok(rdna_plan_create(&sum, 1, (rdna_node *[]){x, w}, 2, &plan));
+  assert_ok(rdna_plan_print(plan, collect, &steps));
+  assert_string_equal(steps.text,
+                      "%3 = matmul+relu %0 %1 : f32 (8, 4)  frees %1 %0\n"
+                      "%4 = sum %3 : f32 ()  frees %3\noutput %4\n");
+  assert_ok(rdna_nodes_draw(&sum, 1, collect, &picture));
+  expect_text(&picture, "<svg xmlns=");
+  expect_text(&picture, ">matmul</text>");
+  expect_text(&picture, "a&lt;b&gt;&amp;c.py:3");
+  expect_text(&picture, "</svg>");
+  int paths = 0;
+  for (const char *at = picture.text; (at = strstr(at, "<path")); at++) paths++;
+  assert_int_equal(paths, 4);
+  assert_int_equal(rdna_nodes_print(&sum, 1, collect, &short_one), RDNA_CANCELLED);
+  assert_int_equal(short_one.size, 10); /* what fits, and nothing behind the piece that did not */
+  rdna_node *none = NULL;
+  assert_refused(rdna_nodes_draw(&none, 1, collect, &picture), RDNA_INVALID_ARGUMENT, "none NULL");
+  for (int i = 0; i < 2000; i++) y = rdna_record_map(r, y, RDNA_MAP_NEG, zero, zero);
+  assert_refused(rdna_nodes_draw(&y, 1, collect, &picture), RDNA_UNSUPPORTED, "2004 nodes");
+  rdna_plan_release(plan);
+  rdna_recorder_release(r);
+}
+
 /* Nodes outlive their recorder when they are retained, and empty arrays go through. */
 static void lifetimes(void **state) {
   rdna_recorder *r;
@@ -375,6 +436,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(epilogues),
       cmocka_unit_test(long_chain),
       cmocka_unit_test(refusals),
+      cmocka_unit_test(pictures),
       cmocka_unit_test(lifetimes),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);

@@ -9,7 +9,7 @@ import functools
 import threading
 
 from ._array import Array, full_on, need, stream_of
-from ._graph import Plan, evaluate, gradients, is_lazy, lazy, placeholder, record
+from ._graph import Graph, Plan, evaluate, gradients, is_lazy, lazy, placeholder, record
 
 
 class _State(threading.local):
@@ -214,3 +214,16 @@ def compile(function):
         return _rebuild(shape, iter(plan.run(leaves) if plan else ()))
     wrapped.plans = plans
     return wrapped
+
+
+def graph(function, *arguments, **keywords):
+    """What function computes of arguments of these types and shapes, to look at: print it, or .svg() and .plan()."""
+    leaves, outputs = [], []
+    form = _flatten((arguments, keywords), leaves)
+    inputs = [placeholder(x) for x in leaves]
+    given, named = _rebuild(form, iter(inputs))
+    with _recording():
+        _flatten(function(*given, **named), outputs)
+    if not outputs:
+        raise TypeError("graph: the function returned no array")
+    return Graph(outputs, inputs)

@@ -9,11 +9,12 @@ from ._core import check, library, make, sizes
 for _name, _letters in {"rdna_array_lazy": "pp", "rdna_array_placeholder": "piipp", "rdna_array_gradients": "pippip",
                         "rdna_array_evaluate": "pip", "rdna_array_plan": "pipip", "rdna_array_record": "pipp", "rdna_array_recorded": "ppbp",
                         "rdna_plan_run": "ppip", "rdna_plan_release": "p", "rdna_plan_steps": "p", "rdna_plan_peak_bytes": "p",
+                        "rdna_nodes_print": "pipp", "rdna_nodes_draw": "pipp", "rdna_plan_print": "ppp", "rdna_recorder_release": "p",
                         "rdna_record_stop": "pp", "rdna_record_embedding": "ppp"}.items():
     getattr(library, _name).argtypes = [_core._LETTERS[letter] for letter in _letters]
 for _name in ("rdna_record_stop", "rdna_record_embedding"):
     getattr(library, _name).restype = ctypes.c_void_p
-library.rdna_plan_release.restype = None
+library.rdna_plan_release.restype = library.rdna_recorder_release.restype = None
 library.rdna_plan_steps.restype = ctypes.c_int64
 library.rdna_plan_peak_bytes.restype = ctypes.c_size_t
 
@@ -77,6 +78,48 @@ def record(function, operands, *arguments):
     return Array(out.value)
 
 
+_Write = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+def _text(function, *arguments):
+    """What a function of librdna writes."""
+    pieces = []
+
+    def write(_, text, size):
+        pieces.append(ctypes.string_at(text, size))
+        return 0
+    check(getattr(library, function)(*arguments, _Write(write), None))
+    return b"".join(pieces).decode()
+
+
+class Graph:
+    """What arrays are computed from. print(graph) has a line for each node, and notebooks show the picture."""
+
+    def __init__(self, outputs, inputs=()):
+        self.outputs, self.inputs = list(outputs), list(inputs)
+
+    def _nodes(self, function):
+        recorder, nodes = ctypes.c_void_p(), pointers([None] * len(self.outputs))
+        check(library.rdna_array_record(pointers(self.outputs), len(self.outputs), ctypes.byref(recorder), nodes))
+        try:
+            return _text(function, nodes, len(self.outputs))
+        finally:
+            library.rdna_recorder_release(recorder)
+
+    def __str__(self):
+        return self._nodes("rdna_nodes_print")
+
+    def svg(self):
+        """A picture, of 2,000 nodes at most."""
+        return self._nodes("rdna_nodes_draw")
+
+    def plan(self):
+        """The steps that run, as text: which operations share a launch, what is read and made, and freed behind it."""
+        return str(Plan(self.outputs, self.inputs))
+
+    _repr_svg_ = svg
+
+
 class Plan:
     """Steps that compute |outputs| from arrays in the place of |inputs|, which are placeholders."""
 
@@ -90,6 +133,9 @@ class Plan:
 
     steps = property(lambda self: library.rdna_plan_steps(self.pointer), doc="How many launches a run has, about.")
     peak_bytes = property(lambda self: library.rdna_plan_peak_bytes(self.pointer), doc="Of results that are held at one time.")
+
+    def __str__(self):
+        return _text("rdna_plan_print", self.pointer)
 
     def run(self, inputs):
         out = pointers([None] * len(self.pairs))
