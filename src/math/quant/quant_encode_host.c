@@ -1,118 +1,129 @@
 /* Making blocks of the formats IQ1, IQ2 and IQ3 on the host, by the steps of quant_encode.h, a block at a time.
  *
- * Entries are looked at by their low bytes, what the best high byte would cost known beforehand, so that most low bytes
- * are left out as a whole. */
+ * A half is every second value of an entry: the bits of its low or its high byte. Halves are numbered by their levels,
+ * the first value's the lowest digit. Entries are looked at by their low halves, what the best high half would cost
+ * known beforehand, so that most low halves are left out as a whole. */
 #include "kernel/host.h"
 
+#include "math/common/host/simd.h"
 #include "math/quant/quant_encode.h"
 #include "math/quant/quant_encode_kernels.h"
 
+enum { HALVES = 96 }; /* 3^4 or 8^2 of them, and room for whole vectors */
+
 struct quant_search {
-  /* The entries that have low byte lows[i] are number first[i] to first[i + 1]: their high bytes and their indices. */
-  int low_count;
-  uint8_t lows[256];
-  uint16_t first[257];
+  /* The entries with low half n are number first[n] to first[n + 1]: their high halves and their indices. */
+  uint16_t first[HALVES + 1];
   uint8_t high[2048];
   uint16_t index[2048];
-  float cost[2][256], turn[2][256]; /* of the low and the high byte of an entry */
+  float cost[2][HALVES], turn[2][HALVES]; /* of low and high halves */
 };
+
+RDNA_SCALAR int half_count(rdna_dtype format) { return quant_is_iq3(format) ? 64 : 81; }
+/* The number of the half in |byte|. */
+static uint32_t half_of(rdna_dtype format, uint32_t byte) {
+  uint32_t number = 0, bits = quant_is_iq3(format) ? 4 : 2;
+  for (int i = quant_entry_values(format) / 2 - 1; i >= 0; i--)
+    number = number * (uint32_t)quant_levels(format) + (byte >> (bits * (uint32_t)i) & (quant_is_iq3(format) ? 7 : 3));
+  return number;
+}
 
 static void sort_entries(rdna_dtype format, struct quant_search *search) {
   int count = 0;
-  search->low_count = 0;
-  for (uint32_t low = 0; low < 256; low++) {
-    int before = count;
+  for (uint32_t low = 0; low < HALVES; low++) {
+    search->first[low] = (uint16_t)count;
     for (uint32_t i = 0; i < (uint32_t)quant_entries(format); i++) {
       uint32_t entry = quant_entry(format, i);
-      if ((entry & 255) != low) continue;
-      search->high[count] = (uint8_t)(entry >> 8);
+      if (half_of(format, entry & 255) != low) continue;
+      search->high[count] = (uint8_t)half_of(format, entry >> 8);
       search->index[count++] = (uint16_t)i;
     }
-    if (count == before) continue;
-    search->lows[search->low_count] = (uint8_t)low;
-    search->first[search->low_count++] = (uint16_t)before;
   }
-  search->first[search->low_count] = (uint16_t)count;
+  search->first[HALVES] = (uint16_t)count;
+  for (int half = 0; half < 2; half++)
+    for (int i = 0; i < HALVES; i++) search->cost[half][i] = search->turn[half][i] = __builtin_inff();
 }
 
 RDNA_SCALAR bool quant_is_writer(void) { return true; }
 RDNA_SCALAR void quant_meet(void) {}
 
+/* Bit i of the result is 1 where lane i of a comparison is true. */
+RDNA_SCALAR uint32_t true_lanes(simd_int comparison) {
+#if SIMD_WIDTH == 16
+  return _mm512_movepi32_mask((__m512i)comparison);
+#elif SIMD_WIDTH == 8
+  return (uint32_t)_mm256_movemask_ps((__m256)comparison);
+#else
+  uint32_t bits = 0;
+  for (int i = 0; i < SIMD_WIDTH; i++) bits |= (uint32_t)(comparison[i] != 0) << i;
+  return bits;
+#endif
+}
+
 RDNA_SCALAR float smaller(float a, float b) { return a < b ? a : b; }
 
-/* The costs of all bytes that hold levels of values |high|, |high| + 2 and so on. Returns the least. */
-RDNA_SCALAR float fill_costs(rdna_dtype format, float *out, const float (*cost)[8], int high) {
-  const int levels = quant_levels(format), bits = quant_is_iq3(format) ? 4 : 2;
-  float least[4];
-  for (int v = 0; v < quant_entry_values(format) / 2; v++) {
-    least[v] = cost[high + 2 * v][0];
-    for (int l = 1; l < levels; l++) least[v] = smaller(cost[high + 2 * v][l], least[v]);
-  }
-  for (int b = 0; b < levels; b++) {
-    for (int a = 0; a < levels; a++) {
-      float two = cost[high][a] + cost[high + 2][b];
-      int at = a | b << bits;
-      if (quant_is_iq3(format)) {
-        out[at] = two;
-        continue;
-      }
-      for (int c = 0; c < levels; c++) {
-        float three = two + cost[high + 4][c];
-        for (int d = 0; d < levels; d++) out[at | c << 4 | d << 6] = three + cost[high + 6][d];
-      }
-    }
-  }
-  float sum = least[0] + least[1];
-  return quant_is_iq3(format) ? sum : sum + least[2] + least[3];
+/* For each half the sum, or the smallest, of what the levels of values |high|, |high| + 2 and so on cost. */
+RDNA_SCALAR void fill_halves(rdna_dtype format, float *out, float (*cost)[8], int high, bool smallest) {
+  int size = quant_levels(format);
+  for (int l = 0; l < size; l++) out[l] = cost[high][l];
+  for (int v = high + 2; v < quant_entry_values(format); v += 2, size *= quant_levels(format))
+    for (int l = quant_levels(format) - 1; l >= 0; l--)
+      for (int i = 0; i < size; i++) out[l * size + i] = smallest ? smaller(out[i], cost[v][l]) : out[i] + cost[v][l];
 }
-RDNA_SCALAR void fill_turns(rdna_dtype format, float *out, const float (*turn)[8], int high) {
-  const int levels = quant_levels(format), bits = quant_is_iq3(format) ? 4 : 2;
-  for (int b = 0; b < levels; b++) {
-    for (int a = 0; a < levels; a++) {
-      float two = smaller(turn[high][a], turn[high + 2][b]);
-      int at = a | b << bits;
-      if (quant_is_iq3(format)) {
-        out[at] = two;
-        continue;
-      }
-      for (int c = 0; c < levels; c++) {
-        float three = smaller(two, turn[high + 4][c]);
-        for (int d = 0; d < levels; d++) out[at | c << 4 | d << 6] = smaller(three, turn[high + 6][d]);
-      }
-    }
+
+/* The least of fill_halves' sums; |*out_half|: which it is. */
+RDNA_SCALAR float least_half(rdna_dtype format, float (*cost)[8], int high, int *out_half) {
+  float sum = 0;
+  int place = 1;
+  *out_half = 0;
+  for (int v = high; v < quant_entry_values(format); v += 2, place *= quant_levels(format)) {
+    int least = 0;
+    for (int l = 1; l < quant_levels(format); l++) least = cost[v][l] < cost[v][least] ? l : least;
+    sum = v == high ? cost[v][least] : sum + cost[v][least];
+    *out_half += least * place;
+  }
+  return sum;
+}
+
+/* Looks at the entries with |low|. */
+RDNA_SCALAR void look(const struct quant_search *search, int low, bool odd, struct quant_best *best) {
+  float of_low = search->cost[0][low], turn = odd ? search->turn[0][low] : 0;
+  for (int i = search->first[low]; i < search->first[low + 1]; i++) {
+    float sum = of_low + search->cost[1][search->high[i]];
+    if (odd) sum += smaller(turn, search->turn[1][search->high[i]]);
+    if (sum < best->cost || (sum == best->cost && search->index[i] < best->index && sum < __builtin_inff()))
+      best->cost = sum, best->index = search->index[i];
   }
 }
 
 RDNA_SCALAR struct quant_best quant_find(rdna_dtype format, struct quant_search *search, const float *x, const float *w,
                                          float scale, int shift, bool odd) {
   const int values = quant_entry_values(format), levels = quant_levels(format);
-  float cost[8][8], turn[8][8], least_turn[2] = {__builtin_inff(), __builtin_inff()}, least[2];
+  float cost[8][8], turn[8][8], least_turn = __builtin_inff();
+  int begin, unused;
   for (int v = 0; v < values; v++)
     for (int l = 0; l < levels; l++) cost[v][l] = quant_level_cost(format, x[v], w[v], scale, l, shift);
-  for (int high = 0; high < 2; high++) least[high] = fill_costs(format, search->cost[high], cost, high);
+  for (int high = 0; high < 2; high++) fill_halves(format, search->cost[high], cost, high, false);
   if (odd) {
     for (int v = 0; v < values; v++) {
       for (int l = 0; l < levels; l++) turn[v][l] = quant_turn_cost(format, x[v], w[v], scale, l);
-      least_turn[v % 2] = smaller(turn[v][0], least_turn[v % 2]);
+      if (v % 2 == 1) least_turn = smaller(turn[v][0], least_turn); /* the lowest level costs the least */
     }
-    for (int high = 0; high < 2; high++) fill_turns(format, search->turn[high], turn, high);
+    for (int high = 0; high < 2; high++) fill_halves(format, search->turn[high], turn, high, true);
   }
-  /* the low byte that is the cheapest by itself first, since it often has the best entry */
-  int begin = 0;
-  for (int n = 1; n < search->low_count; n++)
-    if (search->cost[0][search->lows[n]] < search->cost[0][search->lows[begin]]) begin = n;
+  float least_high = least_half(format, cost, 1, &unused);
+  (void)least_half(format, cost, 0, &begin); /* it often has the best entry */
   struct quant_best best = {__builtin_inff(), 0};
-  for (int n = -1; n < search->low_count; n++) {
-    int at = n < 0 ? begin : n;
-    uint32_t low = search->lows[at];
-    float of_low = search->cost[0][low], bound = of_low + least[1];
-    if (odd) bound += smaller(search->turn[0][low], least_turn[1]);
-    if (bound > best.cost || n == begin) continue;
-    for (int i = search->first[at]; i < search->first[at + 1]; i++) {
-      float sum = of_low + search->cost[1][search->high[i]];
-      if (odd) sum += smaller(search->turn[0][low], search->turn[1][search->high[i]]);
-      if (sum < best.cost || (sum == best.cost && search->index[i] < best.index && sum < __builtin_inff()))
-        best.cost = sum, best.index = search->index[i];
+  look(search, begin, odd, &best);
+  float bound[HALVES];
+  for (int n = 0; n < HALVES; n++) {
+    bound[n] = search->cost[0][n] + least_high;
+    if (odd) bound[n] += smaller(search->turn[0][n], least_turn);
+  }
+  for (int n = 0; n < half_count(format); n += SIMD_WIDTH) {
+    for (uint32_t left = true_lanes(simd_load(bound + n) <= simd_set(best.cost)); left; left &= left - 1) {
+      int low = n + __builtin_ctz(left);
+      if (low != begin && bound[low] <= best.cost) look(search, low, odd, &best);
     }
   }
   return best;
