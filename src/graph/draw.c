@@ -9,6 +9,7 @@ enum { MOST_NODES = 2000, WIDTH = 150, HEIGHT = 38, GAP_X = 20, GAP_Y = 44, MARG
 typedef struct box {
   int layer, place; /* from the top, and from the left within it */
   double pull;      /* where it would stand for its inputs' sake */
+  bool read;
 } box;
 
 typedef struct picture {
@@ -26,7 +27,7 @@ static double x_of(const picture *v, const box *b) {
 }
 static double y_of(const box *b) { return MARGIN + b->layer * (HEIGHT + GAP_Y); }
 
-/* Below the lowest of its inputs. */
+/* Below the lowest of its inputs; what has none, right above the first that reads it. */
 static void find_layers(picture *v) {
   for (int64_t i = 0; i < v->order.count; i++) {
     const rdna_node *node = v->order.nodes[i];
@@ -35,8 +36,17 @@ static void find_layers(picture *v) {
       if (above >= v->boxes[i].layer) v->boxes[i].layer = above + 1;
     }
     if (v->boxes[i].layer >= v->layer_count) v->layer_count = v->boxes[i].layer + 1;
-    v->sizes[v->boxes[i].layer]++;
   }
+  for (int64_t i = v->order.count - 1; i >= 0; i--) { /* the first reader comes last */
+    const rdna_node *node = v->order.nodes[i];
+    for (int k = 0; k < node->input_count; k++) {
+      int64_t at = rdna__order_find(&v->order, node->inputs[k]);
+      bool nearer = !v->boxes[at].read || v->boxes[i].layer - 1 < v->boxes[at].layer;
+      if (v->order.nodes[at]->input_count == 0 && nearer) v->boxes[at].layer = v->boxes[i].layer - 1;
+      v->boxes[at].read = true;
+    }
+  }
+  for (int64_t i = 0; i < v->order.count; i++) v->sizes[v->boxes[i].layer]++;
 }
 
 /* Layer by layer, in the order of the places of their inputs. */
@@ -80,17 +90,22 @@ static const char *color_of(const rdna_node *node) {
   return node->op->view ? "#f6f6f6" : "#d8e8ff";
 }
 
+static void print_lines(rdna__printer *p, const picture *v, int64_t i) {
+  const rdna_node *node = v->order.nodes[i];
+  double x = x_of(v, &v->boxes[i]), y = y_of(&v->boxes[i]), bend = GAP_Y / 2.0;
+  for (int k = 0; k < node->input_count; k++) {
+    const box *from = &v->boxes[rdna__order_find(&v->order, node->inputs[k])];
+    double x1 = x_of(v, from) + WIDTH / 2.0, y1 = y_of(from) + HEIGHT;
+    double x2 = x + WIDTH * (k + 1.0) / (node->input_count + 1);
+    rdna__print(p, "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" stroke=\"#888\"/>\n", x1, y1, x1,
+                y1 + bend, x2, y - bend, x2, y);
+  }
+}
+
 static void print_box(rdna__printer *p, const picture *v, int64_t i) {
   const rdna_node *node = v->order.nodes[i];
   double x = x_of(v, &v->boxes[i]), y = y_of(&v->boxes[i]);
   char text[RDNA__ARRAY_TEXT];
-  for (int k = 0; k < node->input_count; k++) {
-    const box *from = &v->boxes[rdna__order_find(&v->order, node->inputs[k])];
-    double x1 = x_of(v, from) + WIDTH / 2.0, y1 = y_of(from) + HEIGHT;
-    double x2 = x + WIDTH * (k + 1.0) / (node->input_count + 1), bend = GAP_Y / 2.0;
-    rdna__print(p, "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" stroke=\"#888\"/>\n", x1, y1, x1,
-                y1 + bend, x2, y - bend, x2, y);
-  }
   rdna__print(p, "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"5\" fill=\"%s\" stroke=\"#555\"/>\n",
               x, y, WIDTH, HEIGHT, color_of(node));
   rdna__print(p, "<title>%%%lld ", (long long)i);
@@ -111,6 +126,7 @@ static void print_picture(rdna__printer *p, const picture *v) {
               "<style>text{font:13px sans-serif;text-anchor:middle}.type{font-size:11px;fill:#444}</style>\n"
               "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
               width, height, width, height);
+  for (int64_t i = 0; i < v->order.count; i++) print_lines(p, v, i); /* behind the boxes */
   for (int64_t i = 0; i < v->order.count; i++) print_box(p, v, i);
   rdna__print(p, "</svg>\n");
 }
