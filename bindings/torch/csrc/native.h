@@ -75,7 +75,7 @@ class Call {
     stack_->emplace_back(result);
     return true;
   }
-  bool give(std::initializer_list<at::Tensor> results) {
+  bool give(at::ArrayRef<at::Tensor> results) {
     torch::jit::drop(*stack_, count_);
     for (const at::Tensor &r : results) stack_->emplace_back(r);
     return true;

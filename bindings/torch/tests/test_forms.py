@@ -163,3 +163,63 @@ def test_places_that_are_read_and_written():
         with pytest.raises(RuntimeError, match="refer to a single memory location"):
             x[1:].__ilshift__(x[:-1])
         assert x.tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8])
+def test_common_divisors_and_multiples(dtype):
+    top = 10 if dtype in (torch.int8, torch.uint8) else 170
+    a, b = (torch.randint(-top if dtype.is_signed else 0, top, shape).to(dtype) for shape in ((6, 9), (9,)))
+    a[0, :3] = 0
+    b[0] = 0
+    for f in (torch.gcd, torch.lcm):
+        same(f, a, b)
+        same(lambda a, b, f=f: f(a.t(), b[:6]), a[:, :4], b)
+        same(lambda a, b, f=f: f(a, b, out=torch.empty(0, dtype=dtype, device=a.device)), a, b)
+    same(lambda a, b: a.clone().gcd_(b), a, b)
+    same(torch.gcd, a, b.to(torch.int16))
+    if dtype == torch.int64:
+        same(torch.gcd, a * 3**30, b * 3**31 * 2)
+    for device in ("cpu", "rdna"):
+        with pytest.raises(RuntimeError):
+            torch.rdna.set_fallback_mode("allow")
+            torch.gcd(a.to(device).float(), b.to(device).float())
+
+
+def test_older_names():
+    x = torch.randn(5, 3, 7)
+    for f in (torch._aminmax, lambda x: torch._aminmax(x, 1), lambda x: torch._aminmax(x, 2, True)):
+        for i in (0, 1):
+            same(lambda x, f=f, i=i: f(x)[i], x)
+    weights = torch.randn(4, 5)
+    same(lambda x, w: torch._compute_linear_combination(x, w), x, weights, tolerance=1e-6)
+    same(lambda x, w: torch._compute_linear_combination(x, w, out=torch.full((4, 3, 7), 1.5, device=x.device)), x, weights, tolerance=1e-6)
+    mask = torch.rand(5, 3, 7) < 0.5
+    assert torch.equal(torch._masked_scale(x.to("rdna"), mask.byte().to("rdna"), 2.5).cpu(), x * mask * 2.5)
+    big = torch.full((400, 100), 3.0, device="rdna")
+    y, kept = torch._fused_dropout(big, 0.8)
+    assert kept.dtype == torch.uint8 and torch.equal(y, big * kept / 0.8)
+    assert abs(kept.float().mean().item() - 0.8) < 5 * (0.16 / 40000) ** 0.5
+    zero, none = torch._fused_dropout(big, 0.0)
+    assert not zero.any() and not none.bool().any()
+
+
+def test_forms_of_batch_norm():
+    x, w, b = torch.randn(6, 3, 4), torch.rand(3), torch.randn(3)
+    outs = lambda x, n: [torch.full((0,), 7.0, device=x.device) for _ in range(n)]  # noqa: E731
+
+    def no_stats(x, w, b):
+        o = outs(x, 3)
+        torch.ops.aten._native_batch_norm_legit.no_stats_out(x, w, b, True, 0.1, 1e-5, out=o[0], save_mean=o[1], save_invstd=o[2])
+        return torch.cat([t.flatten() for t in o])
+
+    def with_update(x, w, b):
+        mean, var, o = torch.zeros(3, device=x.device), torch.ones(3, device=x.device), outs(x, 3)
+        r = torch.ops.aten._batch_norm_with_update.out(x, w, b, mean, var, 0.1, 1e-5, out=o[0], save_mean=o[1], save_invstd=o[2], reserve=torch.empty(0, dtype=torch.uint8, device=x.device))
+        return torch.cat([t.flatten() for t in (*r[:3], mean, var)])
+
+    def stats(x, w, b):
+        mean, var = torch.zeros(3, device=x.device), torch.ones(3, device=x.device)
+        return torch.cat([*torch.ops.aten.batch_norm_update_stats(x, mean, var, 0.25), mean, var])
+
+    for f in (no_stats, with_update, stats):
+        same(f, x, w, b, tolerance=1e-5)

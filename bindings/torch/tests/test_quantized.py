@@ -109,3 +109,25 @@ def test_steps_that_there_are_not():
         for device in ("cpu", "rdna"):
             with pytest.raises(RuntimeError):
                 f(device)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_steps_that_are_learned(axis):
+    x = torch.cat([torch.tensor([0.0, 0.04, -0.05, 25.4, -30.0, 300.0]), torch.randn(42) * 8]).view(4, 12)
+    n = 1 if axis is None else x.shape[axis]
+    scale, zero = torch.rand(n) + 0.05, torch.randint(-9, 9, (n,)).float() + torch.where(torch.rand(n) < 0.5, 0.0, 0.3)
+    zero[0] = 400.0  # is brought to the end
+
+    def run(on):
+        t, s, z = (v.to(on).detach().requires_grad_() for v in (x, scale, zero))
+        if axis is None:
+            y = torch._fake_quantize_learnable_per_tensor_affine(t, s, z, -128, 127, 0.5)
+        else:
+            y = torch._fake_quantize_learnable_per_channel_affine(t, s, z, axis, -128, 127, 0.5)
+        y.backward(torch.arange(48.0).view(4, 12).to(on))
+        return [v.cpu() for v in (y.detach(), t.grad, s.grad, z.grad)]
+
+    for ours, theirs in zip(run("rdna"), run("cpu")):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
+    with pytest.raises(RuntimeError):
+        torch._fake_quantize_learnable_per_channel_affine(x.to("rdna"), scale.to("rdna"), torch.zeros(9, device="rdna"), 0, -128, 127, 1.0)

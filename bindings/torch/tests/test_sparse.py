@@ -60,3 +60,47 @@ def test_sparse_embedding_trains():
         return layer.weight.detach().cpu()
 
     assert torch.allclose(trained("rdna"), trained("cpu"), atol=1e-6)
+
+
+def test_conversions_run_on_the_device(nothing_falls_back):
+    for shape in ((4, 6), (3, 4, 6), (0, 6), (4, 0)):
+        for dtype in (torch.float32, torch.bfloat16, torch.int64):
+            x = (some(*shape) * 4).to(dtype)
+            made = [lambda t: t.to_sparse(), lambda t: t.to_sparse(1)]
+            if x.dim() == 2 and x.numel():
+                made += [lambda t: t.to_sparse_csr(), lambda t: t.to_sparse_csc(), lambda t: t.to_sparse_bsr((2, 3)), lambda t: t.to_sparse_bsc((2, 2))]
+            for make in made:
+                ours, theirs = make(x.to("rdna")), make(x)
+                assert ours.layout == theirs.layout and ours.values().device.type == "rdna" and ours.dtype == dtype
+                assert torch.equal(ours.values().cpu(), theirs.values())
+                if ours.layout == torch.sparse_coo:
+                    assert torch.equal(ours.indices().cpu(), theirs.indices())
+                else:
+                    for name in ("crow_indices", "col_indices") if ours.layout in (torch.sparse_csr, torch.sparse_bsr) else ("ccol_indices", "row_indices"):
+                        assert torch.equal(getattr(ours, name)().cpu(), getattr(theirs, name)())
+
+
+def test_indices_that_are_no_layout(nothing_falls_back):
+    """Each broken invariant in PyTorch's words; what holds is taken, batches too."""
+    good = ([0, 2, 2, 3], [0, 3, 1])
+    for rows, columns in (good, ([1, 2, 2, 3], [0, 3, 1]), ([0, 2, 2, 4], [0, 3, 1]), ([0, 2, 1, 3], [0, 3, 1]), (good[0], [0, 4, 1]),
+                          (good[0], [0, -1, 1]), (good[0], [3, 0, 1]), (good[0], [3, 3, 1]), ([0, 3, 3, 3], [2, 3, 1]), ([0, 0, 0, 3], [1, 2, 3])):
+        said = []
+        for device in ("cpu", "rdna"):
+            for make in (torch.sparse_csr_tensor, torch.sparse_csc_tensor):
+                at = [torch.tensor(i, device=device) for i in (rows, columns)]
+                size = (3, 4) if make is torch.sparse_csr_tensor else (4, 3)
+                try:
+                    make(*at, torch.ones(3, device=device), size, check_invariants=True)
+                    said.append("")
+                except RuntimeError as error:
+                    said.append(str(error).split("is not satisfied")[0])
+        assert said[:2] == said[2:], said
+    batch = [torch.tensor(i, device="rdna").expand(2, -1).contiguous() for i in good]
+    torch.sparse_csr_tensor(*batch, torch.ones(2, 3, device="rdna"), (2, 3, 4), check_invariants=True)
+    batch[1][1, 0] = 3
+    try:
+        torch.sparse_csr_tensor(*batch, torch.ones(2, 3, device="rdna"), (2, 3, 4), check_invariants=True)
+        raise AssertionError("columns that fall were taken")
+    except RuntimeError as error:
+        assert "sorted and distinct" in str(error)

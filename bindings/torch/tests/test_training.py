@@ -58,6 +58,7 @@ OPTIMIZERS = {
     "fused adamw": lambda p: torch.optim.AdamW(p, 1e-3, eps=1e-3, fused=True),
     "fused adam": lambda p: torch.optim.Adam(p, 1e-3, eps=1e-3, weight_decay=1e-2, amsgrad=True, fused=True),
     "rmsprop": lambda p: torch.optim.RMSprop(p, 1e-3, eps=1e-3),
+    "fused adagrad": lambda p: torch.optim.Adagrad(p, 1e-2, lr_decay=0.1, weight_decay=1e-3, eps=1e-3, fused=True),
 }
 
 

@@ -22,6 +22,15 @@ typedef enum rdna_special {
   RDNA_SPECIAL_I0E,       /* exp(-|x|) I0(x); 16 */
   RDNA_SPECIAL_I1,        /* the same of order 1 */
   RDNA_SPECIAL_I1E,
+  RDNA_SPECIAL_J0, /* Bessel functions of the first kind; 8 of 1 */
+  RDNA_SPECIAL_J1,
+  RDNA_SPECIAL_Y0, /* of the second kind, a NaN below 0; 8 of 1 */
+  RDNA_SPECIAL_Y1,
+  RDNA_SPECIAL_K0, /* modified, of the second kind, a NaN below 0; 16, and 2 |x| more from 1 on */
+  RDNA_SPECIAL_K1,
+  RDNA_SPECIAL_K0E, /* exp(x) K0(x); 16 */
+  RDNA_SPECIAL_K1E,
+  RDNA_SPECIAL_AIRY_AI, /* Airy's Ai(x); with z = |x|^(3/2), 16 + 2 z for x > 0, else 16 + z of 1 */
   RDNA_SPECIAL_COUNT
 } rdna_special;
 

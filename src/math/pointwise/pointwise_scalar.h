@@ -55,6 +55,19 @@ RDNA_SCALAR int64_t pwi_pow(int64_t a, int64_t b) {
   }
   return (int64_t)result;
 }
+RDNA_SCALAR uint64_t pwi_magnitude_(int64_t a) { return a < 0 ? 0 - (uint64_t)a : (uint64_t)a; }
+RDNA_SCALAR int64_t pwi_gcd(int64_t a, int64_t b) { /* Euclid's */
+  uint64_t x = pwi_magnitude_(a), y = pwi_magnitude_(b);
+  while (y != 0) {
+    uint64_t rest = x % y;
+    x = y, y = rest;
+  }
+  return (int64_t)x;
+}
+RDNA_SCALAR int64_t pwi_lcm(int64_t a, int64_t b) {
+  uint64_t divisor = (uint64_t)pwi_gcd(a, b);
+  return divisor == 0 ? 0 : (int64_t)(pwi_magnitude_(a) / divisor * pwi_magnitude_(b));
+}
 RDNA_SCALAR int64_t pwi_shift_left(int64_t a, int64_t b) {
   return (uint64_t)b > 63 ? 0 : (int64_t)((uint64_t)a << ((uint64_t)b & 63));
 }

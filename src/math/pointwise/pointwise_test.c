@@ -170,6 +170,8 @@ static double zip_double(rdna_zip op, double a, double b) {
     case RDNA_ZIP_BITWISE_XOR:
     case RDNA_ZIP_SHIFT_LEFT:
     case RDNA_ZIP_SHIFT_RIGHT:
+    case RDNA_ZIP_GCD:
+    case RDNA_ZIP_LCM:
     case RDNA_ZIP_COUNT:
       break;
   }
@@ -335,6 +337,26 @@ static int64_t power(int64_t a, int64_t b) {
   return v;
 }
 
+/* By halving and subtracting. */
+static uint64_t binary_gcd(int64_t a, int64_t b) {
+  uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+  int twos = 0;
+  if (x == 0 || y == 0) return x | y;
+  for (; ((x | y) & 1) == 0; twos++) x /= 2, y /= 2;
+  while (x != y) {
+    if (x % 2 == 0) {
+      x /= 2;
+    } else if (y % 2 == 0) {
+      y /= 2;
+    } else if (x > y) {
+      x -= y;
+    } else {
+      y -= x;
+    }
+  }
+  return x << twos;
+}
+
 static int64_t zip_integer(rdna_zip op, int64_t a, int64_t b, int64_t p) {
   __int128 wide_a = a, wide_b = b, wide_p = p;
   int64_t rest = b == 0 ? a : (int64_t)(wide_a % wide_b), quotient = b == 0 ? 0 : (int64_t)(wide_a / wide_b);
@@ -374,6 +396,12 @@ static int64_t zip_integer(rdna_zip op, int64_t a, int64_t b, int64_t p) {
       return b < 0 || b > 63 ? 0 : (int64_t)((unsigned __int128)wide_a << b);
     case RDNA_ZIP_SHIFT_RIGHT:
       return b < 0 || b > 63 ? (a < 0 ? -1 : 0) : (int64_t)(wide_a >> b);
+    case RDNA_ZIP_GCD:
+      return (int64_t)binary_gcd(a, b);
+    case RDNA_ZIP_LCM:
+      return a == 0 || b == 0
+                 ? 0
+                 : (int64_t)((a < 0 ? -wide_a : wide_a) * (b < 0 ? -wide_b : wide_b) / (__int128)binary_gcd(a, b));
     default:
       fail_msg("%s has no definition for integers in this test", rdna_zip_name(op));
       return 0;

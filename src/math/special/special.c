@@ -12,15 +12,21 @@ static const rdna__route routes[] = {
     {.name = "inverse", .kernels = {"special_erf_inverse_{f32|f64}"}, .when = "erfinv, ndtri"},
     {.name = "gamma", .kernels = {"special_log_gamma_{f32|f64}"}, .when = "lgamma"},
     {.name = "derivative", .kernels = {"special_gamma_derivative_{f32|f64}"}, .when = "digamma, polygamma"},
-    {.name = "bessel", .kernels = {"special_bessel_{f32|f64}"}, .when = "i0, i0e, i1, i1e"}};
+    {.name = "bessel", .kernels = {"special_bessel_{f32|f64}"}, .when = "i0, i0e, i1, i1e"},
+    {.name = "wave", .kernels = {"special_wave_{f32|f64}"}, .when = "j0, j1, y0, y1"},
+    {.name = "decay", .kernels = {"special_decay_{f32|f64}"}, .when = "k0, k0e, k1, k1e"},
+    {.name = "airy", .kernels = {"special_airy_{f32|f64}"}, .when = "airy_ai"}};
 RDNA_FIXED_ROUTES(rdna__special_routes, "special functions", routes)
 
 const char *rdna_special_name(rdna_special function) {
   static const char *const names[RDNA_SPECIAL_COUNT] = {
-      [RDNA_SPECIAL_ERFC] = "erfc",     [RDNA_SPECIAL_ERFINV] = "erfinv",   [RDNA_SPECIAL_NDTRI] = "ndtri",
-      [RDNA_SPECIAL_LGAMMA] = "lgamma", [RDNA_SPECIAL_DIGAMMA] = "digamma", [RDNA_SPECIAL_POLYGAMMA] = "polygamma",
-      [RDNA_SPECIAL_I0] = "i0",         [RDNA_SPECIAL_I0E] = "i0e",         [RDNA_SPECIAL_I1] = "i1",
-      [RDNA_SPECIAL_I1E] = "i1e",
+      [RDNA_SPECIAL_ERFC] = "erfc",       [RDNA_SPECIAL_ERFINV] = "erfinv",   [RDNA_SPECIAL_NDTRI] = "ndtri",
+      [RDNA_SPECIAL_LGAMMA] = "lgamma",   [RDNA_SPECIAL_DIGAMMA] = "digamma", [RDNA_SPECIAL_POLYGAMMA] = "polygamma",
+      [RDNA_SPECIAL_I0] = "i0",           [RDNA_SPECIAL_I0E] = "i0e",         [RDNA_SPECIAL_I1] = "i1",
+      [RDNA_SPECIAL_I1E] = "i1e",         [RDNA_SPECIAL_J0] = "j0",           [RDNA_SPECIAL_J1] = "j1",
+      [RDNA_SPECIAL_Y0] = "y0",           [RDNA_SPECIAL_Y1] = "y1",           [RDNA_SPECIAL_K0] = "k0",
+      [RDNA_SPECIAL_K1] = "k1",           [RDNA_SPECIAL_K0E] = "k0e",         [RDNA_SPECIAL_K1E] = "k1e",
+      [RDNA_SPECIAL_AIRY_AI] = "airy_ai",
   };
   return (unsigned)function < RDNA_SPECIAL_COUNT ? names[function] : NULL;
 }
@@ -37,6 +43,18 @@ static const char *kernel_of(rdna_special function, bool wide) {
     case RDNA_SPECIAL_DIGAMMA:
     case RDNA_SPECIAL_POLYGAMMA:
       return wide ? "special_gamma_derivative_f64" : "special_gamma_derivative_f32";
+    case RDNA_SPECIAL_J0:
+    case RDNA_SPECIAL_J1:
+    case RDNA_SPECIAL_Y0:
+    case RDNA_SPECIAL_Y1:
+      return wide ? "special_wave_f64" : "special_wave_f32";
+    case RDNA_SPECIAL_K0:
+    case RDNA_SPECIAL_K1:
+    case RDNA_SPECIAL_K0E:
+    case RDNA_SPECIAL_K1E:
+      return wide ? "special_decay_f64" : "special_decay_f32";
+    case RDNA_SPECIAL_AIRY_AI:
+      return wide ? "special_airy_f64" : "special_airy_f32";
     default:
       return wide ? "special_bessel_f64" : "special_bessel_f32";
   }

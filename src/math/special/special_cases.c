@@ -11,11 +11,15 @@
 /* The function of case |n| of the family in the kernel's name. */
 static rdna_special function_of(const char *kernel, int64_t n) {
   static const rdna_special bessel[] = {RDNA_SPECIAL_I0, RDNA_SPECIAL_I0E, RDNA_SPECIAL_I1, RDNA_SPECIAL_I1E};
+  static const rdna_special wave[] = {RDNA_SPECIAL_J0, RDNA_SPECIAL_J1, RDNA_SPECIAL_Y0, RDNA_SPECIAL_Y1};
+  static const rdna_special decay[] = {RDNA_SPECIAL_K0, RDNA_SPECIAL_K1, RDNA_SPECIAL_K0E, RDNA_SPECIAL_K1E};
   if (strstr(kernel, "complement")) return RDNA_SPECIAL_ERFC;
   if (strstr(kernel, "inverse")) return n % 2 ? RDNA_SPECIAL_NDTRI : RDNA_SPECIAL_ERFINV;
   if (strstr(kernel, "log_gamma")) return RDNA_SPECIAL_LGAMMA;
   if (strstr(kernel, "derivative")) return n % 2 ? RDNA_SPECIAL_POLYGAMMA : RDNA_SPECIAL_DIGAMMA;
-  return bessel[n % 4];
+  if (strstr(kernel, "wave")) return wave[n % 4];
+  if (strstr(kernel, "decay")) return decay[n % 4];
+  return strstr(kernel, "airy") ? RDNA_SPECIAL_AIRY_AI : bessel[n % 4];
 }
 
 RDNA_CASE_MAKER(rdna__special_case) {

@@ -27,7 +27,13 @@ struct special_args {
   F(gamma_derivative, f32, float)  \
   F(gamma_derivative, f64, double) \
   F(bessel, f32, float)            \
-  F(bessel, f64, double)
+  F(bessel, f64, double)           \
+  F(wave, f32, float)              \
+  F(wave, f64, double)             \
+  F(decay, f32, float)             \
+  F(decay, f64, double)            \
+  F(airy, f32, float)              \
+  F(airy, f64, double)
 
 #define RDNA_SPECIAL_KERNELS(X)                                                             \
   X(special_erf_complement_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)   \
@@ -39,6 +45,12 @@ struct special_args {
   X(special_gamma_derivative_f32, struct special_args, SPECIAL_THREADS, rdna__special_case) \
   X(special_gamma_derivative_f64, struct special_args, SPECIAL_THREADS, rdna__special_case) \
   X(special_bessel_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)           \
-  X(special_bessel_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)
+  X(special_bessel_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)           \
+  X(special_wave_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)             \
+  X(special_wave_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)             \
+  X(special_decay_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)            \
+  X(special_decay_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)            \
+  X(special_airy_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)             \
+  X(special_airy_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)
 
 #endif

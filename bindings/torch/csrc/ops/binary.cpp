@@ -15,7 +15,7 @@
 namespace rdna_torch {
 namespace {
 
-enum Types { kAll, kNumbers, kReal, kIntegers };
+enum Types { kAll, kNumbers, kReal, kIntegers, kWhole };
 
 bool takes(Types types, at::ScalarType t) {
   switch (types) {
@@ -27,6 +27,8 @@ bool takes(Types types, at::ScalarType t) {
       return is_real(t);
     case kIntegers:
       return is_integer(t);
+    case kWhole:
+      return is_integer(t) && t != at::kBool;
   }
   return false;
 }
@@ -106,6 +108,8 @@ const Row rows[] = {
     {"bitwise_xor.Tensor_out", RDNA_ZIP_BITWISE_XOR, kIntegers},
     {"bitwise_left_shift.Tensor_out", RDNA_ZIP_SHIFT_LEFT, kIntegers},
     {"bitwise_right_shift.Tensor_out", RDNA_ZIP_SHIFT_RIGHT, kIntegers},
+    {"gcd.out", RDNA_ZIP_GCD, kWhole},
+    {"lcm.out", RDNA_ZIP_LCM, kWhole},
     {"floor_divide", RDNA_ZIP_FLOOR_DIV, kNumbers},
     {"floor_divide.out", RDNA_ZIP_FLOOR_DIV, kNumbers},
     {"floor_divide_.Tensor", RDNA_ZIP_FLOOR_DIV, kNumbers},

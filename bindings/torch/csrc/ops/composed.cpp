@@ -636,6 +636,26 @@ bool aminmax(Call &call) {  // self, dim?, keepdim, min!, max!
   at::amax_out(high, x, dims, call.flag(2));
   return call.give({low, high});
 }
+bool lowest_and_highest(Call &call) {  // self, [dim, keepdim]: what aminmax was called
+  if (call.count() == 1) {
+    auto [low, high] = at::aminmax(call.tensor(0));
+    return call.give({low, high});
+  }
+  auto [low, high] = at::aminmax(call.tensor(0), call.integer(1), call.flag(2));
+  return call.give({low, high});
+}
+// Added to what |out| holds.
+bool linear_combination(Call &call) {  // input (n, …), coefficients (m, n), out (m, …)
+  const at::Tensor x = call.tensor(0), weights = call.tensor(1);
+  if (x.dim() == 0 || weights.dim() != 2 || weights.size(1) != x.size(0) || x.scalar_type() != weights.scalar_type())
+    return false;
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape[0] = weights.size(0);
+  const at::Tensor out = call.output();
+  if (!out.sizes().equals(shape) || out.scalar_type() != x.scalar_type()) return false;
+  const int64_t each = c10::multiply_integers(x.sizes().slice(1));
+  return call.give(out.add_(at::matmul(weights, x.reshape({x.size(0), each})).view(shape)));
+}
 bool rrelu(Call &call) {  // self, noise!, lower, upper, training, generator, [out]
   const at::Tensor x = call.tensor(0), noise = call.tensor(1);
   const double low = call.real(2), high = call.real(3);
@@ -679,6 +699,9 @@ const Single singles[] = {
     {"_prelu_kernel_backward", prelu_backward},
     {"equal", equal},
     {"aminmax.out", aminmax},
+    {"_aminmax", lowest_and_highest},
+    {"_aminmax.dim", lowest_and_highest},
+    {"_compute_linear_combination.out", linear_combination},
     {"embedding_renorm_", embedding_renorm},
     {"mode.values", mode},
     {"rrelu_with_noise", rrelu},

@@ -270,19 +270,41 @@ bool batch_norm_fused(Call &call) {  // input, weight?, bias?, mean, variance, e
   return call.give(y);
 }
 
-// Results into given tensors; a fallback would lose the running statistics here too.
+// Results into the last arguments.
+bool give_into(Call &call, const std::vector<at::Tensor> &results) {
+  std::vector<at::Tensor> given;
+  for (size_t i = 0; i < results.size(); i++) {
+    Output out(call.tensor(call.count() - results.size() + i), results[i].sizes(), results[i].scalar_type(),
+               call.tensor(0), false);
+    out.get().copy_(results[i]);
+    given.push_back(out.finish());
+  }
+  return call.give(given);
+}
+// A fallback would lose the running statistics here too.
 bool batch_norm_out(
     Call &call) {  // input, weight?, bias?, running_mean?, running_var?, training, momentum, eps, 3 outs
   auto [y, mean, inverse] =
       at::native_batch_norm(call.tensor(0), call.optional(1), call.optional(2), call.optional(3), call.optional(4),
                             call.flag(5), call[6].toDouble(), call[7].toDouble());
-  const at::Tensor results[] = {y, mean, inverse};
-  for (size_t i = 0; i < 3; i++) {
-    Output out(call.tensor(8 + i), results[i].sizes(), results[i].scalar_type(), call.tensor(0), false);
-    out.get().copy_(results[i]);
-    out.finish();
-  }
-  return call.give({call.tensor(8), call.tensor(9), call.tensor(10)});
+  return give_into(call, {y, mean, inverse});
+}
+
+bool batch_norm_no_stats_out(Call &call) {  // input, weight?, bias?, training, momentum, eps, 3 outs
+  auto [y, mean, inverse] = at::native_batch_norm(call.tensor(0), call.optional(1), call.optional(2), {}, {},
+                                                  call.flag(3), call[4].toDouble(), call[5].toDouble());
+  return give_into(call, {y, mean, inverse});
+}
+bool batch_norm_with_update_out(Call &call) {  // input, weight?, bias?, 2 running, momentum, eps, 4 outs
+  auto [y, mean, inverse] = at::native_batch_norm(call.tensor(0), call.optional(1), call.optional(2), call.optional(3),
+                                                  call.optional(4), true, call[5].toDouble(), call[6].toDouble());
+  return give_into(call, {y, mean, inverse, make({0}, at::kByte, call.tensor(0))});
+}
+// Mean and variance of each channel, which the running ones move towards.
+bool batch_norm_update_stats(Call &call) {  // input, running_mean?, running_var?, momentum
+  auto [y, mean, inverse] =
+      at::native_batch_norm(call.tensor(0), {}, {}, call.optional(1), call.optional(2), true, call[3].toDouble(), 0);
+  return call.give({mean, at::reciprocal(at::square(inverse))});
 }
 
 // The operators that exported graphs have: with one more result, which is for libraries that keep something.
@@ -415,6 +437,9 @@ const Single singles[] = {
     {"_native_batch_norm_legit_functional", batch_norm_functional},
     {"native_batch_norm_backward", batch_norm_backward},
     {"_batch_norm_with_update", batch_norm_with_update},
+    {"_batch_norm_with_update.out", batch_norm_with_update_out},
+    {"_native_batch_norm_legit.no_stats_out", batch_norm_no_stats_out},
+    {"batch_norm_update_stats", batch_norm_update_stats},
     {"batch_norm_backward", batch_norm_backward_of_update},
     {"native_group_norm", group_norm},
     {"native_group_norm_backward", group_norm_backward},

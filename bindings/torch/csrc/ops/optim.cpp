@@ -2,6 +2,7 @@
 #include "rdna/op/optim.h"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 
 #include "native.h"
 
@@ -112,11 +113,38 @@ bool sgd(Call &call) {
   return call.give_nothing();
 }
 
+// self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale?, found_inf?
+bool adagrad(Call &call) {
+  const std::vector<at::Tensor> parameters = call.tensors(0), gradients = call.tensors(1), sums = call.tensors(2),
+                                steps = call.tensors(3);
+  const double rate = call[4].isTensor() ? call.tensor(4).item().toDouble() : call.real(4), decay = call.real(5);
+  for (const at::Tensor &p : parameters)
+    if (!is_real(p.scalar_type())) return false;
+  if (parameters.empty() || (!call.none(10) && call.tensor(10).item().toBool())) return call.give_nothing();
+  if (!call.none(9)) at::_foreach_div_(gradients, call.tensor(9).reshape({}));  // the caller sees them unscaled
+  std::vector<at::Tensor> g = call.flag(8) ? at::_foreach_neg(gradients) : gradients;
+  if (call.real(6) != 0) g = at::_foreach_add(g, parameters, call.real(6));
+  at::_foreach_addcmul_(sums, g, g, 1);
+  const std::vector<at::Tensor> root = at::_foreach_sqrt(sums);
+  at::_foreach_add_(root, call.real(7));
+  if (decay == 0) {
+    at::_foreach_addcdiv_(parameters, g, root, -rate);
+    return call.give_nothing();
+  }
+  for (size_t i = 0; i < parameters.size(); i++) {
+    const at::Tensor slower = (steps[i] - 1).mul_(decay).add_(1).to(parameters[i].device());
+    parameters[i].sub_(g[i] / root[i] / slower, rate);
+  }
+  return call.give_nothing();
+}
+
 const Single singles[] = {
     {"_fused_adam_", adam_coupled},
     {"_fused_adam_.tensor_lr", adam_coupled},
     {"_fused_adamw_", adam_decoupled},
     {"_fused_adamw_.tensor_lr", adam_decoupled},
+    {"_fused_adagrad_", adagrad},
+    {"_fused_adagrad_.tensor_lr", adagrad},
     {"_fused_sgd_", sgd},
     {"_fused_sgd_.tensor_lr", sgd},
 };

@@ -148,6 +148,54 @@ bool fake_quantize_channels(Call &call) {  // self, scale, zero_point, axis, qua
   return give_rounded(call, x, steps, scale, zero, call.integer(4), call.integer(5), {});
 }
 
+// Where scale and zero point are learned: |axis| -1, one for all values.
+struct Learned {
+  at::Tensor scale, zero, steps;  // of the values, in steps and whole
+};
+Learned learned(const at::Tensor &x, const at::Tensor &scales, const at::Tensor &zeros, int64_t axis, int64_t least,
+                int64_t most) {
+  TORCH_CHECK(axis < x.dim() && scales.numel() == (axis < 0 ? 1 : x.size(axis)) && zeros.numel() == scales.numel(),
+              "scale and zero_point are to have a value for each of dimension ", axis, " of ", x.sizes(), ", got ",
+              scales.sizes(), " and ", zeros.sizes());
+  TORCH_CHECK(least <= 0 && most >= 0, "`quant_min` should be less than or equal to `quant_max`, and 0 between them.");
+  std::vector<int64_t> shape(static_cast<size_t>(axis < 0 ? 0 : x.dim()), 1);
+  if (axis >= 0) shape[static_cast<size_t>(axis)] = scales.numel();
+  const at::Tensor scale = scales.reshape(shape), zero = at::clamp(at::round(zeros.reshape(shape)), least, most);
+  return {scale, zero, at::round(x.mul(at::reciprocal(scale)).add_(zero))};
+}
+bool fake_quantize_learned(Call &call) {  // self, scale, zero_point, [axis], quant_min, quant_max, grad_factor
+  const at::Tensor x = call.tensor(0);
+  const size_t at = call.count() - 3;
+  if (x.scalar_type() != at::kFloat || call.tensor(1).scalar_type() != at::kFloat) return false;
+  const int64_t least = call.integer(at), most = call.integer(at + 1);
+  const Learned l = learned(x, call.tensor(1), call.tensor(2), at == 3 ? -1 : call.integer(3), least, most);
+  return call.give(at::clamp(l.steps, least, most).sub_(l.zero).mul_(l.scale));
+}
+// Esser et al., "Learned Step Size Quantization", 2019; Jain et al., "Trained Quantization Thresholds", 2019: within
+// the steps a scale moves the result by what rounding did, outside by the end's distance from the zero point, which
+// moves it there alone. grad, then as above.
+bool fake_quantize_learned_backward(Call &call) {
+  const at::Tensor grad = call.tensor(0), x = call.tensor(1), scales = call.tensor(2), zeros = call.tensor(3);
+  const size_t at = call.count() - 3;
+  if (x.scalar_type() != at::kFloat || scales.scalar_type() != at::kFloat || grad.scalar_type() != at::kFloat)
+    return false;
+  const int64_t least = call.integer(at), most = call.integer(at + 1), axis = at == 4 ? -1 : call.integer(4);
+  const Learned l = learned(x, scales, zeros, axis, least, most);
+  const at::Tensor ends = at::clamp(l.steps, least, most), from_zero = ends - l.zero;
+  const at::Tensor within = at::logical_and(at::ge(l.steps, least), at::le(l.steps, most));
+  const at::Tensor by_scale = at::where(within, from_zero - x / l.scale, from_zero) * grad;
+  const at::Tensor by_zero = (grad * l.scale).neg_().masked_fill_(within, 0);
+  std::vector<int64_t> others;
+  for (int64_t d = 0; d < x.dim(); d++)
+    if (d != axis) others.push_back(d);
+  const double factor = call.real(at + 2);
+  auto sum = [&](const at::Tensor &t, const at::Tensor &like) {
+    return (others.empty() ? t : at::sum(t, others)).mul(factor).view(like.sizes());
+  };
+  return call.give(
+      {at::where(within, grad, at::zeros({}, grad.options())), sum(by_scale, scales), sum(by_zero, zeros)});
+}
+
 const Single singles[] = {
     {"_int_mm", int_mm},
     {"_int_mm.out", int_mm},
@@ -157,6 +205,10 @@ const Single singles[] = {
     {"fake_quantize_per_tensor_affine_cachemask", fake_quantize},
     {"_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", fake_quantize_by_tensors},
     {"fake_quantize_per_channel_affine_cachemask", fake_quantize_channels},
+    {"_fake_quantize_learnable_per_tensor_affine", fake_quantize_learned},
+    {"_fake_quantize_learnable_per_channel_affine", fake_quantize_learned},
+    {"_fake_quantize_learnable_per_tensor_affine_backward", fake_quantize_learned_backward},
+    {"_fake_quantize_learnable_per_channel_affine_backward", fake_quantize_learned_backward},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }

@@ -207,6 +207,20 @@ bool dropout(Call &call) {  // input, p, train?
   return call.give({y, mask});
 }
 
+// Older forms: |p| is the share that stays, the mask of bytes.
+bool dropout_of_share(Call &call) {  // self, p, generator?
+  const at::Tensor x = call.tensor(0);
+  const double kept = call.real(1);
+  if (!is_real(x.scalar_type())) return false;
+  const at::Tensor mask = at::empty(x.sizes(), x.options().dtype(at::kByte)).bernoulli_(kept, call.generator(2));
+  return call.give({kept == 0 ? at::zeros_like(x) : x * mask / kept, mask});
+}
+bool masked_scale(Call &call) {  // self, mask, scale
+  const at::Tensor x = call.tensor(0);
+  if (!is_real(x.scalar_type())) return false;
+  return call.give(x * call.tensor(1) * call.real(2));
+}
+
 bool dropout_backward(Call &call) {  // grad_output, mask, scale
   const at::Tensor grad = call.tensor(0), mask = call.tensor(1);
   const double scale = call[2].toDouble();
@@ -222,11 +236,18 @@ bool dropout_backward(Call &call) {  // grad_output, mask, scale
 }
 
 const Single singles[] = {
-    {"uniform_", uniform},         {"normal_", normal},
-    {"exponential_", exponential}, {"bernoulli_.float", bernoulli},
-    {"random_", random},           {"random_.to", random_to},
-    {"random_.from", random_from}, {"randperm.generator_out", permutation},
-    {"native_dropout", dropout},   {"native_dropout_backward", dropout_backward},
+    {"uniform_", uniform},
+    {"normal_", normal},
+    {"exponential_", exponential},
+    {"bernoulli_.float", bernoulli},
+    {"random_", random},
+    {"random_.to", random_to},
+    {"random_.from", random_from},
+    {"randperm.generator_out", permutation},
+    {"_fused_dropout", dropout_of_share},
+    {"_masked_scale", masked_scale},
+    {"native_dropout", dropout},
+    {"native_dropout_backward", dropout_backward},
 };
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }

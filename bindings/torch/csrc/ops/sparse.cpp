@@ -1,6 +1,8 @@
 // Sparse tensors: indices and values are tensors on rdna; operators on them run on the CPU, on copies. Here is what
 // makes one, takes it apart and copies it; all else falls back.
+#include <ATen/Functions.h>
 #include <ATen/NativeFunctions.h>
+#include <ATen/TensorOperators.h>
 #include <torch/library.h>
 
 #include <string>
@@ -23,6 +25,43 @@ void add_fallbacks(torch::Library &m, c10::DispatchKey cpu, c10::DispatchKey own
     const std::string overload = name.overload_name.empty() ? "" : "." + name.overload_name;
     m.impl((name.name + overload).c_str(), torch::CppFunction::makeFromBoxedFunction<&boxed>());
   }
+}
+
+// Whether indices are those of a compressed layout (PyTorch's docs/sparse.rst, "Invariants"): the compressed ones from
+// 0 to |nnz|, each at most |dim| more than the one before; the plain ones in [0, |dim|), rising within a row.
+void check_compressed(bool rows, const at::Tensor &compressed, const at::Tensor &plain, int64_t cdim, int64_t dim,
+                      int64_t nnz) {
+  const std::string c = rows ? "crow_indices" : "ccol_indices", p = rows ? "col_indices" : "row_indices";
+  const at::Tensor from = compressed.slice(-1, 0, cdim), to = compressed.slice(-1, 1), count = to - from;
+  auto all = [](const at::Tensor &t) { return t.numel() == 0 || t.all().item().toBool(); };
+  TORCH_CHECK(all(at::eq(compressed.select(-1, 0), 0)), "`", c, "[..., 0] == 0` is not satisfied.");
+  TORCH_CHECK(all(at::eq(compressed.select(-1, cdim), nnz)), "`", c, "[..., -1] == nnz` is not satisfied.");
+  TORCH_CHECK(all(at::logical_and(at::ge(count, 0), at::le(count, dim))), "`0 <= ", c, "[..., 1:] - ", c,
+              "[..., :-1] <= ", rows ? "ncols" : "nrows", "` is not satisfied.");
+  TORCH_CHECK(all(at::logical_and(at::ge(plain, 0), at::lt(plain, dim))), "`0 <= ", p, " < ", rows ? "ncols" : "nrows",
+              "` is not satisfied.");
+  if (nnz < 2) return;
+  const at::Tensor places = at::arange(1, nnz, compressed.options()).expand({compressed.numel() / (cdim + 1), nnz - 1});
+  const at::Tensor starts = compressed.reshape({-1, cdim + 1}).contiguous(),
+                   row = at::searchsorted(starts, places.contiguous(), false, true);
+  const at::Tensor before = at::searchsorted(starts, (places - 1).contiguous(), false, true);
+  const at::Tensor at_row = plain.reshape({-1, nnz}), rises = at::lt(at_row.slice(1, 0, nnz - 1), at_row.slice(1, 1));
+  TORCH_CHECK(all(at::logical_or(rises, at::ne(row, before))), "`", p, "[..., ", c, "[..., i - 1]:", c,
+              "[..., i]] for all i = 1, ..., ", rows ? "nrows" : "ncols",
+              " are sorted and distinct along the last dimension values` is not satisfied.");
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_to_sparse",
+         static_cast<at::Tensor (*)(const at::Tensor &, std::optional<at::Layout>, at::OptionalIntArrayRef,
+                                    std::optional<int64_t>)>(&at::native::dense_to_sparse));
+  m.impl("_to_sparse.sparse_dim",
+         static_cast<at::Tensor (*)(const at::Tensor &, int64_t)>(&at::native::dense_to_sparse));
+  m.impl("_to_sparse_csr", TORCH_FN(at::native::dense_to_sparse_csr));
+  m.impl("_to_sparse_csc", TORCH_FN(at::native::dense_to_sparse_csc));
+  m.impl("_to_sparse_bsr", TORCH_FN(at::native::dense_to_sparse_bsr));
+  m.impl("_to_sparse_bsc", TORCH_FN(at::native::dense_to_sparse_bsc));
+  m.impl("_validate_compressed_sparse_indices", TORCH_FN(check_compressed));
 }
 
 TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed>()); }

@@ -1,5 +1,5 @@
-// Special functions of one tensor: lgamma and its derivatives, the error function's complement and inverses, modified
-// Bessel functions. Integers become floats; f16 and bf16 are computed in f64, by f32, and rounded once more.
+// Special functions of one tensor: lgamma and its derivatives, the error function's complement and inverses, functions
+// of Bessel and Airy. Integers become floats; f16 and bf16 are computed in f64, by f32, and rounded once more.
 #include "rdna/op/special.h"
 
 #include <ATen/Functions.h>
@@ -125,6 +125,15 @@ const Row rows[] = {
     {"special_i1e.out", RDNA_SPECIAL_I1E},
     {"special_modified_bessel_i0.out", RDNA_SPECIAL_I0},
     {"special_modified_bessel_i1.out", RDNA_SPECIAL_I1},
+    {"special_bessel_j0.out", RDNA_SPECIAL_J0},
+    {"special_bessel_j1.out", RDNA_SPECIAL_J1},
+    {"special_bessel_y0.out", RDNA_SPECIAL_Y0},
+    {"special_bessel_y1.out", RDNA_SPECIAL_Y1},
+    {"special_modified_bessel_k0.out", RDNA_SPECIAL_K0},
+    {"special_modified_bessel_k1.out", RDNA_SPECIAL_K1},
+    {"special_scaled_modified_bessel_k0.out", RDNA_SPECIAL_K0E},
+    {"special_scaled_modified_bessel_k1.out", RDNA_SPECIAL_K1E},
+    {"special_airy_ai.out", RDNA_SPECIAL_AIRY_AI},
 };
 #define POLYNOMIAL(NAME, FUNCTION)                                                   \
   {"special_" NAME ".out", FUNCTION}, {"special_" NAME ".x_scalar_out", FUNCTION}, { \
