@@ -50,3 +50,6 @@ done
 
 next_step "PyTorch plugin"
 tests/torch.sh "build/$preset"
+
+next_step "TensorFlow plugin"
+tests/tensorflow.sh "build/$preset"

@@ -1,0 +1,88 @@
+/* A TensorFlow kernel of ours: a row of kernels.def, the attributes of one place where it is used, and a call of it.
+ *
+ * A function of ops/ computes one call. It takes inputs and outputs as librdna's tensors and returns librdna's status;
+ * what it says is what TensorFlow raises. Its work is queued on the call's stream, which nobody else uses meanwhile. */
+#ifndef RDNA_TENSORFLOW_KERNEL_H
+#define RDNA_TENSORFLOW_KERNEL_H
+
+#include <stdatomic.h>
+
+#include "device.h"
+#include "rdna/scalar.h"
+#include "rdna/tensor.h"
+
+enum { LIST_SIZE = 10, TEXT_SIZE = 128, SCRATCH_SIZE = 12 };
+
+struct list {
+  int count;
+  int64_t values[LIST_SIZE];
+};
+
+struct attributes { /* those that the operator does not have are zero */
+#define FLAG(name) bool name;
+#define NUMBER(name) int64_t name;
+#define REAL(name) float name;
+#define LIST(name) struct list name;
+#define TEXT(name) char name[TEXT_SIZE];
+#include "attributes.def"
+#undef FLAG
+#undef NUMBER
+#undef REAL
+#undef LIST
+#undef TEXT
+};
+
+typedef struct call {
+  const struct attributes *attributes;
+  int number; /* which operation of its family, by the row */
+  rdna_stream *stream;
+  rdna_device *device;
+  _Atomic uint64_t *drawn; /* random numbers that this kernel has given */
+  TF_OpKernelContext *ctx;
+  TF_Status *status;
+  char message[400]; /* of a failure that is not librdna's */
+  void *scratch[SCRATCH_SIZE];
+  int scratch_count;
+} call;
+
+#define TRY(expression)                           \
+  do {                                            \
+    rdna_status try_status = (expression);        \
+    if (try_status != RDNA_OK) return try_status; \
+  } while (0)
+
+/* Types that librdna only moves, such as u16 and complex64, come as integers of their size. */
+rdna_dtype dtype_of(TF_DataType type);
+
+int call_inputs(const call *c);
+/* Input |i|, contiguous, on the device or, where its argument is in host memory, there. Its memory lasts as long as the
+ * call. */
+rdna_status call_input(call *c, int i, rdna_tensor *out_tensor);
+/* |count| integers of either width from an input in host memory, at most |size|. */
+rdna_status call_integers(call *c, int i, int size, int64_t *out_values, int *out_count);
+rdna_status call_integer(call *c, int i, int64_t *out_value);
+/* A dimension among |rank|, from an input in host memory, where it may count from the end. */
+rdna_status call_dim(call *c, int i, int rank, int *out_dim);
+
+/* Makes output |i|, contiguous, of the type that TensorFlow expects. */
+rdna_status call_output(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out_tensor);
+/* The same in the memory of one of the first |inputs| inputs, where that has this shape and nobody needs it any more.
+ */
+rdna_status call_output_over(call *c, int inputs, int i, int rank, const int64_t *shape, rdna_tensor *out_tensor);
+/* Input |i| in another shape is output |j|: nothing is copied. */
+rdna_status call_pass(call *c, int i, int j, int rank, const int64_t *shape);
+/* Memory for the time of the call. */
+rdna_status call_scratch(call *c, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out_tensor);
+/* Returns |status| with a sentence of our own. */
+rdna_status call_fail(call *c, rdna_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* What TensorFlow said in |c->status|. */
+rdna_status call_status(call *c);
+
+/* A tensor with the same values in another contiguous shape. */
+rdna_tensor reshaped(const rdna_tensor *x, int rank, const int64_t *shape);
+/* The last two dimensions swapped. */
+rdna_tensor transposed(rdna_tensor x);
+/* The shape of two that are broadcast. */
+rdna_status call_broadcast(call *c, const rdna_tensor *a, const rdna_tensor *b, int *out_rank, int64_t *out_shape);
+
+#endif

@@ -1,0 +1,18 @@
+/* The functions of kernels.def's rows, and numbers of operations that librdna has no enumeration for. */
+#ifndef RDNA_TENSORFLOW_OPS_H
+#define RDNA_TENSORFLOW_OPS_H
+
+#include "kernel.h"
+
+enum { OR_ZERO_DIV, OR_ZERO_MUL, OR_ZERO_XDIVY, OR_ZERO_XLOGY, OR_ZERO_XLOG1PY };
+enum { SCATTER_SUB = 100 }; /* beside rdna_scatter */
+
+#define KERNEL(op, compute, ...) rdna_status compute(call *c);
+#define PAIR(op, compute, ...) rdna_status compute(call *c);
+#define ON_HOST(op, compute, ...) rdna_status compute(call *c);
+#include "kernels.def"
+#undef KERNEL
+#undef PAIR
+#undef ON_HOST
+
+#endif

@@ -1,0 +1,332 @@
+/* Variables. TensorFlow's own functions for them are not in every wheel, and its CPU's kernels touch our memory without
+ * waiting for our streams; so values are kept here, by the name in a variable's handle.
+ *
+ * A value is never changed while anybody else may see it: an update takes new memory unless the variable alone holds
+ * the old, and a reader has the tensor itself. TensorFlow does not say when Python drops a variable: its handle is
+ * kept, and when nobody else has it any more the value goes. Handles of variables with names of their own are not
+ * counted: such a variable lives until it is destroyed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops.h"
+#include "rdna/op/index.h"
+#include "rdna/op/movement.h"
+#include "rdna/op/pointwise.h"
+#include "variable.h"
+
+struct variable {
+  struct variable *next;
+  char *key; /* device, container and name */
+  size_t key_size;
+  TF_Tensor *value, *handle; /* handle NULL: a variable with a name */
+};
+
+enum { BUCKETS = 4096 };
+static struct variable *buckets[BUCKETS];
+static pthread_mutex_t variables_lock = PTHREAD_MUTEX_INITIALIZER;
+static long variable_count, sweep_at = 64;
+
+/* ---- handles ---- */
+
+static uint64_t varint(const unsigned char **at, const unsigned char *end) {
+  uint64_t value = 0;
+  for (int shift = 0; *at < end && shift < 64; shift += 7) {
+    unsigned char byte = *(*at)++;
+    value |= (uint64_t)(byte & 0x7f) << shift;
+    if (!(byte & 0x80)) break;
+  }
+  return value;
+}
+
+/* The fields 1 to 3 (device, container, name) of a handle in protobuf's wire format, one after another with a 0 behind
+ * each into |key|, which has room for |size| bytes. Returns how many there are. |*anonymous|: TensorFlow made up the
+ * name of a variable that belongs to its handles alone; it says so by the container, older releases by the name. */
+static size_t read_handle(const unsigned char *at, size_t size, char *key, bool *anonymous) {
+  const unsigned char *end = at + size;
+  size_t used = 0;
+  *anonymous = false;
+  while (at < end) {
+    uint64_t tag = varint(&at, end);
+    if ((tag & 7) == 0) {
+      varint(&at, end);
+      continue;
+    }
+    if ((tag & 7) != 2) break;
+    uint64_t length = varint(&at, end);
+    if (length > (uint64_t)(end - at)) break;
+    if (tag >> 3 <= 3) {
+      memcpy(key + used, at, length);
+      key[used + length] = 0;
+      if (tag >> 3 == 2) *anonymous |= strcmp(key + used, "Anonymous") == 0;
+      if (tag >> 3 == 3) *anonymous |= strncmp(key + used, "_AnonymousVar", 13) == 0;
+      used += length + 1;
+    }
+    at += length;
+  }
+  return used;
+}
+
+static uint64_t hash(const char *key, size_t size) { /* FNV-1a */
+  uint64_t h = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < size; i++) h = (h ^ (unsigned char)key[i]) * 0x100000001b3u;
+  return h;
+}
+
+static void release(struct variable *v) {
+  if (v->value) tf.DeleteTensor(v->value);
+  if (v->handle) tf.DeleteTensor(v->handle);
+  free(v->key);
+  free(v);
+  variable_count--;
+}
+
+/* Lets go of variables that nobody can reach any more; from time to time, as it looks at all of them. */
+static void sweep(void) {
+  if (variable_count < sweep_at) return;
+  for (int i = 0; i < BUCKETS; i++) {
+    for (struct variable **at = &buckets[i]; *at;) {
+      struct variable *v = *at;
+      TF_Tensor *alone = v->handle ? tf.TensorMaybeMove(v->handle) : NULL;
+      if (!alone) {
+        at = &v->next;
+        continue;
+      }
+      v->handle = alone;
+      *at = v->next;
+      release(v);
+    }
+  }
+  sweep_at = variable_count * 2 < 64 ? 64 : variable_count * 2;
+}
+
+/* The variable whose handle is input |i|; with |create| a new one where there is none, else NULL. The lock is held. */
+static rdna_status find(call *c, int i, bool create, struct variable **out) {
+  TF_Buffer *buffer = tf.NewBuffer();
+  tf.GetSerializedResourceHandleProto(c->ctx, i, buffer, c->status);
+  rdna_status result = call_status(c);
+  char *key = result == RDNA_OK ? malloc(buffer->length + 8) : NULL;
+  bool anonymous = false;
+  size_t size = key ? read_handle(buffer->data, buffer->length, key, &anonymous) : 0;
+  tf.DeleteBuffer(buffer);
+  TRY(result);
+  if (!key) return call_fail(c, RDNA_OUT_OF_MEMORY, "no memory for a variable's name");
+  struct variable **bucket = &buckets[hash(key, size) % BUCKETS], *v = *bucket;
+  while (v && (v->key_size != size || memcmp(v->key, key, size) != 0)) v = v->next;
+  *out = v;
+  if (v || !create) {
+    free(key);
+    return RDNA_OK;
+  }
+  sweep();
+  v = calloc(1, sizeof *v);
+  if (!v) {
+    free(key);
+    return call_fail(c, RDNA_OUT_OF_MEMORY, "no memory for a variable");
+  }
+  v->key = key;
+  v->key_size = size;
+  if (anonymous) tf.GetInput(c->ctx, i, &v->handle, c->status);
+  v->next = *bucket;
+  *bucket = v;
+  variable_count++;
+  *out = v;
+  return call_status(c);
+}
+
+static rdna_status find_value(call *c, int i, struct variable **out) {
+  TRY(find(c, i, false, out));
+  if (*out && (*out)->value) return RDNA_OK;
+  tf.SetStatus(
+      c->status, TF_FAILED_PRECONDITION,
+      "Could not find variable. This could mean that the variable has been deleted, or was never initialized.");
+  return RDNA_INTERNAL;
+}
+
+/* ---- for optimizers and the like ---- */
+
+void variables_begin(void) { pthread_mutex_lock(&variables_lock); }
+
+void variables_end(void) { pthread_mutex_unlock(&variables_lock); }
+
+static rdna_tensor described(const TF_Tensor *value) {
+  int64_t shape[RDNA_MAX_RANK];
+  int rank = tf.NumDims(value);
+  for (int i = 0; i < rank && i < RDNA_MAX_RANK; i++) shape[i] = tf.Dim(value, i);
+  return rdna_tensor_contiguous(tf.TensorData(value), dtype_of(tf.TensorType(value)), rank, shape);
+}
+
+rdna_status variable_value(call *c, int i, rdna_tensor *out) {
+  struct variable *v;
+  TRY(find_value(c, i, &v));
+  *out = described(v->value);
+  return RDNA_OK;
+}
+
+/* Memory of its own for the variable's value; |keep|: with the old values in it. */
+rdna_status variable_to_write(call *c, int i, bool keep, rdna_tensor *out) {
+  struct variable *v;
+  TRY(find_value(c, i, &v));
+  TF_Tensor *alone = tf.TensorMaybeMove(v->value);
+  if (alone) {
+    v->value = alone;
+    *out = described(alone);
+    return RDNA_OK;
+  }
+  rdna_tensor old = described(v->value);
+  TF_AllocatorAttributes where = {.struct_size = TF_END_OF(TF_AllocatorAttributes, on_host)};
+  TF_Tensor *fresh = tf.AllocateTemp(c->ctx, tf.TensorType(v->value), old.shape, old.rank, &where, c->status);
+  TRY(call_status(c));
+  *out = described(fresh);
+  rdna_status result = keep ? rdna_op_copy(c->stream, &old, out) : RDNA_OK;
+  tf.DeleteTensor(v->value); /* whose memory is not given away before what was queued has read it */
+  v->value = fresh;
+  return result;
+}
+
+/* ---- operators ---- */
+
+static rdna_status assign(call *c) {
+  struct variable *v;
+  TF_Tensor *value = NULL;
+  tf.GetInput(c->ctx, 1, &value, c->status);
+  TRY(call_status(c));
+  rdna_status result = find(c, 0, true, &v);
+  if (result != RDNA_OK) {
+    tf.DeleteTensor(value);
+    return result;
+  }
+  if (v->value) tf.DeleteTensor(v->value);
+  v->value = value;
+  return RDNA_OK;
+}
+
+static rdna_status read(call *c) {
+  struct variable *v;
+  TRY(find_value(c, 0, &v));
+  tf.SetOutput(c->ctx, 0, v->value, c->status);
+  return call_status(c);
+}
+
+static rdna_status read_all(call *c) {
+  for (int i = 0; i < call_inputs(c); i++) {
+    struct variable *v;
+    TRY(find_value(c, i, &v));
+    tf.SetOutput(c->ctx, i, v->value, c->status);
+    TRY(call_status(c));
+  }
+  return RDNA_OK;
+}
+
+/* add, sub */
+static rdna_status update(call *c) {
+  rdna_tensor old, value, fresh;
+  TRY(variable_value(c, 0, &old));
+  TRY(call_input(c, 1, &value));
+  bool same = old.rank == value.rank && old.dtype == value.dtype;
+  for (int i = 0; same && i < old.rank; i++) same = old.shape[i] == value.shape[i];
+  if (!same) return call_fail(c, RDNA_INVALID_ARGUMENT, "Cannot update variable with a value of another shape or type");
+  TRY(variable_to_write(c, 0, false, &fresh));
+  return rdna_op_zip(c->stream, (rdna_zip)c->number, &old, &value, rdna_scalar_real(0), rdna_scalar_real(0), &fresh);
+}
+
+static rdna_status is_initialized(call *c) {
+  struct variable *v;
+  rdna_tensor out;
+  TRY(find(c, 0, false, &v));
+  TRY(call_output(c, 0, 0, NULL, &out));
+  *(unsigned char *)out.data = v && v->value; /* in host memory */
+  return RDNA_OK;
+}
+
+static rdna_status shape_of(call *c) {
+  rdna_tensor value, out;
+  TRY(variable_value(c, 0, &value));
+  TRY(call_output(c, 0, 1, (int64_t[]){value.rank}, &out));
+  for (int i = 0; i < value.rank; i++) {
+    if (out.dtype == RDNA_I32)
+      ((int32_t *)out.data)[i] = (int32_t)value.shape[i];
+    else
+      ((int64_t *)out.data)[i] = value.shape[i];
+  }
+  return RDNA_OK;
+}
+
+static rdna_status forget(call *c) {
+  struct variable *v;
+  TRY(find(c, 0, false, &v));
+  if (!v) return RDNA_OK;
+  struct variable **at = &buckets[hash(v->key, v->key_size) % BUCKETS];
+  while (*at != v) at = &(*at)->next;
+  *at = v->next;
+  release(v);
+  return RDNA_OK;
+}
+
+/* A variable's rows, without a copy of the whole: tf.gather(variable, …). */
+static rdna_status gather_rows(call *c) {
+  rdna_tensor table, ids, out;
+  int64_t shape[RDNA_MAX_RANK];
+  TRY(variable_value(c, 0, &table));
+  TRY(call_input(c, 1, &ids));
+  if (table.rank < 1 || ids.rank + table.rank - 1 > RDNA_MAX_RANK || c->attributes->batch_dims)
+    return call_fail(c, RDNA_UNSUPPORTED, "ResourceGather of a tensor of rank %d with batch_dims %lld", table.rank,
+                     (long long)c->attributes->batch_dims);
+  memcpy(shape, ids.shape, (size_t)ids.rank * sizeof *shape);
+  memcpy(shape + ids.rank, table.shape + 1, (size_t)(table.rank - 1) * sizeof *shape);
+  TRY(call_output(c, 0, ids.rank + table.rank - 1, shape, &out));
+  int64_t rows = rdna_tensor_count(&ids), row = 1;
+  for (int i = 1; i < table.rank; i++) row *= table.shape[i];
+  rdna_tensor from = reshaped(&table, 2, (int64_t[]){table.shape[0], row}), list = reshaped(&ids, 1, &rows),
+              to = reshaped(&out, 2, (int64_t[]){rows, row});
+  return rdna_op_index_select(c->stream, &from, 0, &list, &to, NULL);
+}
+
+/* (variable, ids, rows): rows of a variable are replaced or joined with what comes. */
+static rdna_status scatter_rows(call *c) {
+  rdna_tensor table, ids, values, turned;
+  TRY(variable_to_write(c, 0, true, &table));
+  TRY(call_input(c, 1, &ids));
+  TRY(call_input(c, 2, &values));
+  int64_t rows = rdna_tensor_count(&ids), row = 1;
+  for (int i = 1; i < table.rank; i++) row *= table.shape[i];
+  if (rows == 0 || row == 0) return RDNA_OK;
+  rdna_tensor to = reshaped(&table, 2, (int64_t[]){table.rank ? table.shape[0] : 1, row}),
+              list = reshaped(&ids, 1, &rows);
+  if (rdna_tensor_count(&values) == 1) { /* one value for all */
+    values = reshaped(&values, 2, (int64_t[]){1, 1});
+    values.shape[0] = rows;
+    values.shape[1] = row;
+    values.stride[0] = values.stride[1] = 0;
+  } else if (rdna_tensor_count(&values) == rows * row) {
+    values = reshaped(&values, 2, (int64_t[]){rows, row});
+  } else {
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "updates do not have a row for each index");
+  }
+  int mode = c->number;
+  if (mode == SCATTER_SUB) {
+    TRY(call_scratch(c, values.dtype, 2, values.shape, &turned));
+    TRY(rdna_op_map(c->stream, RDNA_MAP_NEG, &values, rdna_scalar_real(0), rdna_scalar_real(0), &turned));
+    values = turned;
+    mode = RDNA_SCATTER_ADD;
+  }
+  return rdna_op_index_copy(c->stream, &to, 0, &list, &values, (rdna_scatter)mode, true, NULL);
+}
+
+static rdna_status locked(call *c, rdna_status (*function)(call *)) {
+  variables_begin();
+  rdna_status result = function(c);
+  variables_end();
+  return result;
+}
+
+#define LOCKED(name, function) \
+  rdna_status name(call *c) { return locked(c, function); }
+LOCKED(compute_assign, assign)
+LOCKED(compute_read, read)
+LOCKED(compute_read_all, read_all)
+LOCKED(compute_update, update)
+LOCKED(compute_is_initialized, is_initialized)
+LOCKED(compute_variable_shape, shape_of)
+LOCKED(compute_forget, forget)
+LOCKED(compute_gather_rows, gather_rows)
+LOCKED(compute_scatter_rows, scatter_rows)

@@ -1,0 +1,15 @@
+/* Variables as operators see them that read and change several: between variables_begin and variables_end. */
+#ifndef RDNA_TENSORFLOW_VARIABLE_H
+#define RDNA_TENSORFLOW_VARIABLE_H
+
+#include "kernel.h"
+
+void variables_begin(void);
+void variables_end(void);
+/* The value of the variable whose handle is input |i|; it lasts until the variable is written. */
+rdna_status variable_value(call *c, int i, rdna_tensor *out_tensor);
+/* Memory for its new value that nobody else sees; |keep|: with the old one in it. Where that is the variable's own
+ * memory, it still holds the old value. */
+rdna_status variable_to_write(call *c, int i, bool keep, rdna_tensor *out_tensor);
+
+#endif

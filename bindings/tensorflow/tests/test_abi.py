@@ -1,0 +1,56 @@
+"""What csrc/abi.h and csrc/functions.def say of TensorFlow is what the headers of the installed wheel say."""
+
+import pathlib
+import re
+import subprocess
+
+import tensorflow as tf
+
+SOURCES = pathlib.Path(__file__).resolve().parent.parent / "csrc"
+HEADERS = """
+#include "tensorflow/c/experimental/stream_executor/stream_executor.h"
+#include "tensorflow/c/kernels.h"
+#include "tensorflow/c/tf_tensor.h"
+"""
+
+
+def structs():
+    """The structs of abi.h: {name: fields}."""
+    text = (SOURCES / "abi.h").read_text()
+    found = {}
+    for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\n\} \1;", text, re.S):
+        fields = re.findall(r"\(\*(\w+)\)|(\w+);", body)
+        found[name] = [a or b for a, b in fields]
+    assert len(found) == len(re.findall(r"^typedef struct \w+ \{", text, re.M))
+    return found
+
+
+def compiled(tmp_path, name, headers, flags):
+    lines = [headers, "#include <stddef.h>", "#include <stdio.h>", "int main(void) {"]
+    for struct, fields in structs().items():
+        lines.append(f'printf("{struct} %zu\\n", sizeof({struct}));')
+        lines += [f'printf("{struct}.{f} %zu %zu\\n", offsetof({struct}, {f}), sizeof((({struct} *)0)->{f}));' for f in fields]
+    for value in re.findall(r"^  ((?:TF|SE)_[A-Z0-9_]+)\b", (SOURCES / "abi.h").read_text(), re.M):
+        lines.append(f'printf("{value} %d\\n", (int){value});')
+    source = tmp_path / f"{name}.c"
+    source.write_text("\n".join(lines + ["return 0; }"]))
+    subprocess.run(["cc", "-std=c17", *flags, str(source), "-o", str(tmp_path / name)], check=True)
+    return subprocess.run([str(tmp_path / name)], check=True, capture_output=True, text=True).stdout
+
+
+def test_layouts(tmp_path):
+    ours = compiled(tmp_path, "ours", '#include "abi.h"', [f"-I{SOURCES}"])
+    theirs = compiled(tmp_path, "theirs", HEADERS, [f"-I{tf.sysconfig.get_include()}"])
+    assert "SP_StreamExecutor 288" in ours
+    assert ours == theirs
+
+
+def test_functions(tmp_path):
+    source = tmp_path / "functions.c"
+    source.write_text(HEADERS + """
+#define TF(result, name, arguments) \\
+  _Static_assert(__builtin_types_compatible_p(__typeof__(&TF_##name), result (*) arguments), "TF_" #name);
+#include "functions.def"
+""")
+    subprocess.run(["cc", "-std=c17", "-fsyntax-only", f"-I{tf.sysconfig.get_include()}", f"-I{SOURCES}", str(source)],
+                   check=True)  # fmt: skip
