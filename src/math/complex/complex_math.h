@@ -48,12 +48,16 @@ RDNA_SCALAR complex_value complex_sqrt(complex_value x) {
   return (complex_value){root, root}; /* not a number */
 }
 
+/* What is infinite, or nothing, in one part has no angle in the other: C's annex G says what is left then. */
+RDNA_SCALAR int complex_endless_(double v) { return !(v - v == 0); } /* or not a number */
+
 /* exp(x) of a half of x, twice, where that of x would overflow before it is multiplied. */
 RDNA_SCALAR complex_value complex_exp(complex_value x) {
   int large = x.re > 700;
+  if (x.re == __builtin_inf() && complex_endless_(x.im)) return (complex_value){x.re, __builtin_nan("")};
   double e = scalar64_exp(large ? x.re * 0.5 : x.re);
   double more = large ? e : 1;
-  if (x.re == -__builtin_inf()) return (complex_value){0, 0};
+  if (x.re == -__builtin_inf() && complex_endless_(x.im)) return (complex_value){0, 0};
   if (x.im == 0) return (complex_value){e * more, x.im};
   return (complex_value){e * scalar64_cos(x.im) * more, e * scalar64_sin(x.im) * more};
 }
@@ -82,24 +86,33 @@ RDNA_SCALAR complex_value complex_hyperbolic_(double b) {
   double half = scalar64_exp(0.5 * b), e = half * 0.5 * half; /* the other power is below half a unit of it */
   return (complex_value){e, e};
 }
-RDNA_SCALAR double complex_times_(double a, double b) { return b == 0 ? b : a * b; } /* 0 wins over infinity */
+/* 0 wins over infinity. */
+RDNA_SCALAR double complex_times_(double a, double b) { return b == 0 ? scalar64_copysign(1, a) * b : a * b; }
 
 RDNA_SCALAR complex_value complex_sinh(complex_value x) {
   complex_value h = complex_hyperbolic_(x.re);
   double s = scalar64_copysign(h.re, x.re);
+  if (h.re == __builtin_inf() && complex_endless_(x.im) && complex_endless_(x.re))
+    return (complex_value){s, __builtin_nan("")};
   return (complex_value){complex_times_(scalar64_cos(x.im), s), complex_times_(h.im, scalar64_sin(x.im))};
 }
 RDNA_SCALAR complex_value complex_cosh(complex_value x) {
   complex_value h = complex_hyperbolic_(x.re);
   double s = scalar64_copysign(h.re, x.re);
+  if (h.re == __builtin_inf() && complex_endless_(x.im) && complex_endless_(x.re))
+    return (complex_value){h.re, __builtin_nan("")};
+  if (s == 0 && complex_endless_(x.im)) return (complex_value){__builtin_nan(""), s};
   return (complex_value){h.im * scalar64_cos(x.im), complex_times_(s, scalar64_sin(x.im))};
 }
 /* From the tangent of the imaginary part and the hyperbolic sine of the real one (Kahan's CTANH). */
 RDNA_SCALAR complex_value complex_tanh(complex_value x) {
+  if (x.re == 0 && complex_endless_(x.im)) return (complex_value){x.re, __builtin_nan("")};
+  if (x.re != x.re && x.im == 0) return x;
+  if (x.re - x.re == 0 && complex_endless_(x.im)) return (complex_value){__builtin_nan(""), __builtin_nan("")};
   if (scalar64_abs(x.re) >= 22) {
     double e = scalar64_exp(-2 * scalar64_abs(x.re));
     double im = 4 * scalar64_sin(x.im) * scalar64_cos(x.im) * e;
-    return (complex_value){scalar64_copysign(1, x.re), e == 0 ? scalar64_copysign(0, x.im) : im};
+    return (complex_value){scalar64_copysign(1, x.re), complex_endless_(x.re) ? scalar64_copysign(0, x.im) : im};
   }
   complex_value h = complex_hyperbolic_(x.re);
   double t = scalar64_tan(x.im), s = scalar64_copysign(h.re, x.re), beta = scalar64_fma(t, t, 1);

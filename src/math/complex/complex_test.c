@@ -238,6 +238,44 @@ static void hard_values(void **state) {
   operand_free(&x), operand_free(&size);
 }
 
+/* Of zeros, infinities and NaN what C's functions have; where one part is NaN, or there is no angle, C leaves
+ * signs open. */
+static void special_values(void **state) {
+  static const rdna_complex_map ops[] = {RDNA_COMPLEX_EXP,  RDNA_COMPLEX_SIN,  RDNA_COMPLEX_COS, RDNA_COMPLEX_TAN,
+                                         RDNA_COMPLEX_SINH, RDNA_COMPLEX_COSH, RDNA_COMPLEX_TANH};
+  const double parts[] = {0, -0.0, 1.5, -30, 1e300, (double)INFINITY, (double)-INFINITY, (double)NAN};
+  enum { OPS = sizeof ops / sizeof *ops, PARTS = sizeof parts / sizeof *parts };
+  int64_t shape[2] = {PARTS * PARTS, 2};
+  operand x = operand_make(RDNA_F64, 2, shape, NULL, 0), out = operand_make(RDNA_F64, 2, shape, NULL, 0);
+  for (int i = 0; i < PARTS * PARTS; i++)
+    operand_set(&x, 2 * i, parts[i / PARTS]), operand_set(&x, 2 * i + 1, parts[i % PARTS]);
+  operand_upload(&x);
+  for (int k = 0; k < OPS; k++) {
+    operand_upload(&out);
+    assert_ok(rdna_op_complex_map(stream, ops[k], &x.tensor, &out.tensor));
+    operand_download(&out);
+    for (int i = 0; i < PARTS * PARTS; i++) {
+      value want = map_by_definition(ops[k], reals(parts[i / PARTS], parts[i % PARTS]));
+      double got[2] = {operand_get(&out, 2 * i), operand_get(&out, 2 * i + 1)};
+      bool endless[2] = {isinf(parts[i / PARTS]), isinf(parts[i % PARTS])};
+      bool open = isnan(creall(want)) || isnan(cimagl(want)) || (endless[0] && endless[1]);
+      /* where tanh of infinity is 1 the array API's 0 has the sign of y, C's that of sin(2 y) */
+      open |= (ops[k] == RDNA_COMPLEX_TANH && endless[0]) || (ops[k] == RDNA_COMPLEX_TAN && endless[1]);
+      char what[80];
+      snprintf(what, sizeof what, "operation %d of (%g, %g)", (int)ops[k], parts[i / PARTS], parts[i % PARTS]);
+      if (open) {
+        want = reals(fabsl(creall(want)), fabsl(cimagl(want)));
+        got[0] = fabs(got[0]), got[1] = fabs(got[1]);
+      }
+      agree(RDNA_F64, got[0], got[1], want, 16, 0, what);
+      bool turned = (creall(want) == 0 && !signbit(got[0]) != !signbit(creall(want))) ||
+                    (cimagl(want) == 0 && !signbit(got[1]) != !signbit(cimagl(want)));
+      if (!open && turned) fail_msg("%s: a zero has the other sign: (%g, %g)", what, got[0], got[1]);
+    }
+  }
+  operand_free(&x), operand_free(&out);
+}
+
 typedef struct product {
   int64_t batch, m, n, k; /* batch 0: none */
   bool turned_a, turned_b, conjugate_a, conjugate_b, add, shared_a, shared_b;
@@ -313,7 +351,8 @@ static void edges(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(maps),        cmocka_unit_test(zips),     cmocka_unit_test(magnitudes_and_angles),
-      cmocka_unit_test(hard_values), cmocka_unit_test(products), cmocka_unit_test(edges)};
+      cmocka_unit_test(maps),        cmocka_unit_test(zips),           cmocka_unit_test(magnitudes_and_angles),
+      cmocka_unit_test(hard_values), cmocka_unit_test(special_values), cmocka_unit_test(products),
+      cmocka_unit_test(edges)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

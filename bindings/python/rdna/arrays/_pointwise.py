@@ -117,13 +117,20 @@ def _of_complex(name, x):
 
 def _complex_log1p(x):
     re, im = part_of(x, 0), part_of(x, 1)
-    return from_parts(log1p(re * (re + 2) + im * im) * 0.5, atan2(im, re + 1))
+    return from_parts(choose(_endless(re, im), math.inf, log1p(re * (re + 2) + im * im) * 0.5), atan2(im, re + 1))
 
 
 def _complex_expm1(x):
     re, im = part_of(x, 0), part_of(x, 1)
-    half = sin(im * 0.5)
-    return from_parts(expm1(re) * cos(im) - half * half * 2, exp(re) * sin(im))
+    half, gone = sin(im * 0.5), isinf(re) & ~isfinite(im)
+    size = choose(re < 0, full_on(stream_of(x), (), -1.0, re.dtype), math.inf)  # where the angle is lost
+    real_part = choose(gone, size, expm1(re) * cos(im) - half * half * 2 + 0.0)
+    return from_parts(real_part, choose((im == 0) | (gone & (re < 0)), choose(im == 0, im, 0.0), exp(re) * sin(im)))
+
+
+def _endless(re, im):
+    """Whether one of the parts is infinite."""
+    return isinf(re) | isinf(im)
 
 
 # ---- the operations of librdna ----
@@ -360,7 +367,8 @@ def _cosh(x):
     return choose(a > 22, _halves(a), (e + 1 / e) * 0.5)
 
 
-# Of complex numbers as Kahan has them ("Branch cuts for complex elementary functions", 1987).
+# Of complex numbers as Kahan has them ("Branch cuts for complex elementary functions", 1987); of infinities and NaN as C's annex G, which the
+# array API follows.
 
 
 def _times_i(x, sign=1):
@@ -376,8 +384,11 @@ def _roots(x):
 
 
 def _complex_acos(x):
-    below, above = _roots(x)
-    return from_parts(atan2(real(below), real(above)) * 2, _asinh(imag(conj(above) * below)))
+    re, im, (below, above) = part_of(x, 0), part_of(x, 1), _roots(x)
+    endless = _endless(re, im)
+    real_part = choose((re == 0) & isnan(im), math.pi / 2, atan2(real(below), real(above)) * 2)
+    return from_parts(choose(endless, atan2(abs(im), re), real_part),
+                      choose(endless, copysign(math.inf, negative(im)), _asinh(imag(conj(above) * below))))
 
 
 def _complex_asin(x):
@@ -388,16 +399,24 @@ def _complex_asin(x):
 def _complex_acosh(x):
     re, im = part_of(x, 0), part_of(x, 1)
     below, above = sqrt(from_parts(re - 1, im)), sqrt(from_parts(re + 1, im))
-    return from_parts(_asinh(real(conj(below) * above)), atan2(imag(below), real(above)) * 2)
+    endless, angle = _endless(re, im), choose((re == 0) & isnan(im), math.pi / 2, atan2(imag(below), real(above)) * 2)
+    return from_parts(choose(endless, math.inf, _asinh(real(conj(below) * above))), choose(endless, atan2(im, re), angle))
 
 
 def _complex_asinh(x):
-    return _times_i(_complex_asin(_times_i(x)), -1)
+    re, im, turned = part_of(x, 0), part_of(x, 1), _complex_asin(_times_i(x))
+    endless = _endless(re, im)
+    return from_parts(choose(endless, copysign(math.inf, re), part_of(turned, 1)),
+                      choose(endless, atan2(im, abs(re)), choose(isnan(re) & (im == 0), im, negative(part_of(turned, 0)))))
 
 
 def _complex_atanh(x):
     re, im = part_of(x, 0), part_of(x, 1)
-    return from_parts(log1p(re * 4 / ((1 - re) * (1 - re) + im * im)) * 0.25, atan2(im * 2, (1 - re) * (1 + re) - im * im) * 0.5)
+    endless = _endless(re, im)
+    size = log1p(re * 4 / ((1 - re) * (1 - re) + im * im)) * 0.25
+    angle = atan2(im * 2, (1 - re) * (1 + re) - im * im) * 0.5
+    return from_parts(choose(endless, copysign(0.0, re), choose((re == 0) & isnan(im), re, size)),
+                      choose(endless, choose(isnan(im), im, copysign(math.pi / 2, im)), angle))
 
 
 def _complex_atan(x):
