@@ -210,6 +210,7 @@ class Arrays(Case):
             exec(block.split("```")[0], made[-1])
         np.testing.assert_allclose(made[0]["y"].numpy(), np.exp([[1, 2], [3, 4]]) @ np.array([[1, 2], [3, 4]]).T + 1, rtol=1e-5)
         self.assertAlmostEqual(float(made[1]["value"]), np.log(3), 5)  # of logits that are all alike
+        self.assertLess(float(made[2]["value"]), 0.1)
 
     def test_light(self):
         """Importing takes no framework, and less than NumPy does."""

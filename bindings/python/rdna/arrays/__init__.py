@@ -12,7 +12,7 @@ that has none.
 
 from math import e, inf, nan, pi  # noqa: F401
 
-from . import _methods, fft, linalg, nn  # noqa: F401
+from . import _methods, fft, linalg  # noqa: F401
 from ._array import Array  # noqa: F401
 from ._grad import compile, grad, graph, jvp, stop_gradient, value_and_grad, vjp  # noqa: F401
 from ._indexing import nonzero, take, take_along_axis  # noqa: F401
@@ -33,3 +33,11 @@ from ._types import (  # noqa: F401
 
 __array_api_version__ = "2024.12"
 newaxis = None
+
+
+def __getattr__(name):
+    """What is not everybody's is imported when it is asked for."""
+    if name in ("nn", "optim"):
+        import importlib
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,17 +14,28 @@ from ._graph import Graph, Plan, evaluate, gradients, is_lazy, lazy, placeholder
 
 class _State(threading.local):
     depth = 0  # of functions that are being recorded
+    plans = 0  # of those, such as are to be plans
 
 
 _state = _State()
 
 
 class _recording:
+    def __init__(self, plan=False):
+        self.plan = plan
+
     def __enter__(self):
         _state.depth += 1
+        _state.plans += self.plan
 
     def __exit__(self, *_):
         _state.depth -= 1
+        _state.plans -= self.plan
+
+
+def recording_plan():
+    """Whether what is called now is recorded to be run again."""
+    return _state.plans > 0
 
 
 # ---- nested arguments ----
@@ -191,8 +202,8 @@ def stop_gradient(x):
 
 def compile(function):
     """function as plans: for each set of types and shapes of its arrays, and of its other arguments, which must be hashable, it is
-    recorded once and run from then on. What it does beside computing with arrays happens when it is recorded alone, and it may not ask
-    for values. The plans are in `.plans`."""
+    recorded once and run from then on. What it does beside computing with arrays happens when it is recorded alone, arrays that it takes
+    from around it are those of that time, and it may not ask for values. The plans are in `.plans`."""
     plans = {}
 
     @functools.wraps(function)
@@ -205,7 +216,7 @@ def compile(function):
         if key not in plans:
             inputs = [placeholder(x) for x in leaves]
             given, named = _rebuild(form, iter(inputs))
-            with _recording():
+            with _recording(plan=True):
                 result = function(*given, **named)
             outputs = []
             shape = _flatten(result, outputs)

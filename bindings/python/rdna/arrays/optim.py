@@ -1,0 +1,194 @@
+"""Optimizers with PyTorch's formulas, all parameters in one launch (rdna/op/optim.h), and schedules of their learning rate.
+
+    adam = optim.Adam(lr=1e-3)
+    adam.update(model, slopes)      # writes the model's parameters, float32, where they are
+"""
+
+import ctypes
+import math
+
+from ._array import Array, full_on, stream_of, tensor_of
+from ._core import F32, check, library, make
+from ._pointwise import minimum, sqrt
+
+
+class _Options(ctypes.Structure):  # rdna_optim
+    _fields_ = [("size", ctypes.c_size_t), ("kind", ctypes.c_int), ("learning_rate", ctypes.c_float), ("weight_decay", ctypes.c_float),
+                ("momentum", ctypes.c_float), ("dampening", ctypes.c_float), ("nesterov", ctypes.c_bool), ("beta1", ctypes.c_float),
+                ("beta2", ctypes.c_float), ("epsilon", ctypes.c_double), ("decoupled", ctypes.c_bool), ("amsgrad", ctypes.c_bool),
+                ("centered", ctypes.c_bool), ("maximize", ctypes.c_bool), ("step", ctypes.c_int64)]
+
+
+class _Item(ctypes.Structure):  # rdna_optim_item
+    _fields_ = [("param", ctypes.c_void_p), ("grad", ctypes.c_void_p), ("state", ctypes.c_void_p * 3), ("step", ctypes.c_void_p)]
+
+
+library.rdna_op_optim_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+
+
+class Optimizer:
+    """|lr| may be changed between updates."""
+
+    kind, states = 0, ()
+
+    def __init__(self, lr, weight_decay=0.0, maximize=False, **options):
+        self.lr, self.step, self.options = lr, 0, dict(options, weight_decay=weight_decay, maximize=maximize)
+        self.state = {}  # of each parameter, by its name
+
+    def _state_of(self, name, x):
+        if name not in self.state:
+            self.state[name] = [full_on(stream_of(x), x.shape, 0, F32) if used else None for used in self.states]
+        return self.state[name]
+
+    def update(self, model, gradients):
+        """One step for model's parameters, or for a dict of arrays, by gradients of the same names."""
+        parameters = model if isinstance(model, dict) else model.parameters()
+        if parameters.keys() != gradients.keys():
+            raise ValueError(f"update: {sorted(parameters.keys() ^ gradients.keys())} are among the parameters or the gradients alone")
+        if not parameters:
+            return
+        self.step += 1
+        items, held = (_Item * len(parameters))(), []
+        for item, (name, x) in zip(items, parameters.items()):
+            g = gradients[name]
+            if x.dtype != F32 or g.shape != x.shape:
+                raise TypeError(f"update: {name} is {x.dtype} {x.shape} and its gradient {g.dtype} {g.shape}; float32 is trained")
+            own = Array(make("rdna_array_own", x.pointer))
+            own = Array(make("rdna_array_contiguous", own.pointer))
+            g = Array(make("rdna_array_contiguous", g.pointer))
+            state = self._state_of(name, x)
+            held += [own, g]
+            item.param, item.grad = tensor_of(own), tensor_of(g)
+            item.state = (ctypes.c_void_p * 3)(*(None if s is None else tensor_of(s) for s in (*state, None, None, None)[:3]))
+            x.pointer, own.pointer = own.pointer, x.pointer  # what x is from now on, as where a part of it is assigned to
+        options = _Options(ctypes.sizeof(_Options), self.kind, self.lr, step=self.step, **self.options)
+        check(library.rdna_op_optim_step(stream_of(next(iter(parameters.values()))), ctypes.byref(options), items, len(parameters), None, None))
+
+
+class SGD(Optimizer):
+    """With momentum, and Nesterov's."""
+
+    def __init__(self, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False):
+        super().__init__(lr, weight_decay, maximize, momentum=momentum, dampening=dampening, nesterov=nesterov)
+        self.states = (momentum != 0,)
+
+
+class Adam(Optimizer):
+    kind = 1
+
+    def __init__(self, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False, decoupled=False):
+        super().__init__(lr, weight_decay, maximize, beta1=betas[0], beta2=betas[1], epsilon=eps, amsgrad=amsgrad, decoupled=decoupled)
+        self.states = (True, True, amsgrad)
+
+
+class AdamW(Adam):
+    """Adam whose weight decay is no part of the gradient."""
+
+    def __init__(self, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, amsgrad=False, maximize=False):
+        super().__init__(lr, betas, eps, weight_decay, amsgrad, maximize, decoupled=True)
+
+
+class RMSprop(Optimizer):
+    kind = 2
+
+    def __init__(self, lr=0.01, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False, maximize=False):
+        super().__init__(lr, weight_decay, maximize, beta1=alpha, epsilon=eps, momentum=momentum, centered=centered)
+        self.states = (True, centered, momentum != 0)
+
+
+def clip_grad_norm(gradients, max_norm):
+    """The gradients, scaled so that the norm of all together is max_norm at most, and the norm that it was."""
+    norm = sqrt(sum((g * g).sum() for g in gradients.values()))
+    factor = minimum(max_norm / (norm + 1e-6), 1.0)
+    return {name: g * factor for name, g in gradients.items()}, norm
+
+
+# ---- schedules ----
+
+
+class Schedule:
+    """Sets optimizer.lr, now and at each step()."""
+
+    def __init__(self, optimizer):
+        self.optimizer, self.first, self.count = optimizer, optimizer.lr, 0
+        self._set()
+
+    def _set(self):
+        self.optimizer.lr = self.rate(self.count)
+
+    def step(self):
+        self.count += 1
+        self._set()
+
+
+class StepLR(Schedule):
+    """gamma times as much after every step_size steps."""
+
+    def __init__(self, optimizer, step_size, gamma=0.1):
+        self.step_size, self.gamma = step_size, gamma
+        super().__init__(optimizer)
+
+    def rate(self, n):
+        return self.first * self.gamma ** (n // self.step_size)
+
+
+class MultiStepLR(Schedule):
+    """gamma times as much after each of the milestones."""
+
+    def __init__(self, optimizer, milestones, gamma=0.1):
+        self.milestones, self.gamma = milestones, gamma
+        super().__init__(optimizer)
+
+    def rate(self, n):
+        return self.first * self.gamma ** sum(n >= m for m in self.milestones)
+
+
+class ExponentialLR(Schedule):
+    """gamma times as much after every step."""
+
+    def __init__(self, optimizer, gamma):
+        self.gamma = gamma
+        super().__init__(optimizer)
+
+    def rate(self, n):
+        return self.first * self.gamma ** n
+
+
+class LinearLR(Schedule):
+    """From start_factor to end_factor times the rate within total_iters steps: a warm-up."""
+
+    def __init__(self, optimizer, start_factor=1 / 3, end_factor=1.0, total_iters=5):
+        self.factors, self.total_iters = (start_factor, end_factor), total_iters
+        super().__init__(optimizer)
+
+    def rate(self, n):
+        start, end = self.factors
+        return self.first * (start + (end - start) * min(n, self.total_iters) / self.total_iters)
+
+
+class CosineAnnealingLR(Schedule):
+    """Down to eta_min within T_max steps, and up again, as half a period of a cosine."""
+
+    def __init__(self, optimizer, T_max, eta_min=0.0):
+        self.T_max, self.eta_min = T_max, eta_min
+        super().__init__(optimizer)
+
+    def rate(self, n):
+        return self.eta_min + (self.first - self.eta_min) * (1 + math.cos(math.pi * n / self.T_max)) / 2
+
+
+class ReduceLROnPlateau:
+    """factor times as much when step(value) has been given nothing lower, by a share of |threshold|, more than |patience| times."""
+
+    def __init__(self, optimizer, factor=0.1, patience=10, threshold=1e-4, min_lr=0.0):
+        self.optimizer, self.factor, self.patience, self.threshold, self.min_lr = optimizer, factor, patience, threshold, min_lr
+        self.best, self.bad = math.inf, 0
+
+    def step(self, value):
+        value = float(value)
+        if value < self.best * (1 - self.threshold):
+            self.best, self.bad = value, 0
+        else:
+            self.bad += 1
+        if self.bad > self.patience:
+            self.optimizer.lr, self.bad = max(self.optimizer.lr * self.factor, self.min_lr), 0

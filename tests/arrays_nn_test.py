@@ -1,0 +1,190 @@
+"""Networks of rdna.arrays: modules beside their functions, running statistics, optimizers beside their formulas in float64, schedules, and
+networks that learn."""
+import math
+import unittest
+
+import numpy as np
+from arrays_tools import Case, ra, rng
+
+from rdna.arrays import nn, optim
+
+
+def reference(kind, x, slopes, lr=0.1, **o):
+    """PyTorch's formulas, step by step, in float64."""
+    decay, states = o.get("weight_decay", 0), [np.zeros_like(x) for _ in range(3)]
+    for n, g in enumerate(slopes, 1):
+        if decay and kind == "adamw":
+            x = x * (1 - lr * decay)
+        elif decay:
+            g = g + decay * x
+        if kind == "sgd":
+            if o.get("momentum"):
+                states[0] = g if n == 1 else o["momentum"] * states[0] + (1 - o.get("dampening", 0)) * g
+                g = g + o["momentum"] * states[0] if o.get("nesterov") else states[0]
+            x = x - lr * g
+        elif kind == "rmsprop":
+            states[0] = 0.9 * states[0] + 0.1 * g * g
+            states[1] = 0.9 * states[1] + 0.1 * g
+            average = np.sqrt(states[0] - states[1] ** 2 if o.get("centered") else states[0]) + 1e-8
+            states[2] = o.get("momentum", 0) * states[2] + g / average
+            x = x - lr * states[2]
+        else:
+            states[0] = 0.9 * states[0] + 0.1 * g
+            states[1] = 0.99 * states[1] + 0.01 * g * g
+            most = states[2] = np.maximum(states[2], states[1])
+            square = most if o.get("amsgrad") else states[1]
+            x = x - lr / (1 - 0.9 ** n) * states[0] / (np.sqrt(square) / math.sqrt(1 - 0.99 ** n) + 1e-8)
+    return x
+
+
+class Networks(Case):
+    def test_optimizers(self):
+        for kind, make, options in [
+                ("sgd", optim.SGD, {}), ("sgd", optim.SGD, {"momentum": 0.9, "dampening": 0.1, "weight_decay": 0.2}),
+                ("sgd", optim.SGD, {"momentum": 0.9, "nesterov": True}), ("adam", optim.Adam, {"weight_decay": 0.1}),
+                ("adam", optim.Adam, {"amsgrad": True}), ("adamw", optim.AdamW, {"weight_decay": 0.3}), ("rmsprop", optim.RMSprop, {}),
+                ("rmsprop", optim.RMSprop, {"momentum": 0.5, "centered": True, "weight_decay": 0.1})]:
+            fixed = {"betas": (0.9, 0.99)} if "adam" in kind else {"alpha": 0.9} if kind == "rmsprop" else {}
+            start = {"a": rng.standard_normal((3, 5)).astype("f4"), "b": rng.standard_normal(7).astype("f4")}
+            slopes = [{name: rng.standard_normal(v.shape).astype("f4") for name, v in start.items()} for _ in range(4)]
+            parameters = {name: ra.asarray(v) for name, v in start.items()}
+            beside = parameters["a"][0]  # a view, which stays as it was
+            optimizer = make(lr=0.1, **fixed, **options)
+            for g in slopes:
+                # gradients may have any strides
+                optimizer.update(parameters, {name: ra.asarray(np.asfortranarray(v)) for name, v in g.items()})
+            for name, v in start.items():
+                want = reference(kind, v.astype("f8"), [g[name].astype("f8") for g in slopes], **options)
+                np.testing.assert_allclose(parameters[name].numpy(), want, rtol=2e-5, atol=2e-5, err_msg=f"{kind} {options}")
+            self.same(beside, start["a"][0])
+
+    def test_clipping(self):
+        g = {"a": ra.asarray(np.array([3.0, 0.0])), "b": ra.asarray(np.array([[4.0]]))}
+        clipped, norm = optim.clip_grad_norm(g, 1.0)
+        self.assertAlmostEqual(float(norm), 5.0)
+        np.testing.assert_allclose(clipped["a"].numpy(), [0.6, 0], rtol=1e-5)
+        np.testing.assert_allclose(optim.clip_grad_norm(g, 100.0)[0]["b"].numpy(), [[4.0]])
+
+    def test_schedules(self):
+        def rates(make, steps=6):
+            optimizer = optim.SGD(lr=0.8)
+            schedule, found = make(optimizer), []
+            for _ in range(steps):
+                found.append(optimizer.lr)
+                schedule.step()
+            return found
+        close = np.testing.assert_allclose
+        close(rates(lambda o: optim.StepLR(o, 2, 0.5)), [0.8, 0.8, 0.4, 0.4, 0.2, 0.2])
+        close(rates(lambda o: optim.MultiStepLR(o, [1, 4], 0.5)), [0.8, 0.4, 0.4, 0.4, 0.2, 0.2])
+        close(rates(lambda o: optim.ExponentialLR(o, 0.5)), [0.8, 0.4, 0.2, 0.1, 0.05, 0.025])
+        close(rates(lambda o: optim.LinearLR(o, 0.25, 1.0, 3)), [0.2, 0.4, 0.6, 0.8, 0.8, 0.8])
+        close(rates(lambda o: optim.CosineAnnealingLR(o, 4)), [0.4 + 0.4 * math.cos(math.pi * n / 4) for n in range(6)], atol=1e-12)
+        optimizer = optim.SGD(lr=1.0)
+        plateau = optim.ReduceLROnPlateau(optimizer, 0.5, patience=1)
+        for value, lr in [(3.0, 1), (2.0, 1), (2.0, 1), (2.5, 0.5), (1.0, 0.5), (1.0, 0.5), (1.0, 0.25)]:
+            plateau.step(value)
+            self.assertEqual(optimizer.lr, lr)
+
+    def test_modules_are_their_functions(self):
+        x, image = (ra.asarray(rng.standard_normal(shape).astype("f4")) for shape in ((3, 6), (2, 4, 5, 5)))
+        linear, conv = nn.Linear(6, 4), nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2)
+        np.testing.assert_allclose(linear(x).numpy(), x.numpy() @ linear.weight.numpy().T + linear.bias.numpy(), rtol=1e-4, atol=1e-5)
+        self.assertLess(abs(linear.weight.numpy()).max(), 1 / math.sqrt(6))
+        self.same(conv(image), nn.conv2d(image, conv.weight, conv.bias, 2, 1, 1, 2).numpy())
+        self.assertEqual(nn.ConvTranspose2d(4, 6, 3, stride=2, output_padding=1)(image).shape, (2, 6, 12, 12))
+        for module, function in [
+                (nn.LayerNorm(6), nn.layer_norm), (nn.RMSNorm(6), nn.rms_norm), (nn.ReLU(), ra.relu), (nn.GELU(), ra.gelu), (nn.Tanh(), ra.tanh),
+                (nn.LeakyReLU(0.2), lambda v: nn.leaky_relu(v, 0.2)), (nn.Softmax(0), lambda v: nn.softmax(v, 0))]:
+            self.same(module(x), function(x).numpy())
+        for module, function in [
+                (nn.GroupNorm(2, 4), lambda v: nn.group_norm(v, 2)), (nn.MaxPool2d(2), lambda v: nn.max_pool2d(v, 2)),
+                (nn.AvgPool2d(2, padding=1), lambda v: nn.avg_pool2d(v, 2, padding=1)), (nn.AdaptiveAvgPool2d((1, 1)), nn.global_avg_pool2d),
+                (nn.Flatten(), lambda v: v.reshape(2, 100))]:
+            self.same(module(image), function(image).numpy())
+        self.same(nn.MSELoss(reduction="sum")(x, x * 2), nn.mse_loss(x, x * 2, "sum").numpy())
+        attention = nn.SelfAttention(6, 2)
+        tokens = ra.asarray(rng.standard_normal((2, 3, 6)).astype("f4"))
+        self.assertEqual((attention(tokens, is_causal=True).shape, nn.CrossAttention(6, 3)(tokens, tokens[:, :2]).shape), ((2, 3, 6), (2, 3, 6)))
+        # what comes later changes nothing before it
+        changed = ra.concat([tokens[:, :2], tokens[:, 2:] + 1], axis=1)
+        np.testing.assert_allclose(attention(changed, is_causal=True).numpy()[:, :2], attention(tokens, is_causal=True).numpy()[:, :2], rtol=1e-5)
+
+    def test_running_statistics(self):
+        norm, x = nn.BatchNorm2d(3), rng.standard_normal((4, 3, 2, 5)).astype("f4") * 2 + 1
+        step = nn.value_and_grad(norm, lambda v: (norm(v) * v).sum())
+        mean, var = np.zeros(3), np.ones(3)
+        steps = [step, nn.value_and_grad(norm, lambda v: (norm(v) * v).sum(), compiled=True)]
+        for step in steps:
+            _, slopes = step(ra.asarray(x))
+            mean, var = 0.9 * mean + 0.1 * x.mean((0, 2, 3)), 0.9 * var + 0.1 * x.var((0, 2, 3), ddof=1)
+        np.testing.assert_allclose(norm.running_mean.numpy(), mean, rtol=1e-5)
+        np.testing.assert_allclose(norm.running_var.numpy(), var, rtol=1e-5)
+        self.assertEqual(set(slopes), {"weight", "bias"})
+        self.assertEqual(set(norm.state_dict()), {"weight", "bias", "running_mean", "running_var"})
+        got = norm.eval()(ra.asarray(x)).numpy()
+        np.testing.assert_allclose(got, (x - mean[:, None, None]) / np.sqrt(var[:, None, None] + 1e-5), rtol=1e-4, atol=1e-5)
+
+    def test_state(self):
+        make = lambda: nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Sequential(nn.ReLU(), nn.Linear(4, 2, bias=False)))
+        nn.manual_seed(3)
+        one, other = make(), make()
+        x = ra.asarray(rng.standard_normal((5, 3)).astype("f4"))
+        self.assertEqual(list(one.parameters()), ["0.weight", "0.bias", "1.weight", "1.bias", "2.1.weight"])
+        self.assertGreater(abs(one(x).numpy() - other(x).numpy()).max(), 1e-3)
+        other.load_state_dict(one.state_dict())
+        self.same(other.eval()(x), one.eval()(x).numpy())
+        nn.manual_seed(3)
+        self.same(make()[0].weight, one[0].weight.numpy())
+        with self.assertRaisesRegex(ValueError, "1.bias.*on one side alone"):
+            other.load_state_dict({name: v for name, v in one.state_dict().items() if name != "1.bias"})
+        with self.assertRaisesRegex(ValueError, r"0.bias is float32 \(3,\), and here float32 \(4,\)"):
+            other.load_state_dict({**one.state_dict(), "0.bias": ra.zeros(3)})
+
+    def test_dropout(self):
+        x = ra.ones((40, 50, 2, 2))
+        for layer, axes in ((nn.Dropout(0.25), ()), (nn.Dropout2d(0.25), (2, 3))):
+            first, second = layer(x).numpy(), layer(x).numpy()
+            self.assertTrue(0.7 < (first > 0).mean() < 0.8 and (first != second).any())
+            np.testing.assert_array_equal(first, np.broadcast_to(first.max(axes, keepdims=True), first.shape) if axes else first)
+            with self.assertRaisesRegex(RuntimeError, "the same values in each run"):
+                ra.compile(layer)(x)
+            self.same(layer.eval()(x), x.numpy())
+
+    def test_learning(self):
+        """Rings, by a network of vectors; bars that lie or stand, by one of images."""
+        nn.manual_seed(1)
+        angle, ring = rng.uniform(0, 2 * np.pi, 300), np.arange(300) % 3
+        points = ((ring + 1 + 0.1 * rng.standard_normal(300)) * np.array([np.cos(angle), np.sin(angle)])).T
+        model = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 3))
+        self.learn(model, points, ring, optim.Adam(lr=0.03), 120)
+        images, stands = 0.3 * rng.standard_normal((96, 1, 8, 8)), np.arange(96) % 2
+        for image, upright, at in zip(images, stands, rng.integers(0, 8, 96)):
+            (image[0].T if upright else image[0])[at] += 1
+        model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 8, 3), nn.ReLU(),
+                              nn.GlobalAvgPool2d(), nn.Flatten(), nn.Linear(8, 2))
+        self.learn(model, images, stands, optim.AdamW(lr=0.02), 60)
+
+    def learn(self, model, x, target, optimizer, steps):
+        x, t = ra.asarray(x.astype("f4")), ra.asarray(target)
+        step = nn.value_and_grad(model, lambda x: nn.cross_entropy(model(x), t), compiled=True)
+        for _ in range(steps):
+            loss, slopes = step(x)
+            optimizer.update(model, slopes)
+        self.assertLess(float(loss), 0.2)
+        self.assertGreater((model.eval()(x).numpy().argmax(1) == target).mean(), 0.95)
+
+    def test_refusals(self):
+        x = ra.ones((2, 3))
+        for error, text, call in [
+                (ValueError, "2 dimensions, not 4", lambda: nn.BatchNorm2d(3)(x)),
+                (ValueError, "10 dimensions are not 3 equal heads", lambda: nn.MultiheadAttention(10, 3)),
+                (ValueError, "'b'", lambda: optim.SGD().update({"a": x}, {"b": x})),
+                (TypeError, "float32 is trained", lambda: optim.SGD().update({"a": x.astype(ra.float64)}, {"a": x})),
+                (TypeError, "its gradient float32 (3, 2)", lambda: optim.SGD().update({"a": x}, {"a": x.T}))]:
+            with self.assertRaises(error) as caught:
+                call()
+            self.assertIn(text, str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
