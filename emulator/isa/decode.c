@@ -80,6 +80,7 @@ enum emu_decode_status emu__decode_scalar(struct emu_decoder *d, unsigned code, 
   unsigned over = code % register_alignment(dwords);
   bool numbered = code < EMU_VCC_LO || (code >= EMU_TTMP0 && code < EMU_NULL);
   if (over && !numbered) return EMU_DECODE_OPERAND;
+  if (dwords == 3 && code >= EMU_VCC_LO) return EMU_DECODE_OPERAND;
   if (over) d->inst->misaligned = true;
   code -= over;
   out->reg = (uint16_t)code;
@@ -156,8 +157,11 @@ static enum emu_decode_status decode_sop(struct emu_decoder *d, enum emu_format 
     default:
       break;
   }
-  if (type[2]) EMU_DECODE_TRY(emu__decode_source(d, emu__bits(w, 8, 8), type[2], &inst->src[1]));
-  return EMU_DECODE_OK;
+  if (!type[2]) return EMU_DECODE_OK;
+  int next = 1;
+  if (inst->op == EMU_S_FMAMK_F32) EMU_DECODE_TRY(emu__decode_source(d, 255, type[2], &inst->src[next++]));
+  EMU_DECODE_TRY(emu__decode_source(d, emu__bits(w, 8, 8), type[2], &inst->src[next]));
+  return inst->op == EMU_S_FMAAK_F32 ? emu__decode_source(d, 255, type[2], &inst->src[2]) : EMU_DECODE_OK;
 }
 
 static enum emu_decode_status decode_sopk(struct emu_decoder *d) {

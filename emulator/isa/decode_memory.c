@@ -18,11 +18,16 @@ static enum emu_decode_status decode_smem(struct emu_decoder *d) {
   const uint8_t *type = emu__op_rows[op].type;
   inst->glc = field(d, f->glc) & 1;
   inst->dlc = field(d, f->dlc) & 1;
+  inst->temporal = (uint8_t)field(d, f->temporal);
+  inst->scope = (uint8_t)field(d, f->scope);
+  bool prefetch = emu__op_rows[op].flags & EMU_FLAG_PREFETCH;
+  if (prefetch) inst->prefetch = (uint8_t)emu__bits(d->word[0], 6, 7);
+  if (inst->prefetch > 31) return EMU_DECODE_RESERVED;
   if (type[0]) EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(d->word[0], 6, 7), type[0], &inst->dst));
   if (inst->dst.reg >= EMU_M0) return EMU_DECODE_OPERAND;
-  if (!type[1]) return f->policy_is_read && (inst->glc || inst->dlc) ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
+  if (!type[2]) return f->policy_is_read && (inst->glc || inst->dlc) ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
   // sbase is the register's number halved
-  EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(d->word[0], 0, 6) * 2, type[1], &inst->src[0]));
+  if (type[1]) EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(d->word[0], 0, 6) * 2, type[1], &inst->src[0]));
   inst->imm = sign_extend(field(d, f->offset), f->offset.bits);
   EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(d->word[1], 25, 7), type[2], &inst->src[1]));
   if (inst->src[1].reg == EMU_NULL) inst->src[1] = (struct emu_operand){0};
@@ -39,6 +44,7 @@ static enum emu_decode_status decode_ds(struct emu_decoder *d) {
   const struct emu_op_row *row = &emu__op_rows[op];
   inst->imm = (int32_t)emu__bits(w, 0, 16);
   inst->gds = emu__bits(w, 17, 1);
+  if (inst->gds && !d->target->encoding->gds) return EMU_DECODE_RESERVED;
   if (row->flags & EMU_FLAG_GDS && !inst->gds) return EMU_DECODE_RESERVED;
   if (row->flags & EMU_FLAG_NOGDS && inst->gds) return EMU_DECODE_RESERVED;
   if (op == EMU_DS_NOP && (w & 0x2ffff)) return EMU_DECODE_RESERVED;
@@ -48,6 +54,17 @@ static enum emu_decode_status decode_ds(struct emu_decoder *d) {
       EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(v, 8 * i, 8), row->type[i + 1], &inst->src[i]));
   }
   return EMU_DECODE_OK;
+}
+
+// The cache policy of a vector access, from the places of glc, slc, dlc, the temporal hint and the scope.
+static void read_policy(struct emu_decoder *d, const struct emu_op_row *row, const struct emu_field at[5]) {
+  struct emu_inst *inst = d->inst;
+  inst->glc = field(d, at[0]) & 1;
+  inst->slc = field(d, at[1]) & 1;
+  inst->dlc = field(d, at[2]) & 1;
+  inst->temporal = (uint8_t)field(d, at[3]);
+  inst->scope = (uint8_t)field(d, at[4]);
+  if (row->flags & EMU_FLAG_ATOMIC && inst->temporal & 1) inst->glc = true;
 }
 
 static enum emu_decode_status decode_flat(struct emu_decoder *d) {
@@ -63,9 +80,7 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
   inst->format = (uint8_t)format;
   if (!op) return EMU_DECODE_OPCODE;
   const struct emu_op_row *row = &emu__op_rows[op];
-  inst->glc = field(d, f->glc) & 1;
-  inst->slc = field(d, f->slc) & 1;
-  inst->dlc = field(d, f->dlc) & 1;
+  read_policy(d, row, (struct emu_field[]){f->glc, f->slc, f->dlc, f->temporal, f->scope});
   inst->lds = field(d, f->lds) & 1;
   if (inst->lds && !(row->flags & EMU_FLAG_LDS)) return EMU_DECODE_RESERVED;
   unsigned bits = f->offset.bits;
@@ -91,6 +106,8 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
     if (format == EMU_SCRATCH && saddr == EMU_EXEC_HI && f->vector_is_set) return EMU_DECODE_OPERAND;
     if (inst->src[2].reg == EMU_NULL) inst->src[2] = (struct emu_operand){0};
   }
+  if (!row->type[0] && !row->type[1] && !row->type[2])
+    return inst->src[2].kind ? EMU_DECODE_OPERAND : EMU_DECODE_OK;  // of a cache
   if (!row->type[1]) return EMU_DECODE_OK;
   enum emu_type type = format == EMU_GLOBAL && inst->src[2].kind ? EMU_B32 : (enum emu_type)row->type[1];
   // without the bit EXEC_HI stands for an address that is the offset alone
@@ -105,8 +122,10 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
 static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_format format) {
   const struct emu_buffer_fields *f = &d->target->encoding->buffer;
   struct emu_inst *inst = d->inst;
-  bool typed = format == EMU_MTBUF;
   if (f->words > 2) EMU_DECODE_TRY(emu__decode_word(d, &d->word[2]));
+  if (field(d, f->typed)) format = EMU_MTBUF;
+  inst->format = (uint8_t)format;
+  bool typed = format == EMU_MTBUF;
   unsigned code = !typed ? field(d, f->op) : field(d, f->typed_op) | field(d, f->typed_op_high) << f->typed_op.bits;
   enum emu_format base;
   enum emu_op op = emu__op_find(d->target, format, code, &base);
@@ -114,10 +133,9 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
   if (!op) return EMU_DECODE_OPCODE;
   const struct emu_op_row *row = &emu__op_rows[op];
   inst->imm = (int32_t)field(d, f->offset);
+  if (f->offset_signed) inst->imm = sign_extend(field(d, f->offset), f->offset.bits);
   if (typed) inst->buffer_format = field(d, f->format) & 127;
-  inst->glc = field(d, f->glc) & 1;
-  inst->slc = field(d, f->slc) & 1;
-  inst->dlc = field(d, f->dlc) & 1;
+  read_policy(d, row, (struct emu_field[]){f->glc, f->slc, f->dlc, f->temporal, f->scope});
   inst->tfe = field(d, f->tfe) & 1;
   inst->offen = field(d, f->offen) & 1;
   inst->idxen = field(d, f->idxen) & 1;
@@ -143,7 +161,9 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
     EMU_DECODE_TRY(
         emu__decode_vector(d, field(d, f->vaddr), inst->offen && inst->idxen ? EMU_B64 : EMU_B32, &inst->src[0]));
   }
-  EMU_DECODE_TRY(emu__decode_scalar(d, field(d, f->resource) * f->resource_unit, EMU_B128, &inst->src[2]));
+  unsigned resource = field(d, f->resource) * f->resource_unit;
+  if (resource >= EMU_SCALAR_COUNT) return EMU_DECODE_OPERAND;
+  EMU_DECODE_TRY(emu__decode_scalar(d, resource, EMU_B128, &inst->src[2]));
   return emu__decode_source(d, field(d, f->soffset), EMU_B32, &inst->src[3]);
 }
 
@@ -151,8 +171,10 @@ static enum emu_decode_status decode_ldsdir(struct emu_decoder *d) {
   uint32_t w = d->word[0];
   enum emu_format base;
   d->inst->op = (uint16_t)emu__op_find(d->target, EMU_LDSDIR, emu__bits(w, 20, 2), &base);
-  if (!d->inst->op) return emu__bits(w, 20, 4) == 0 ? EMU_DECODE_GRAPHICS : EMU_DECODE_OPCODE;
-  if (emu__bits(w, 22, 2)) return EMU_DECODE_OPCODE;
+  bool vsrc = d->target->encoding->ldsdir_vsrc;
+  if (!d->inst->op) return emu__bits(w, 20, vsrc ? 3 : 4) == 0 ? EMU_DECODE_GRAPHICS : EMU_DECODE_OPCODE;
+  if (emu__bits(w, 22, vsrc ? 1 : 2)) return EMU_DECODE_OPCODE;
+  d->inst->wait_vsrc = vsrc && emu__bits(w, 23, 1);
   d->inst->wait_vdst = emu__bits(w, 16, 4) & 15;
   return emu__decode_vector(d, emu__bits(w, 0, 8), EMU_B32, &d->inst->dst);
 }

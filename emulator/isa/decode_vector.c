@@ -34,6 +34,9 @@ static bool is_vector_only(enum emu_op op, int source) {
     case EMU_V_MOVRELSD_B32:
     case EMU_V_MOVRELSD_2_B32:
       return source == 0;
+    case EMU_V_PERMLANE16_VAR_B32:
+    case EMU_V_PERMLANEX16_VAR_B32:
+      return source <= 1;
     case EMU_V_MQSAD_U32_U8:
       return source == 2;
     default:
@@ -42,6 +45,7 @@ static bool is_vector_only(enum emu_op op, int source) {
 }
 
 static bool is_scalar_only(enum emu_op op, int source) {
+  if (emu__op_rows[op].flags & EMU_FLAG_SCALAR) return true;
   switch (op) {
     case EMU_V_READLANE_B32:
       return source == 1;
@@ -244,9 +248,10 @@ static enum emu_decode_status decode_vop3_target(struct emu_decoder *d, enum emu
     if (target >= EMU_SCALAR_COUNT) return EMU_DECODE_OPERAND;
     return emu__decode_scalar(d, target, EMU_MASK, &inst->sdst);
   }
-  if (op == EMU_V_READLANE_B32) {
-    if (target >= EMU_SCALAR_COUNT) return EMU_DECODE_OPERAND;
-    return emu__decode_scalar(d, target, EMU_B32, &inst->dst);
+  if (op == EMU_V_READLANE_B32 || row->flags & EMU_FLAG_SCALAR) {
+    bool special = row->flags & EMU_FLAG_SCALAR && target >= EMU_EXEC_LO;
+    if (target >= EMU_SCALAR_COUNT || special) return EMU_DECODE_OPERAND;
+    return emu__decode_scalar(d, target, (enum emu_type)row->type[0], &inst->dst);
   }
   if (row->flags & EMU_FLAG_SDST) EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(w, 8, 7), EMU_MASK, &inst->sdst));
   return row->type[0] ? emu__decode_vector(d, target, row->type[0], &inst->dst) : EMU_DECODE_OK;
@@ -256,6 +261,7 @@ static void decode_op_sel(struct emu_decoder *d) {
   struct emu_inst *inst = d->inst;
   const struct emu_op_row *row = &emu__op_rows[inst->op];
   unsigned sel = emu__bits(d->word[0], 11, 4);
+  if (row->flags & (EMU_FLAG_SCALAR | EMU_FLAG_BYTE)) return;
   bool explicit = row->flags & EMU_FLAG_OPSEL;
   if (inst->op == EMU_V_DOT2_F16_F16 || inst->op == EMU_V_DOT2_BF16_BF16) sel &= 12;  // the packed sources have none
   if (inst->op == EMU_V_FMAC_F16 && !d->target->halves) explicit = false;
@@ -268,7 +274,7 @@ static void decode_op_sel(struct emu_decoder *d) {
   bool has_halves = inst->dst.kind == EMU_OPERAND_VECTOR &&
                     (explicit || (d->target->halves && emu__type_is_half((enum emu_type)inst->dst.type)));
   inst->dst.high = has_halves && (sel >> 3);
-  if (inst->op == EMU_V_PERMLANE16_B32 || inst->op == EMU_V_PERMLANEX16_B32) {
+  if (emu__is_permlane((enum emu_op)inst->op)) {
     inst->fetch_inactive = sel & 1;
     inst->bound_ctrl = sel >> 1 & 1;
   }
@@ -296,6 +302,15 @@ static enum emu_decode_status decode_long_sources(struct emu_decoder *d) {
   return EMU_DECODE_OK;
 }
 
+// Conversions that read or write one byte of a register: op_sel has its number, of a source with its bits swapped.
+static enum emu_decode_status decode_byte(struct emu_decoder *d) {
+  unsigned sel = emu__bits(d->word[0], 11, 4);
+  bool of_source = !emu__op_rows[d->inst->op].type[2];
+  if (sel & (d->inst->lanes ? 0 : of_source ? 12u : 3u)) return EMU_DECODE_RESERVED;
+  d->inst->imm = of_source ? (int32_t)((sel >> 1 & 1) | (sel & 1) << 1) : (int32_t)(sel >> 2);
+  return EMU_DECODE_OK;
+}
+
 enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
   uint32_t w = d->word[0];
   struct emu_inst *inst = d->inst;
@@ -310,13 +325,15 @@ enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
   bool scalar_out = row->flags & EMU_FLAG_SDST;  // takes the place of abs and op_sel
   unsigned neg = emu__bits(d->word[1], 29, 3), abs = scalar_out ? 0 : emu__bits(w, 8, 3);
   unsigned modified = modified_sources(row->flags);
-  bool ignores = row->flags & EMU_FLAG_OPSEL && !modified;
+  bool ignores = row->flags & EMU_FLAG_OPSEL && !modified && row->type[0] != EMU_B64;
   if (ignores) {
     if (!row->type[3] && (neg & 4 || abs & 4)) return EMU_DECODE_RESERVED;
     neg = abs = 0;
   }
   bool two_halves = row->flags & EMU_FLAG_OPSEL && !row->type[3] && !(inst->op == EMU_V_FMAC_F16 && !d->target->halves);
   if (two_halves && emu__bits(w, 13, 1)) return EMU_DECODE_RESERVED;
+  if (two_halves && row->type[0] == EMU_B64 && emu__bits(w, 12, 1)) return EMU_DECODE_RESERVED;
+  if (row->flags & EMU_FLAG_BYTE) EMU_DECODE_TRY(decode_byte(d));
   if ((neg | abs) & ~modified) return EMU_DECODE_RESERVED;
   for (int i = 0; i < 3; i++) {
     inst->src[i].neg = neg >> i & 1;
@@ -344,6 +361,35 @@ static void settle_half_constant(struct emu_decoder *d, struct emu_operand *sour
   source->value = half.value;
 }
 
+static bool is_fragment(unsigned type) { return type >= EMU_FRAG1 && type <= EMU_FRAG8; }
+
+// Products of matrices and of FP8, whose modifiers are few: signs, and the key by which a V_SWMMAC finds its lanes'
+// indices in a register that holds those of several.
+static enum emu_decode_status decode_fixed(struct emu_decoder *d, unsigned neg, unsigned neg_hi, unsigned op_sel,
+                                           unsigned op_sel_hi) {
+  struct emu_inst *inst = d->inst;
+  const struct emu_op_row *row = &emu__op_rows[inst->op];
+  bool vectors = inst->src[1].kind == EMU_OPERAND_VECTOR && inst->src[2].kind == EMU_OPERAND_VECTOR;
+  if (inst->lanes && !vectors) return EMU_DECODE_OPERAND;
+  bool integers = row->flags & EMU_FLAG_CLAMP, sparse = row->type[3] == EMU_B32;
+  unsigned factors = row->flags & EMU_FLAG_MODS2 ? 3 : 0, addend = sparse || integers ? 0 : 4;
+  if ((inst->clamp && !integers) || op_sel_hi != 7) return EMU_DECODE_RESERVED;
+  if (neg & ~(integers ? 3 : factors | addend) || neg_hi & ~(factors | addend)) return EMU_DECODE_RESERVED;
+  unsigned keys = 1;
+  if (sparse) {  // two bits for each element of A that a lane holds
+    unsigned bits = inst->op == EMU_V_SWMMAC_I32_16X16X64_IU4 ? 32 : 16;
+    keys = 32 / (bits * 32 / d->wave);
+  }
+  if (op_sel >= keys) return EMU_DECODE_RESERVED;
+  inst->imm = (int32_t)op_sel;
+  if (!is_fragment(row->type[1])) return EMU_DECODE_OK;
+  if (inst->src[0].kind != EMU_OPERAND_VECTOR || inst->src[1].kind != EMU_OPERAND_VECTOR) return EMU_DECODE_OPERAND;
+  struct emu_operand *last = &inst->src[2];
+  bool constant = !sparse && last->kind == EMU_OPERAND_CONSTANT && !last->literal;
+  if (last->kind != EMU_OPERAND_VECTOR && !constant) return EMU_DECODE_OPERAND;
+  return EMU_DECODE_OK;
+}
+
 enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
   uint32_t w = d->word[0];
   struct emu_inst *inst = d->inst;
@@ -360,6 +406,7 @@ enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
   unsigned neg_hi = emu__bits(w, 8, 3), op_sel = emu__bits(w, 11, 3), neg = emu__bits(d->word[1], 29, 3);
   unsigned op_sel_hi = emu__bits(d->word[1], 27, 2) | emu__bits(w, 14, 1) << 2;
   inst->clamp = emu__bits(w, 15, 1);
+  if (row->flags & EMU_FLAG_NOSEL) EMU_DECODE_TRY(decode_fixed(d, neg, neg_hi, op_sel, op_sel_hi));
   if (!row->type[3] && ((neg_hi | op_sel | neg) & 4)) return EMU_DECODE_RESERVED;
   for (int i = 0; i < 3; i++) {
     struct emu_operand *source = &inst->src[i];
@@ -427,6 +474,7 @@ enum emu_decode_status emu__decode_vopd(struct emu_decoder *d) {
   struct emu_inst *inst = d->inst;
   enum emu_op x = (enum emu_op)dual_op[emu__bits(w, 22, 4)], y = (enum emu_op)dual_op[emu__bits(w, 17, 5)];
   if (!x || !y || d->wave != 32) return EMU_DECODE_OPCODE;
+  if (!emu__op_code(d->target, x)->present || !emu__op_code(d->target, y)->present) return EMU_DECODE_OPCODE;
   // one destination is even and the other odd: the lowest bit of the second is the first's, inverted
   unsigned target_x = emu__bits(v, 24, 8), target_y = emu__bits(v, 17, 7) << 1 | (~target_x & 1);
   struct emu_half first = {0};

@@ -70,6 +70,7 @@ static const struct emu_encoding encoding = {
                FOUR(EMU_FORMAT_UNKNOWN)},  // 0xf0 …
     .m0_before_null = true,
     .lds_direct = true,
+    .gds = true,
     .sdwa = true,
     .smem = {.op = {18, 8}, .glc = {16, 1}, .dlc = {14, 1}, .offset = {32, 21}},
     .flat = {.words = 2,

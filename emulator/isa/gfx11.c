@@ -65,6 +65,7 @@ static const struct emu_encoding encoding = {
                FOUR(EMU_MUBUF), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MTBUF), FOUR(EMU_FORMAT_UNKNOWN),  // 0xe0 …
                FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_SMEM), FOUR(EMU_FORMAT_GRAPHICS),
                FOUR(EMU_FORMAT_UNKNOWN)},  // 0xf0 …
+    .gds = true,
     .dpp_compare = true,
     .dpp_long = true,
     .exponent_signs = true,
@@ -104,6 +105,7 @@ static const struct emu_encoding encoding = {
     .lgkm = {4, 6},
     .hwregs = hwregs,
     .messages = messages,
+    .returning_messages = 7,
     .buffer_formats = buffer_formats,
 };
 

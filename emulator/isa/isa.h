@@ -93,16 +93,18 @@ enum emu_type {
   X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1)                                                               \
   X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1)                    \
   X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2)                                                               \
-  X(B96, 3) X(B128, 4) X(B256, 8) X(B512, 16)                                                           \
-  X(MASK, 0) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)
+  X(B96, 3) X(B128, 4) X(B256, 8) X(B512, 16) X(B1024, 32)                                              \
+  X(MASK, 0) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)                                            \
+  X(FRAG1, 1) X(FRAG2, 2) X(FRAG4, 4) X(FRAG8, 8)
 // clang-format on
 #define X(name, dwords) EMU_##name,
   EMU_TYPES(X)
 #undef X
       EMU_TYPE_COUNT
 };
-// MASK: one bit a lane, 1 or 2 dwords by the wave's size. TILE: a WMMA fragment; TILEC, the accumulator, has 8 dwords
-// in a wave of 32 lanes and 4 in one of 64.
+// MASK: one bit a lane, 1 or 2 dwords by the wave's size. TILE: a WMMA fragment of which lanes hold copies; TILEC,
+// the accumulator, has 8 dwords in a wave of 32 lanes and 4 in one of 64. FRAG: a part of a matrix that all lanes share
+// out, as many dwords in a wave of 32 lanes, and half of them, but one at least, in one of 64.
 
 struct emu_operand {
   uint8_t kind;    // enum emu_operand_kind
@@ -144,8 +146,10 @@ enum emu_sdwa_unused { EMU_UNUSED_PAD, EMU_UNUSED_SEXT, EMU_UNUSED_PRESERVE };
 //           src in the order of the mnemonic's operands; implied VCC in src[2], of V_DIV_FMAS* in src[3]. V_CMP*: only
 //           sdst. V_FMAC*, V_PK_FMAC, V_DOT2ACC, V_DOT4C: the accumulator is dst and is not repeated in src. V_SWAP*:
 //           dst and src[0] are both written.
+//           V_SWMMAC*: dst is the accumulator too, imm the index key. V_CVT_*FP8, *BF8: imm is the byte's number.
 //   VOPD    as VOP for the first half; the second in y. Read all sources of both before writing either.
-//   SMEM    dst = sdata, src[0] = sbase, src[1] = soffset or NONE, imm = offset in bytes.
+//   SMEM    dst = sdata, src[0] = sbase, or NONE where the PC is the base, src[1] = soffset or NONE, imm = offset in
+//           bytes.
 //   DS      dst, src[0] = addr, src[1] = data0, src[2] = data1, imm = 16-bit offset, or offset0 | offset1 << 8 in
 //           elements for the 2ADDR forms (emu_isa_is_pair).
 //   FLAT…   dst, src[0] = vaddr or NONE, src[1] = data, src[2] = saddr or NONE, imm = signed offset in bytes.
@@ -171,6 +175,8 @@ struct emu_inst {
   uint8_t omod : 2;  // 0 none, 1 *2, 2 *4, 3 /2
   // memory
   bool glc : 1, slc : 1, dlc : 1;  // glc on an atomic: return the old value
+  uint8_t temporal, scope;         // where these are the cache policy, glc is set for atomics that return
+  uint8_t prefetch;                // SMEM: of how many units of 128 bytes, less one
   bool gds : 1, offen : 1, idxen : 1, tfe : 1, lds : 1;
   uint8_t buffer_format;  // MTBUF: the 7-bit unified format
   // DPP
@@ -181,7 +187,7 @@ struct emu_inst {
   // SDWA
   uint8_t dst_sel, dst_unused, src_sel[2];  // enum emu_sdwa_select, emu_sdwa_unused
 
-  uint8_t wait_vdst;  // LDSDIR
+  uint8_t wait_vdst, wait_vsrc;  // LDSDIR
   int32_t imm;
   uint32_t literal;  // the literal word as it stands; operands hold it widened
   struct emu_operand dst, sdst, src[4];
@@ -225,8 +231,8 @@ struct emu_isa {
   struct emu_field v1_swizzle;  // in word 1 of a buffer's descriptor: lanes interleave
 };
 
-enum { EMU_ISA_COUNT = 2 };
-extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100;
+enum { EMU_ISA_COUNT = 3 };
+extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100, emu_isa_gfx1201;
 const struct emu_isa *emu_isa_at(unsigned index);      // all of them, in that order
 const struct emu_isa *emu_isa_find(const char *name);  // NULL: not one of ours
 

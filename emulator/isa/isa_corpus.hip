@@ -281,7 +281,7 @@ KERNEL(dots, int *p, float *f, half2 *h, bf2 *b) {
   p[i + 100] = __builtin_amdgcn_udot4((unsigned)p[i], (unsigned)p[i + 1], (unsigned)p[i + 2], true);
   p[i + 200] = __builtin_amdgcn_udot8((unsigned)p[i], (unsigned)p[i + 1], (unsigned)p[i + 2], false);
   f[i + 100] = __builtin_amdgcn_fdot2(h[i], h[i + 1], f[i], false);
-#if defined(__gfx1100__)
+#if defined(__gfx1100__) || defined(__gfx1201__)
   p[i + 300] = __builtin_amdgcn_sudot4(true, p[i], false, p[i + 1], p[i + 2], false);
   p[i + 400] = __builtin_amdgcn_sudot8(false, p[i], true, p[i + 1], p[i + 2], true);
   f[i + 200] = __builtin_amdgcn_fdot2_f32_bf16(*(short2 *)&b[i], *(short2 *)&b[i + 1], f[i], true);
@@ -314,6 +314,20 @@ KERNEL(wmma, float8 *c, half16 *a, short16 *b, half16 *d, int8 *e, int4 *g, int2
   e[i + 1] = __builtin_amdgcn_wmma_i32_16x16x16_iu4_w32(false, k[i], true, k[i + 1], e[i + 1], false);
   float8 zero = {};
   c[i + 2] = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a[i + 2], a[i + 3], zero);
+}
+#elif defined(__gfx1201__) && !defined(WAVE64)
+typedef _Float16 half8 __attribute__((ext_vector_type(8)));
+typedef short short8 __attribute__((ext_vector_type(8)));
+KERNEL(wmma, float8 *c, half8 *a, short8 *b, int8 *e, int2 *g, int *k, short16 *s) {
+  unsigned i = ID;
+  c[i] = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(a[i], a[i + 1], c[i]);
+  c[i + 1] = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(b[i], b[i + 1], c[i + 1]);
+  a[i + 9] = __builtin_amdgcn_wmma_f16_16x16x16_f16_w32_gfx12(a[i], a[i + 1], a[i + 2]);
+  b[i + 9] = __builtin_amdgcn_wmma_bf16_16x16x16_bf16_w32_gfx12(b[i], b[i + 1], b[i + 2]);
+  e[i] = __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(true, g[i], false, g[i + 1], e[i], true);
+  e[i + 1] = __builtin_amdgcn_wmma_i32_16x16x16_iu4_w32_gfx12(false, k[i], true, k[i + 1], e[i + 1], false);
+  c[i + 2] = __builtin_amdgcn_wmma_f32_16x16x16_fp8_bf8_w32_gfx12(g[i], g[i + 1], c[i + 2]);
+  c[i + 3] = __builtin_amdgcn_swmmac_f32_16x16x32_bf16_w32(b[i], s[i], c[i + 3], k[i + 2]);
 }
 #endif
 

@@ -24,6 +24,8 @@ const char *isa_exception_name(enum isa_exception exception) {
       return "sign bits of v_mov_b16: refused here, ignored by LLVM";
     case ISA_ILLEGAL:
       return "v_illegal, a name for the word 0: refused here";
+    case ISA_BAR:
+      return "bars of v_cndmask_b32_dpp: closed here before the mask, behind it by LLVM";
     case ISA_VERSION:
       return "s_version: its number, where LLVM spells a sum of names";
     default:
@@ -71,6 +73,7 @@ static bool has_source_register(const char *theirs) {
 }
 
 static bool is_special(const char *operand) {
+  operand += strspn(operand, "-|");
   return strncmp(operand, "src_", 4) == 0 || strncmp(operand, "null", 4) == 0;
 }
 
@@ -133,8 +136,12 @@ enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32
     return ISA_VERSION;
   if (status == EMU_DECODE_OK && accepted && inst->lanes && inst->format == EMU_VOP3 && differs_by_sext(ours, theirs))
     return ISA_IGNORED_SIGN;
+  bool mask = status == EMU_DECODE_OK && accepted && inst->op == EMU_V_CNDMASK_B32 && inst->lanes;
+  if (mask && (strstr(theirs, ", vcc|") || strstr(theirs, ", vcc_lo|"))) return ISA_BAR;
   if (status == EMU_DECODE_RESERVED && accepted && strncmp(theirs, "v_mov_b16_dpp", 13) == 0) return ISA_MOVE_SIGN;
-  if (status == EMU_DECODE_OPERAND && accepted && strncmp(theirs, "v_wmma", 6) == 0) return ISA_WRONG_REGISTER;
+  if (status == EMU_DECODE_OPERAND && accepted &&
+      (strncmp(theirs, "v_wmma", 6) == 0 || strncmp(theirs, "v_swmmac", 8) == 0))
+    return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OPCODE && accepted && strcmp(theirs, "v_illegal") == 0) return ISA_ILLEGAL;
   if (status == EMU_DECODE_OPERAND && accepted && is_special_register(target, theirs)) return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OK) {

@@ -14,6 +14,7 @@ enum isa_exception {
   ISA_IGNORED_SIGN,     // sign bits of integer sources in 64-bit DPP: ignored; LLVM prints sext()
   ISA_MOVE_SIGN,        // sign bits of v_mov_b16: refused
   ISA_ILLEGAL,          // v_illegal, the word 0: refused
+  ISA_BAR,              // |, |: LLVM 19 closes the bars of v_cndmask_b32_dpp behind its mask
   ISA_VERSION,          // s_version's operand, which LLVM spells as a sum of names
   ISA_EXCEPTION_COUNT
 };

@@ -201,8 +201,9 @@ static bool read_options(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   if (!read_options(argc, argv)) {
-    fprintf(stderr,
-            "usage: isa_llvm_test gfx1030|gfx1100 [--wave 32|64] [--count N] [--seed S] [--show K] [--halves 1]\n");
+    fprintf(
+        stderr,
+        "usage: isa_llvm_test gfx1030|gfx1100|gfx1201 [--wave 32|64] [--count N] [--seed S] [--show K] [--halves 1]\n");
     return 2;
   }
   if (system("llvm-mc-19 --version > /dev/null 2>&1") != 0) {

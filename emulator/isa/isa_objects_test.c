@@ -88,7 +88,7 @@ static int check_path(const char *path) {
 
 int main(int argc, char **argv) {
   if (argc < 4 || !(target = emu_isa_find(argv[1]))) {
-    fprintf(stderr, "usage: isa_objects_test gfx1030|gfx1100 32|64 FILE…\n");
+    fprintf(stderr, "usage: isa_objects_test gfx1030|gfx1100|gfx1201 32|64 FILE…\n");
     return 2;
   }
   wave = (unsigned)strtoul(argv[2], NULL, 10);

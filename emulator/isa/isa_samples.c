@@ -126,6 +126,7 @@ static void fill_memory(uint64_t *state, const struct emu_op_row *row, const str
       break;
     case EMU_MUBUF:
     case EMU_MTBUF:
+      if (chance(state, 2)) put_field(w, e->buffer.resource, draw(state) % 26 * 4 / e->buffer.resource_unit);
       put_field(w, e->buffer.soffset, draw_source(state, 8));
       break;
     default:
@@ -265,6 +266,12 @@ static void draw_words(const struct emu_isa *target, uint64_t *state, uint32_t w
       unsigned marker = chance(state, 2) ? 0xfa : 0xe9;
       w[1] = put(w[1], 0, 9, marker);
       w[2] = draw_lane_word(state, marker);
+    }
+    if (row->flags & EMU_FLAG_NOSEL && !chance(state, 4)) {
+      w[0] = put(put(w[0], 8, 3, sparse(state)), 11, 5, 8 | (chance(state, 4) ? draw(state) & 1 : 0));
+      w[1] = put(w[1], 27, 5, 3 | sparse(state) << 2);
+      for (unsigned i = 0; i < 3; i++) w[1] = put(w[1], 9 * i, 9, 256 + draw(state) % 256);
+      if (chance(state, 3)) w[1] = put(w[1], 18, 9, draw_source(state, 9));
     }
     if (row->type[0] == EMU_TILEC && chance(state, 2)) w[0] = put(put(w[0], 11, 3, 0), 15, 1, 0);
   } else {

@@ -26,7 +26,11 @@ enum {
   PAIR = EMU_FLAG_PAIR,
   GDS = EMU_FLAG_GDS,
   NOGDS = EMU_FLAG_NOGDS,
-  LDS = EMU_FLAG_LDS
+  LDS = EMU_FLAG_LDS,
+  PREFETCH = EMU_FLAG_PREFETCH,
+  SCALAR = EMU_FLAG_SCALAR,
+  NOSEL = EMU_FLAG_NOSEL,
+  BYTE = EMU_FLAG_BYTE
 };
 
 #define T(dst, src0, src1, src2) {TYPE_##dst, TYPE_##src0, TYPE_##src1, TYPE_##src2}
@@ -78,11 +82,12 @@ unsigned emu__type_dwords(enum emu_type type, unsigned wave) {
   };
   if (type == EMU_MASK) return wave / 32;
   if (type == EMU_TILEC) return wave == 32 ? 8 : 4;
+  if (type > EMU_FRAG1 && type <= EMU_FRAG8) return dwords[type] * 32 / wave;
   return dwords[type];
 }
 
 const struct emu_isa *emu_isa_at(unsigned index) {
-  static const struct emu_isa *const all[EMU_ISA_COUNT] = {&emu_isa_gfx1030, &emu_isa_gfx1100};
+  static const struct emu_isa *const all[EMU_ISA_COUNT] = {&emu_isa_gfx1030, &emu_isa_gfx1100, &emu_isa_gfx1201};
   return all[index];
 }
 
@@ -140,6 +145,11 @@ struct emu_waitcnt emu_isa_waitcnt(const struct emu_isa *target, int32_t imm) {
                               .lgkm = (uint8_t)emu__field(bits, e->lgkm)};
 }
 
+bool emu__is_permlane(enum emu_op op) {
+  return op == EMU_V_PERMLANE16_B32 || op == EMU_V_PERMLANEX16_B32 || op == EMU_V_PERMLANE16_VAR_B32 ||
+         op == EMU_V_PERMLANEX16_VAR_B32;
+}
+
 bool emu__sopp_is_bare(unsigned op) {
   switch (op) {
     case EMU_S_WAIT_IDLE:
@@ -150,6 +160,7 @@ bool emu__sopp_is_bare(unsigned op) {
     case EMU_S_TTRACEDATA:
     case EMU_S_ICACHE_INV:
     case EMU_S_BARRIER:
+    case EMU_S_BARRIER_LEAVE:
       return true;
     default:
       return false;

@@ -6,22 +6,26 @@
 #include "isa/isa.h"
 
 enum emu_op_flag {
-  EMU_FLAG_MODS1 = 1 << 0,    // neg and abs on src0
-  EMU_FLAG_MODS2 = 1 << 1,    // … on src0 and src1
-  EMU_FLAG_MODS3 = 1 << 2,    // … on all three
-  EMU_FLAG_CLAMP = 1 << 3,    // VOP3: clamp
-  EMU_FLAG_OMOD = 1 << 4,     // VOP3: output multiplier
-  EMU_FLAG_OPSEL = 1 << 5,    // VOP3: op_sel chooses halves
-  EMU_FLAG_DPP = 1 << 6,      // has a DPP form where the generation has it
-  EMU_FLAG_DPP64 = 1 << 7,    // has a 64-bit DPP form where the generation has it
-  EMU_FLAG_SDWA = 1 << 8,     // has an SDWA form where the generation has it
-  EMU_FLAG_NO64 = 1 << 9,     // VOP1, VOP2: no 64-bit form, so the mnemonic has no _e32 either
-  EMU_FLAG_SDST = 1 << 10,    // writes a carry or scale mask beside the vector
-  EMU_FLAG_ATOMIC = 1 << 11,  // dst is written only with glc
-  EMU_FLAG_PAIR = 1 << 12,    // DS: two 8-bit offsets in place of one of 16
-  EMU_FLAG_GDS = 1 << 13,     // DS: gds must be set
-  EMU_FLAG_NOGDS = 1 << 14,   // DS: gds must not be set
-  EMU_FLAG_LDS = 1 << 15,     // the load may go to LDS instead of registers, where the encoding has the bit
+  EMU_FLAG_MODS1 = 1 << 0,      // neg and abs on src0
+  EMU_FLAG_MODS2 = 1 << 1,      // … on src0 and src1
+  EMU_FLAG_MODS3 = 1 << 2,      // … on all three
+  EMU_FLAG_CLAMP = 1 << 3,      // VOP3: clamp
+  EMU_FLAG_OMOD = 1 << 4,       // VOP3: output multiplier
+  EMU_FLAG_OPSEL = 1 << 5,      // VOP3: op_sel chooses halves
+  EMU_FLAG_DPP = 1 << 6,        // has a DPP form where the generation has it
+  EMU_FLAG_DPP64 = 1 << 7,      // has a 64-bit DPP form where the generation has it
+  EMU_FLAG_SDWA = 1 << 8,       // has an SDWA form where the generation has it
+  EMU_FLAG_NO64 = 1 << 9,       // VOP1, VOP2: no 64-bit form, so the mnemonic has no _e32 either
+  EMU_FLAG_SDST = 1 << 10,      // writes a carry or scale mask beside the vector
+  EMU_FLAG_ATOMIC = 1 << 11,    // dst is written only with glc
+  EMU_FLAG_PAIR = 1 << 12,      // DS: two 8-bit offsets in place of one of 16
+  EMU_FLAG_GDS = 1 << 13,       // DS: gds must be set
+  EMU_FLAG_NOGDS = 1 << 14,     // DS: gds must not be set
+  EMU_FLAG_LDS = 1 << 15,       // the load may go to LDS instead of registers, where the encoding has the bit
+  EMU_FLAG_PREFETCH = 1 << 16,  // SMEM: the place of the destination is a length
+  EMU_FLAG_SCALAR = 1 << 17,    // VOP3: one source and the result are scalar registers
+  EMU_FLAG_NOSEL = 1 << 18,     // VOP3P: op_sel has one value; signs: of both factors with MODS2, neg_lo with CLAMP
+  EMU_FLAG_BYTE = 1 << 19,      // VOP3: op_sel chooses a byte
 };
 
 // How a generation encodes an opcode: a row of its codes_*.def.
@@ -73,28 +77,35 @@ struct emu_encoding {
   // ---- operands
   bool m0_before_null;  // M0 has the number 124 and NULL 125; else the other way round
   bool lds_direct;      // a vector source may be the dword of LDS at which M0 points
+  bool gds;             // DS may name the global data share
   bool sdwa;            // short encodings may be followed by SDWA
   bool dpp_compare;     // DPP for VOPC and V_PK_FMAC_F16
   bool dpp_long;        // DPP for VOP3 and VOP3P
   bool exponent_signs;  // the exponent of V_LDEXP_F16 has neg and abs, like a float
 
+  bool ldsdir_vsrc;  // LDSDIR waits for sources of vector memory, too
+
   // ---- memory. A cache policy is glc, slc and dlc, or a temporal hint and a scope.
   struct emu_smem_fields {
+    bool offset_shown;    // the text has the offset even if it is 0
     bool policy_is_read;  // invalidations have no cache policy; else the bits are ignored there
-    struct emu_field op, glc, dlc, offset;
+    struct emu_field op, glc, dlc, temporal, scope, offset;
   } smem;
   struct emu_flat_fields {
     uint8_t words;
     bool flat_signed;  // the offset of FLAT, not only of its segments, has a sign
     bool
         vector_is_set;  // `vector` says whether scratch has an address in a VGPR; else it has if it has none in an SGPR
-    struct emu_field op, segment, glc, slc, dlc, lds, offset, vaddr, data, saddr, vector, dst;
+    struct emu_field op, segment, glc, slc, dlc, temporal, scope, lds, offset, vaddr, data, saddr, vector, dst;
   } flat;
   struct emu_buffer_fields {
     uint8_t words;
     uint8_t resource_unit;  // registers that `resource` counts
     bool atomic_dlc;        // atomics may have dlc
-    struct emu_field op, typed_op, typed_op_high, glc, slc, dlc, lds, tfe, offen, idxen, offset, format;
+    bool offset_signed;
+    struct emu_field typed;  // set: MTBUF, where it shares its mark with MUBUF
+    struct emu_field op, typed_op, typed_op_high, glc, slc, dlc, temporal, scope, lds, tfe, offen, idxen, offset,
+        format;
     struct emu_field vaddr, data, resource, soffset;
   } buffer;
 
@@ -104,7 +115,8 @@ struct emu_encoding {
   // ---- text: the names at their numbers, NULL where there is none
   const char *const *hwregs;          // [64]
   const char *const *messages;        // [16]
-  bool message_operations;            // messages have an operation and a stream, and none return anything
+  bool message_operations;            // messages have an operation and a stream
+  uint8_t returning_messages;         // how many there are of those that return a value, from 128 on
   const char *const *buffer_formats;  // "layout kinds" in the order of their numbers from 1 on; ends with NULL
 };
 
@@ -116,6 +128,8 @@ struct emu_op_row {
 };
 
 extern const struct emu_op_row emu__op_rows[EMU_OP_COUNT];
+
+bool emu__is_permlane(enum emu_op op);  // op_sel holds what DPP calls fi and bound_ctrl
 
 // A SOPP instruction without an operand: its immediate is 0 and is not printed.
 bool emu__sopp_is_bare(unsigned op);

@@ -242,10 +242,11 @@ static void print_sdwa(struct emu_text *text, const struct emu_inst *inst) {
 
 static void print_op_sel(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   const struct emu_op_row *row = &emu__op_rows[inst->op];
+  if (row->flags & EMU_FLAG_BYTE && inst->imm) emu__print(text, " byte_sel:%d", inst->imm);
   if (!(row->flags & EMU_FLAG_OPSEL) || (inst->op == EMU_V_FMAC_F16 && !target->halves)) return;
   unsigned bits = 0, count = 0;
   for (; count < 3 && inst->src[count].kind; count++) bits |= (unsigned)inst->src[count].high << count;
-  if (inst->op == EMU_V_PERMLANE16_B32 || inst->op == EMU_V_PERMLANEX16_B32) {
+  if (emu__is_permlane((enum emu_op)inst->op)) {
     count = 2;  // fetch inactive, bound control
     bits = (unsigned)inst->fetch_inactive | (unsigned)inst->bound_ctrl << 1;
   } else {
@@ -265,9 +266,13 @@ static void print_packed(struct emu_text *text, const struct emu_inst *inst) {
     neg_hi |= (unsigned)source->neg_high << count;
   }
   bool mix = inst->op == EMU_V_FMA_MIX_F32 || inst->op == EMU_V_FMA_MIXLO_F16 || inst->op == EMU_V_FMA_MIXHI_F16;
-  bool tile = emu__op_rows[inst->op].type[0] == EMU_TILEC;
+  bool tile = emu__op_rows[inst->op].type[0] == EMU_TILEC || emu__op_rows[inst->op].flags & EMU_FLAG_NOSEL;
   bool tile16 = inst->op == EMU_V_WMMA_F16_16X16X16_F16 || inst->op == EMU_V_WMMA_BF16_16X16X16_BF16;
-  if (op_sel) print_bits(text, "op_sel", op_sel, count);
+  if (emu__op_rows[inst->op].flags & EMU_FLAG_NOSEL) {
+    if (inst->imm) emu__print(text, " index_key:%d", inst->imm);
+  } else if (op_sel) {
+    print_bits(text, "op_sel", op_sel, count);
+  }
   if ((!tile || tile16) && op_sel_hi != (mix ? 0 : (1u << count) - 1)) print_bits(text, "op_sel_hi", op_sel_hi, count);
   if (mix) return;
   if (neg) print_bits(text, "neg_lo", neg, count);
@@ -323,10 +328,11 @@ static void print_vop(struct emu_text *text, const struct emu_inst *inst, const 
   if (inst->lanes != EMU_LANES_PLAIN) print_dpp(text, inst);
 }
 
-static void print_half(struct emu_text *text, enum emu_op op, const struct emu_operand *dst,
-                       const struct emu_operand *src, bool beside_constant) {
+static void print_half(struct emu_text *text, const struct emu_isa *target, enum emu_op op,
+                       const struct emu_operand *dst, const struct emu_operand *src, bool beside_constant) {
   char name[64];
-  emu__print(text, "v_dual_%s ", emu_isa_name(op, name) + 2);
+  const char *mnemonic = emu_isa_mnemonic(target, op, name);  // some are in no other encoding
+  emu__print(text, "v_dual_%s ", (mnemonic ? mnemonic : emu_isa_name(op, name)) + 2);
   emu__print_register(text, dst);
   for (int i = 0; i < 3 && src[i].kind; i++) {
     if (src[i].type == EMU_MASK) break;
@@ -350,9 +356,9 @@ size_t emu_isa_print(const struct emu_inst *inst, const struct emu_isa *target, 
   }
   if (inst->format == EMU_VOPD) {
     bool constant = constant_source((enum emu_op)inst->op) >= 0 || constant_source((enum emu_op)inst->y.op) >= 0;
-    print_half(&text, (enum emu_op)inst->op, &inst->dst, inst->src, constant);
+    print_half(&text, target, (enum emu_op)inst->op, &inst->dst, inst->src, constant);
     emu__print(&text, " :: ");
-    print_half(&text, (enum emu_op)inst->y.op, &inst->y.dst, inst->y.src, constant);
+    print_half(&text, target, (enum emu_op)inst->y.op, &inst->y.dst, inst->y.src, constant);
     return text.length;
   }
   print_mnemonic(&text, inst, target);

@@ -8,27 +8,72 @@ static void print_list(struct emu_text *text, const struct emu_operand *operand,
   *comma = ", ";
 }
 
-static void print_cache(struct emu_text *text, const struct emu_inst *inst) {
+static bool writes(const struct emu_inst *inst) {
+  const struct emu_op_row *row = &emu__op_rows[inst->op];
+  return !row->type[0] && row->type[2] && inst->format != EMU_SMEM;
+}
+
+// The temporal hint and the scope, which take the place of glc, slc and dlc.
+static void print_temporal(struct emu_text *text, const struct emu_inst *inst) {
+  static const char *const scopes[4] = {"", " scope:SCOPE_SE", " scope:SCOPE_DEV", " scope:SCOPE_SYS"};
+  static const char *const atomics[4] = {"", "RETURN", "NT", "NT_RETURN"};
+  static const char *const hints[8] = {"", "NT", "HT", "", "NT_RT", "RT_NT", "NT_HT", "NT_WB"};
+  enum { SYSTEM = 3, DEVICE = 2 };
+  unsigned hint = inst->temporal;
+  bool store = writes(inst);
+  if (hint && emu__op_rows[inst->op].flags & EMU_FLAG_ATOMIC) {
+    if (hint < 4) {
+      emu__print(text, " th:TH_ATOMIC_%s", atomics[hint]);
+    } else if (inst->scope < DEVICE) {
+      emu__print(text, " th:TH_ATOMIC_0x%x", hint);
+    } else {
+      emu__print(text, " th:TH_ATOMIC_CASCADE_%s", hint & 2 ? "NT" : "RT");
+    }
+  } else if (hint == 7 && !store) {
+    emu__print(text, " th:0x7");
+  } else if (hint) {
+    const char *name = hint != 3 ? hints[hint] : inst->scope == SYSTEM ? "BYPASS" : store ? "RT_WB" : "LU";
+    emu__print(text, " th:TH_%s_%s", store ? "STORE" : "LOAD", name);
+  }
+  emu__print(text, "%s", scopes[inst->scope & 3]);
+}
+
+static void print_cache(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
+  if (target->encoding->flat.temporal.bits) {
+    print_temporal(text, inst);
+    return;
+  }
   emu__print(text, "%s%s%s", inst->glc ? " glc" : "", inst->slc ? " slc" : "", inst->dlc ? " dlc" : "");
 }
 
-static void print_smem(struct emu_text *text, const struct emu_inst *inst) {
+static void print_smem(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   const char *comma = " ";
   print_list(text, &inst->dst, &comma);
-  if (!inst->src[0].kind) return;
+  if (!emu__op_rows[inst->op].type[2]) return;
   print_list(text, &inst->src[0], &comma);
   unsigned imm = (unsigned)inst->imm;
   const char *sign = inst->imm < 0 ? "-" : "";
   if (inst->imm < 0) imm = -imm;
-  if (!inst->src[1].kind && !imm) {
+  if (emu__op_rows[inst->op].flags & EMU_FLAG_PREFETCH) {
+    emu__print(text, "%s%s0x%x, ", comma, sign, imm);
+    if (inst->src[1].kind) {
+      emu__print_register(text, &inst->src[1]);
+    } else {
+      emu__print(text, "null");
+    }
+    emu__print(text, ", %u", inst->prefetch);
+    return;
+  }
+  bool shown = imm || target->encoding->smem.offset_shown;
+  if (!inst->src[1].kind && !shown) {
     emu__print(text, ", null");
   } else if (!inst->src[1].kind) {
     emu__print(text, ", %s0x%x", sign, imm);
   } else {
     print_list(text, &inst->src[1], &comma);
-    if (inst->imm) emu__print(text, " offset:%s0x%x", sign, imm);
+    if (shown) emu__print(text, " offset:%s0x%x", sign, imm);
   }
-  print_cache(text, inst);
+  print_cache(text, inst, target);
 }
 
 // The modes of ds_swizzle_b32: fixed lanes of a quad, or and/or/xor masks over 32 lanes, which have short names where
@@ -74,7 +119,7 @@ static void print_ds(struct emu_text *text, const struct emu_inst *inst) {
   if (inst->gds) emu__print(text, " gds");
 }
 
-static void print_flat(struct emu_text *text, const struct emu_inst *inst) {
+static void print_flat(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   const char *comma = " ";
   print_list(text, &inst->dst, &comma);
   if (emu__op_rows[inst->op].type[1]) {
@@ -83,12 +128,16 @@ static void print_flat(struct emu_text *text, const struct emu_inst *inst) {
     comma = ", ";
   }
   print_list(text, &inst->src[1], &comma);
+  if (!comma[1]) {  // a cache operation
+    print_cache(text, inst, target);
+    return;
+  }
   if (inst->format != EMU_FLAT) {
     emu__print(text, ", ");
     emu__print_register(text, &inst->src[2]);
   }
   if (inst->imm) emu__print(text, " offset:%d", inst->imm);
-  print_cache(text, inst);
+  print_cache(text, inst, target);
   if (inst->lds) emu__print(text, " lds");
 }
 
@@ -133,14 +182,14 @@ static void print_buffer(struct emu_text *text, const struct emu_inst *inst, con
   if (inst->format == EMU_MTBUF) print_format(text, inst->buffer_format, target);
   emu__print(text, "%s%s", inst->idxen ? " idxen" : "", inst->offen ? " offen" : "");
   if (inst->imm) emu__print(text, " offset:%d", inst->imm);
-  print_cache(text, inst);
+  print_cache(text, inst, target);
   emu__print(text, "%s%s", inst->tfe ? " tfe" : "", inst->lds ? " lds" : "");
 }
 
 void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   switch (inst->format) {
     case EMU_SMEM:
-      print_smem(text, inst);
+      print_smem(text, inst, target);
       break;
     case EMU_DS:
       print_ds(text, inst);
@@ -148,7 +197,7 @@ void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *in
     case EMU_FLAT:
     case EMU_GLOBAL:
     case EMU_SCRATCH:
-      print_flat(text, inst);
+      print_flat(text, inst, target);
       break;
     case EMU_MUBUF:
     case EMU_MTBUF:
@@ -157,7 +206,11 @@ void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *in
     case EMU_LDSDIR:
       emu__print(text, " ");
       emu__print_register(text, &inst->dst);
-      emu__print(text, " wait_vdst:%u", inst->wait_vdst);
+      if (target->encoding->ldsdir_vsrc) {
+        emu__print(text, " wait_va_vdst:%u wait_vm_vsrc:%u", inst->wait_vdst, inst->wait_vsrc);
+      } else {
+        emu__print(text, " wait_vdst:%u", inst->wait_vdst);
+      }
       break;
     default:
       break;

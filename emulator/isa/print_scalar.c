@@ -14,11 +14,11 @@ static void print_hwreg(struct emu_text *text, unsigned imm, const struct emu_is
 }
 
 static const char *message_name(unsigned id, const struct emu_isa *target) {
-  static const char *const returning[7] = {"MSG_RTN_GET_DOORBELL", "MSG_RTN_GET_DDID",  "MSG_RTN_GET_TMA",
-                                           "MSG_RTN_GET_REALTIME", "MSG_RTN_SAVE_WAVE", "MSG_RTN_GET_TBA",
-                                           "MSG_RTN_GET_TBA_TO_PC"};
+  static const char *const returning[8] = {"MSG_RTN_GET_DOORBELL",  "MSG_RTN_GET_DDID",     "MSG_RTN_GET_TMA",
+                                           "MSG_RTN_GET_REALTIME",  "MSG_RTN_SAVE_WAVE",    "MSG_RTN_GET_TBA",
+                                           "MSG_RTN_GET_TBA_TO_PC", "MSG_RTN_GET_SE_AID_ID"};
   if (id < 16) return target->encoding->messages[id];
-  return id >= 128 && id < 135 ? returning[id - 128] : NULL;
+  return id >= 128 && id < 128u + target->encoding->returning_messages ? returning[id - 128] : NULL;
 }
 
 // Messages that have an operation and a stream beside their number.
@@ -150,9 +150,20 @@ static void print_sopp(struct emu_text *text, const struct emu_inst *inst, const
     case EMU_S_ROUND_MODE:
     case EMU_S_WAIT_EVENT:
     case EMU_S_TTRACEDATA_IMM:
+    case EMU_S_SINGLEUSE_VDST:
+    case EMU_S_WAIT_LOADCNT:
+    case EMU_S_WAIT_STORECNT:
+    case EMU_S_WAIT_SAMPLECNT:
+    case EMU_S_WAIT_BVHCNT:
+    case EMU_S_WAIT_EXPCNT:
+    case EMU_S_WAIT_DSCNT:
+    case EMU_S_WAIT_KMCNT:
+    case EMU_S_WAIT_LOADCNT_DSCNT:
+    case EMU_S_WAIT_STORECNT_DSCNT:
       emu__print(text, "0x%x", imm);
       break;
     case EMU_S_NOP:
+    case EMU_S_BARRIER_WAIT:
     case EMU_S_SLEEP:
     case EMU_S_SETKILL:
     case EMU_S_SETHALT:
@@ -208,11 +219,18 @@ void emu__print_scalar_operands(struct emu_text *text, const struct emu_inst *in
     return;
   }
   const char *comma = " ";
-  const struct emu_operand *operands[3] = {&inst->dst, &inst->src[0], &inst->src[1]};
-  for (int i = 0; i < 3; i++) {
+  const struct emu_operand *operands[4] = {&inst->dst, &inst->src[0], &inst->src[1], &inst->src[2]};
+  int constant = inst->op == EMU_S_FMAMK_F32 ? 2 : inst->op == EMU_S_FMAAK_F32 ? 3 : -1;  // the literal by the opcode
+  for (int i = 0; i < 4; i++) {
     if (!operands[i]->kind) continue;
     emu__print(text, "%s", comma);
-    emu__print_register(text, operands[i]);
+    if (i == constant) {
+      emu__print(text, "0x%x", text->literal);
+    } else {
+      struct emu_operand shown = *operands[i];
+      if (inst->format == EMU_SOP1 && shown.literal && shown.type == EMU_F16) shown.type = EMU_B32;
+      emu__print_register(text, &shown);
+    }
     comma = ", ";
   }
   if (inst->op == EMU_S_SENDMSG_RTN_B32 || inst->op == EMU_S_SENDMSG_RTN_B64) {

@@ -50,7 +50,7 @@ def rows():
             raise RuntimeError(f"{name} has a row that is not understood")
         for op, kind, alias in here:
             found[op].on[target] = (kind, alias or op.lower())
-    return list(found.values())
+    return [row for row in found.values() if row.on]
 
 
 class Case:

@@ -1,0 +1,127 @@
+// GFX12 (RDNA 4). Source: AMD "RDNA4 Instruction Set Architecture", chapter "Microcode Formats".
+#include "isa/isa_tables.h"
+
+static const struct emu_op_code codes[EMU_OP_COUNT] = {
+#define IS(op, format, code) EMU_CODE_ROW(op, format, code, NULL)
+#define AS(op, format, code, alias) EMU_CODE_ROW(op, format, code, alias)
+#include "isa/codes_gfx12.def"
+#undef IS
+#undef AS
+};
+
+static const uint16_t op_at[AT_END] = {
+#define IS(op, format, code) EMU_INDEX_ROW(op, format, code)
+#define AS(op, format, code, alias) EMU_INDEX_ROW(op, format, code)
+#include "isa/codes_gfx12.def"
+#undef IS
+#undef AS
+};
+
+static const char *const hwregs[64] = {[1] = "MODE",
+                                       [2] = "STATUS",
+                                       [4] = "STATE_PRIV",
+                                       [5] = "GPR_ALLOC",
+                                       [6] = "LDS_ALLOC",
+                                       [7] = "IB_STS",
+                                       [10] = "PERF_SNAPSHOT_DATA",
+                                       [11] = "PERF_SNAPSHOT_PC_LO",
+                                       [12] = "PERF_SNAPSHOT_PC_HI",
+                                       [15] = "PERF_SNAPSHOT_DATA1",
+                                       [16] = "PERF_SNAPSHOT_DATA2",
+                                       [17] = "EXCP_FLAG_PRIV",
+                                       [18] = "EXCP_FLAG_USER",
+                                       [19] = "TRAP_CTRL",
+                                       [20] = "SCRATCH_BASE_LO",
+                                       [21] = "SCRATCH_BASE_HI",
+                                       [23] = "HW_ID1",
+                                       [24] = "HW_ID2",
+                                       [29] = "SHADER_CYCLES_LO",
+                                       [30] = "SHADER_CYCLES_HI",
+                                       [31] = "DVGPR_ALLOC_LO",
+                                       [32] = "DVGPR_ALLOC_HI"};
+
+static const char *const messages[16] = {
+    [1] = "MSG_INTERRUPT", [2] = "MSG_HS_TESSFACTOR", [3] = "MSG_DEALLOC_VGPRS", [9] = "MSG_GS_ALLOC_REQ"};
+
+static const char *const buffer_formats[] = {
+    "8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "8_8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "32 UINT SINT FLOAT",
+    "16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "10_11_11 FLOAT",
+    "11_11_10 FLOAT",
+    "10_10_10_2 UNORM SNORM UINT SINT",
+    "2_10_10_10 UNORM SNORM USCALED SSCALED UINT SINT",
+    "8_8_8_8 UNORM SNORM USCALED SSCALED UINT SINT",
+    "32_32 UINT SINT FLOAT",
+    "16_16_16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
+    "32_32_32 UINT SINT FLOAT",
+    "32_32_32_32 UINT SINT FLOAT",
+    NULL,
+};
+
+#define FOUR(format) format, format, format, format
+static const struct emu_encoding encoding = {
+    .codes = codes,
+    .op_at = op_at,
+    .format = {FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MUBUF), FOUR(EMU_VOPD),                                      // 0xc0 …
+               EMU_VOP3P, EMU_FORMAT_GRAPHICS, EMU_LDSDIR, EMU_FORMAT_UNKNOWN,                                 // 0xcc
+               FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_VOP3), FOUR(EMU_DS), FOUR(EMU_FORMAT_UNKNOWN),              // 0xd0 …
+               FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FLAT),  // 0xe0 …
+               FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_SMEM), FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_FORMAT_UNKNOWN)},  // 0xf0
+    .ldsdir_vsrc = true,
+    .dpp_compare = true,
+    .dpp_long = true,
+    .exponent_signs = true,
+    .smem = {.offset_shown = true, .op = {13, 6}, .temporal = {23, 2}, .scope = {21, 2}, .offset = {32, 24}},
+    .flat = {.words = 3,
+             .flat_signed = true,
+             .vector_is_set = true,
+             .op = {14, 8},
+             .segment = {24, 2},
+             .temporal = {52, 3},
+             .scope = {50, 2},
+             .offset = {72, 24},
+             .vaddr = {64, 8},
+             .data = {55, 8},
+             .saddr = {0, 7},
+             .vector = {49, 1},
+             .dst = {32, 8}},
+    .buffer = {.words = 3,
+               .resource_unit = 1,
+               .atomic_dlc = true,
+               .offset_signed = true,
+               .typed = {21, 1},
+               .op = {14, 8},
+               .typed_op = {14, 7},
+               .temporal = {52, 3},
+               .scope = {50, 2},
+               .tfe = {22, 1},
+               .offen = {62, 1},
+               .idxen = {63, 1},
+               .offset = {72, 24},
+               .format = {55, 7},
+               .vaddr = {64, 8},
+               .data = {32, 8},
+               .resource = {41, 9},
+               .soffset = {0, 7}},
+    .vm = {10, 6},
+    .exp = {0, 3},
+    .lgkm = {4, 6},
+    .hwregs = hwregs,
+    .messages = messages,
+    .returning_messages = 8,
+    .buffer_formats = buffer_formats,
+};
+
+const struct emu_isa emu_isa_gfx1201 = {
+    .name = "gfx1201",
+    .encoding = &encoding,
+    .halves = true,
+    .packed_ids = true,
+    .simd_registers = 1536,
+    .simd_granule = 24,
+    .message_dealloc = true,
+    .v1_swizzle = {30, 2},
+};
