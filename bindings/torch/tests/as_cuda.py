@@ -67,6 +67,18 @@ def check_tensors_are_made():
         torch.set_default_device(None)
 
 
+def check_optimizer_fuses():
+    """rdna.amd's optimizer joins layers with their activations here as it does for "rdna"."""
+    from rdna.amd import AMDOptimizer
+
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU()).cuda().eval()
+    x = torch.randn(2, 3, 8, 8, device="cuda")
+    want, optimizer = model(x), AMDOptimizer()
+    made = optimizer.optimize(model, example_inputs=x)
+    assert type(made[0]).__name__ == "Conv2dActivation", made
+    torch.testing.assert_close(made(x), want, rtol=1e-5, atol=1e-5)
+
+
 def check_typed_tensors():
     x = torch.ones(3)
     for kind in ("torch.cuda.FloatTensor", torch.cuda.FloatTensor):

@@ -1,5 +1,7 @@
 """torch.rdna, where it can be had, and why it cannot."""
 
+import sys
+
 import torch
 
 
@@ -10,6 +12,12 @@ def plugin():
     except ImportError as error:
         return None, f"PyTorch's plugin for rdna is not there: {error}"
     return torch.rdna, None
+
+
+def is_ours(device):
+    """Whether |device| is one of rdna's, also in programs that call it "cuda"."""
+    there = sys.modules.get("torch_rdna._device")
+    return there is not None and there.is_ours(device)
 
 
 def devices():

@@ -7,6 +7,7 @@ import time
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
+from ._plugin import is_ours
 from .dataflow import tensors_of
 
 # Of the largest value: above a deep network's rounding, far below what a wrong change does.
@@ -32,7 +33,7 @@ class Example:
     def __init__(self, example_inputs):
         self.args, self.kwargs = split_inputs(example_inputs)
         found = [t for t in tree_flatten((self.args, self.kwargs))[0] if isinstance(t, torch.Tensor)]
-        self.on_rdna = any(t.device.type == "rdna" for t in found)
+        self.on_rdna = any(is_ours(t.device) for t in found)
 
     @contextlib.contextmanager
     def _call(self, model):

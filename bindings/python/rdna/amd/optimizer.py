@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from . import measuring, rewrites, running
+from ._plugin import is_ours
 from .amd_exceptions import AMDOptimizationError
 from .config import OPTIMIZATION_LEVELS, AMDConfig
 from .dataflow import Links, copied, tensors_of
@@ -92,7 +93,7 @@ def _own(t):
 
 
 def _is_on_rdna(model):
-    return any(t.device.type == "rdna" for t in tensors_of(model))
+    return any(is_ours(t.device) for t in tensors_of(model))
 
 
 def train(self, mode=True):  # of an optimized model: its name is how pickle finds the model's own one

@@ -8,6 +8,8 @@ from torch import fx, nn
 from torch._dynamo.source import ConstantSource
 from torch.nn import functional as F
 
+from ._plugin import is_ours
+
 _PRODUCTS = (torch.matmul, torch.bmm, operator.matmul, torch.Tensor.matmul)
 _SUMS = (operator.add, operator.iadd, torch.add)
 _TIMES = (operator.mul, operator.imul, torch.mul)
@@ -154,7 +156,7 @@ def _attention(graph, softmax):
         return False
     tq, tk, tv, ts, tl = values
     rank = tq.dim()
-    if rank not in (3, 4) or tk.dim() != rank or tv.dim() != rank or tq.device.type != "rdna" or \
+    if rank not in (3, 4) or tk.dim() != rank or tv.dim() != rank or not is_ours(tq.device) or \
             len({t.dtype for t in (tq, tk, tv, tl)}) != 1 or tq.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return False
     widths = (tq.shape[-1], tv.shape[-1])
@@ -222,7 +224,7 @@ def pack_layers(gm, example_inputs, packed):
         if _is(node, (F.linear, torch._C._nn.linear)) and len(node.args) == 3 and not node.kwargs:
             x, weight, bias = node.args
             w, b = given.get(weight), given.get(bias)
-            if isinstance(w, nn.Parameter) and w.dim() == 2 and w.device.type == "rdna" and \
+            if isinstance(w, nn.Parameter) and w.dim() == 2 and is_ours(w.device) and \
                     (bias is None or (isinstance(b, nn.Parameter) and b.dim() == 1)):
                 groups.setdefault((x, bias is None, w.dtype), []).append((node, w, b))
     count = 0

@@ -6,6 +6,7 @@ import torch
 from torch import fx, nn
 from torch.nn import functional as F
 
+from ._plugin import is_ours
 from .dataflow import has_hooks
 
 _CONV = {nn.Conv1d: 3, nn.Conv2d: 4, nn.Conv3d: 5}
@@ -202,7 +203,7 @@ def _activation_numbers():
 
 def _in_one_launch(layer, x):
     """Whether the fused operator can take the call: it has no gradient, and knows neither autocast nor other devices."""
-    if torch.compiler.is_compiling() or x.device.type != "rdna" or type(x) is not torch.Tensor or x.numel() == 0:
+    if torch.compiler.is_compiling() or not is_ours(x.device) or type(x) is not torch.Tensor or x.numel() == 0:
         return False
     if x.dtype not in _TYPES or x.dtype != layer.weight.dtype or torch.is_autocast_enabled("rdna"):
         return False
