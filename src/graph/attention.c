@@ -6,7 +6,6 @@
 #include "graph/build.h"
 #include "graph/operands.h"
 #include "rdna/graph_neural.h"
-#include "rdna/op/movement.h"
 #include "rdna/op/random.h"
 
 /* ---- attention, of q, k and v: p is the scale, |flag| hides keys behind the query. Results: out, lse ---- */
@@ -120,10 +119,6 @@ rdna_node *rdna_record_attention(rdna_recorder *r, rdna_node *q, rdna_node *k, r
 
 /* ---- dropout: p is the probability, the numbers are seed and offset. It is its own gradient ---- */
 
-static rdna_status infer_dropout(const rdna__making *m, rdna__type *out) {
-  *out = m->inputs[0]->type;
-  return RDNA_OK;
-}
 static rdna_status run_dropout(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
   const rdna__attributes *a = &node->attributes;
   rdna_array *mask;
@@ -145,7 +140,7 @@ static void gradient_dropout(rdna_recorder *r, rdna_node *node, rdna_node *const
   out[0] = drop(r, upstream[0], &node->attributes);
 }
 const rdna__operator rdna__operator_dropout = {
-    .name = "dropout", .infer = infer_dropout, .run = run_dropout, .gradient = gradient_dropout};
+    .name = "dropout", .infer = rdna__infer_same, .run = run_dropout, .gradient = gradient_dropout};
 
 rdna_node *rdna_record_dropout(rdna_recorder *r, rdna_node *x, double probability, uint64_t seed, uint64_t offset) {
   if (rdna__record_stopped(r, "dropout", &x, 1)) return NULL;

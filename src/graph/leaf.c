@@ -2,8 +2,6 @@
  * are given. */
 #include "graph/build.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The type that the attributes say: |code| is it, the numbers are the shape. */
@@ -83,7 +81,7 @@ const rdna_node *rdna__number_behind(const rdna_node *node) {
 
 /* ---- handing on ---- */
 
-static rdna_status infer_same(const rdna__making *m, rdna__type *out) {
+rdna_status rdna__infer_same(const rdna__making *m, rdna__type *out) {
   *out = m->inputs[0]->type;
   return RDNA_OK;
 }
@@ -94,12 +92,12 @@ static rdna_status run_same(const rdna_node *node, rdna_array *const *inputs, un
 static void gradient_same(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {
   out[0] = upstream[0];
 }
-static void gradient_none(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {}
+void rdna__gradient_none(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {}
 
 const rdna__operator rdna__operator_pass = {
-    .name = "pass", .view = true, .infer = infer_same, .run = run_same, .gradient = gradient_same};
+    .name = "pass", .view = true, .infer = rdna__infer_same, .run = run_same, .gradient = gradient_same};
 const rdna__operator rdna__operator_stop = {
-    .name = "stop", .view = true, .infer = infer_same, .run = run_same, .gradient = gradient_none};
+    .name = "stop", .view = true, .infer = rdna__infer_same, .run = run_same, .gradient = rdna__gradient_none};
 
 rdna_node *rdna__pass(rdna_recorder *r, rdna_node *x) {
   return rdna__record(r, &rdna__operator_pass, &(rdna__attributes){0}, &x, 1);

@@ -1,5 +1,5 @@
 /* Operators that move values. The shapes of views are what rdna/array.h makes of arrays without values. */
-#include <string.h>
+#include <stdlib.h>
 
 #include "graph/build.h"
 #include "rdna/op/movement.h"
@@ -223,14 +223,16 @@ const rdna__operator rdna__operator_concat = {
     .name = "concat", .infer = infer_concat, .run = run_concat, .gradient = gradient_concat};
 
 rdna_node *rdna_record_concat(rdna_recorder *r, rdna_node *const *nodes, int count, int dim) {
-  enum { MOST = 64 };
   if (rdna__record_stopped(r, "concat", nodes, count < 0 ? 0 : count)) return NULL;
-  if (count < 1 || count > MOST)
+  if (count < 1)
     return rdna__record_failure(
-        r, rdna__fail(RDNA_INVALID_ARGUMENT, "concat: 1 to %d nodes become one, not %d", MOST, count));
+        r, rdna__fail(RDNA_INVALID_ARGUMENT, "concat: one node or more become one, not %d", count));
   rdna_dtype dtype = nodes[0]->type.dtype;
   for (int i = 1; i < count; i++) dtype = rdna_dtype_promote(dtype, nodes[i]->type.dtype);
-  rdna_node *cast[MOST];
+  rdna_node **cast = malloc((size_t)count * sizeof *cast);
+  if (!cast) return rdna__record_failure(r, rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d nodes", count));
   for (int i = 0; i < count; i++) cast[i] = rdna_record_cast(r, nodes[i], dtype);
-  return rdna__record(r, &rdna__operator_concat, &(rdna__attributes){.dim = dim}, cast, count);
+  rdna_node *made = rdna__record(r, &rdna__operator_concat, &(rdna__attributes){.dim = dim}, cast, count);
+  free(cast);
+  return made;
 }

@@ -159,6 +159,9 @@ const char *rdna__type_text(const rdna__type *type, char text[RDNA__ARRAY_TEXT])
 rdna_array rdna__blank(const rdna__making *m, const rdna__type *type);
 /* The type of |*made|, which it releases, unless |status| is a failure. */
 rdna_status rdna__take_type(rdna_status status, rdna_array **made, rdna__type *out);
+/* For rows of operators: the first input's type; and no gradient, which is zeros. */
+rdna_status rdna__infer_same(const rdna__making *m, rdna__type *out);
+void rdna__gradient_none(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out);
 /* The shape that inputs are broadcast to; the type of the last of them that is no condition. */
 rdna_status rdna__join(const char *name, const rdna__making *m, rdna__type *out);
 

@@ -186,10 +186,6 @@ const rdna__operator rdna__operator_norm_back = {.name = "norm_back",
 
 /* ---- norm_by ---- */
 
-static rdna_status infer_by(const rdna__making *m, rdna__type *out) {
-  *out = m->inputs[0]->type;
-  return RDNA_OK;
-}
 static rdna_status run_by_activated(const rdna_node *node, rdna_array *const *inputs, rdna_activation activation,
                                     rdna_array **out) {
   const rdna__attributes *a = &node->attributes;
@@ -215,7 +211,7 @@ static void gradient_by(rdna_recorder *r, rdna_node *node, rdna_node *const *ups
   rdna__gradient_of(compose_by, r, node, upstream, out);
 }
 const rdna__operator rdna__operator_norm_by = {.name = "batch_norm_inference",
-                                               .infer = infer_by,
+                                               .infer = rdna__infer_same,
                                                .run = run_by,
                                                .run_activated = run_by_activated,
                                                .activations = 1u << RDNA_ACTIVATION_RELU,

@@ -7,10 +7,11 @@
 #include "graph/order.h"
 
 /* Keys of values that are there, in memory that stays where it is. */
+enum { CHUNK_BYTES = 1 << 16 };
 typedef struct chunk {
   struct chunk *next;
-  size_t used;
-  char data[1 << 16];
+  size_t used, room;
+  char data[];
 } chunk;
 
 typedef struct planning {
@@ -110,11 +111,11 @@ static size_t key_bytes(const rdna_node *node) {
 }
 
 static rdna_status take_key(planning *p, size_t bytes, char **out) {
-  if (!p->chunks || p->chunks->used + bytes > sizeof p->chunks->data) {
-    chunk *made = malloc(sizeof *made);
+  if (!p->chunks || p->chunks->used + bytes > p->chunks->room) {
+    size_t room = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
+    chunk *made = malloc(sizeof *made + room);
     if (!made) return fail_memory();
-    made->next = p->chunks;
-    made->used = 0;
+    *made = (chunk){.next = p->chunks, .room = room};
     p->chunks = made;
   }
   *out = p->chunks->data + p->chunks->used;

@@ -4,10 +4,6 @@
 
 /* ---- maps: |code| is an rdna_map, with p and q ---- */
 
-static rdna_status infer_map(const rdna__making *m, rdna__type *out) {
-  *out = m->inputs[0]->type;
-  return RDNA_OK;
-}
 static rdna_status run_map(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
   const rdna__attributes *a = &node->attributes;
   return rdna_array_map(inputs[0], (rdna_map)a->code, a->p, a->q, out);
@@ -15,7 +11,7 @@ static rdna_status run_map(const rdna_node *node, rdna_array *const *inputs, uns
 static const char *map_detail(const rdna_node *node) { return rdna_map_name((rdna_map)node->attributes.code); }
 
 const rdna__operator rdna__operator_map = {
-    .name = "map", .infer = infer_map, .run = run_map, .gradient = rdna__map_gradient, .detail = map_detail};
+    .name = "map", .infer = rdna__infer_same, .run = run_map, .gradient = rdna__map_gradient, .detail = map_detail};
 
 rdna_node *rdna_record_map(rdna_recorder *r, rdna_node *x, rdna_map op, rdna_scalar p, rdna_scalar q) {
   rdna_dtype dtype;
@@ -110,7 +106,6 @@ static rdna_status run_compare(const rdna_node *node, rdna_array *const *inputs,
                             made, out);
 }
 static bool compare_number(const rdna_node *node, int i) { return i == 1 && zip_number(node, i); }
-static void gradient_none(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {}
 static const char *compare_detail(const rdna_node *node) {
   return rdna_compare_name((rdna_compare)node->attributes.code);
 }
@@ -118,7 +113,7 @@ static const char *compare_detail(const rdna_node *node) {
 const rdna__operator rdna__operator_compare = {.name = "compare",
                                                .infer = infer_compare,
                                                .run = run_compare,
-                                               .gradient = gradient_none,
+                                               .gradient = rdna__gradient_none,
                                                .number = compare_number,
                                                .detail = compare_detail};
 

@@ -3,7 +3,7 @@
 
 #include "graph/plan.h"
 
-enum { MOST_INPUTS = 64 }; /* of one step */
+enum { FEW_INPUTS = 16 }; /* of one step, that need no memory */
 
 /* ---- steps that are more than one operator ---- */
 
@@ -85,16 +85,25 @@ static void drop(rdna_array **values, int32_t at) {
   values[at] = NULL;
 }
 
-static rdna_status run_step(const rdna_plan *plan, const rdna__step *step, rdna_array **values) {
-  rdna_array *inputs[MOST_INPUTS + 2], *out[RDNA__MOST_RESULTS] = {NULL};
+/* Gives |step| its inputs, of which |inputs| has room. */
+static rdna_status call(const rdna_plan *plan, const rdna__step *step, rdna_array **values, rdna_array **inputs,
+                        rdna_array **out) {
   int count = rdna__step_input_count(step);
   for (int i = 0; i < count; i++) {
     int32_t at = rdna__step_input(step, i);
     inputs[i] = at < 0 ? NULL : values[at];
   }
-  rdna_status status = step->chain      ? run_chain(plan, step, inputs, out)
-                       : step->epilogue ? run_product(plan, step, inputs, out)
-                                        : step->node->op->run(step->node, inputs, step->wanted, out);
+  if (step->chain) return run_chain(plan, step, inputs, out);
+  if (step->epilogue) return run_product(plan, step, inputs, out);
+  return step->node->op->run(step->node, inputs, step->wanted, out);
+}
+
+static rdna_status run_step(const rdna_plan *plan, const rdna__step *step, rdna_array **values) {
+  rdna_array *few[FEW_INPUTS], **inputs = few, *out[RDNA__MOST_RESULTS] = {NULL};
+  if (rdna__step_input_count(step) > FEW_INPUTS) inputs = malloc((size_t)rdna__step_input_count(step) * sizeof *inputs);
+  rdna_status status = inputs ? call(plan, step, values, inputs, out)
+                              : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a step of a plan");
+  if (inputs != few) free(inputs);
   if (status != RDNA_OK) {
     if (step->chain) status = rdna__annotate(status, "a chain of %d operations", step->chain->step_count);
     return rdna__node_annotate(step->node, status);

@@ -4,11 +4,6 @@
 #include "graph/operands.h"
 #include "rdna/graph_neural.h"
 
-static rdna_status infer_same(const rdna__making *m, rdna__type *out) {
-  *out = m->inputs[0]->type;
-  return RDNA_OK;
-}
-
 static rdna_status run_softmax(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
   rdna__operands o;
   RDNA_TRY(rdna__operands_init(&o, node, inputs, 1));
@@ -30,7 +25,7 @@ static void gradient_softmax(rdna_recorder *r, rdna_node *node, rdna_node *const
 }
 
 const rdna__operator rdna__operator_softmax = {
-    .name = "softmax", .infer = infer_same, .run = run_softmax, .gradient = gradient_softmax};
+    .name = "softmax", .infer = rdna__infer_same, .run = run_softmax, .gradient = gradient_softmax};
 
 /* ---- its gradient, of g and the result y ---- */
 
@@ -61,7 +56,7 @@ static void gradient_back(rdna_recorder *r, rdna_node *node, rdna_node *const *u
 }
 
 const rdna__operator rdna__operator_softmax_back = {
-    .name = "softmax_back", .infer = infer_same, .run = run_back, .gradient = gradient_back};
+    .name = "softmax_back", .infer = rdna__infer_same, .run = run_back, .gradient = gradient_back};
 
 /* ---- the public face ---- */
 

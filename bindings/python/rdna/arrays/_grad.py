@@ -206,23 +206,27 @@ def compile(function):
     from around it are those of that time, and it may not ask for values. The plans are in `.plans`."""
     plans = {}
 
+    def record_plan(form, leaves):
+        inputs, outputs = [placeholder(x) for x in leaves], []
+        given, named = _rebuild(form, iter(inputs))
+        with _recording(plan=True):
+            shape = _flatten(function(*given, **named), outputs)
+        return (Plan(outputs, inputs) if outputs else None), shape
+
     @functools.wraps(function)
     def wrapped(*arguments, **keywords):
-        leaves = []
-        form = _flatten((arguments, keywords), leaves)
+        plain = not keywords and all(type(x) is Array for x in arguments)  # the way of most, and the shortest
+        leaves, form = (arguments, None) if plain else ([], None)
+        if not plain:
+            form = _flatten((arguments, keywords), leaves)
         if _state.depth or any(is_lazy(x) for x in leaves):
             return function(*arguments, **keywords)  # part of what is being recorded
-        key = _key(form), tuple((x.shape, x.dtype, stream_of(x)) for x in leaves)
+        key = (None if plain else _key(form)), *((x.shape, x.dtype, stream_of(x)) for x in leaves)
         if key not in plans:
-            inputs = [placeholder(x) for x in leaves]
-            given, named = _rebuild(form, iter(inputs))
-            with _recording(plan=True):
-                result = function(*given, **named)
-            outputs = []
-            shape = _flatten(result, outputs)
-            plans[key] = (Plan(outputs, inputs) if outputs else None), shape
+            plans[key] = record_plan(form or _flatten((arguments, keywords), []), leaves)
         plan, shape = plans[key]
-        return _rebuild(shape, iter(plan.run(leaves) if plan else ()))
+        made = plan.run(leaves) if plan else ()
+        return made[0] if shape is Array else _rebuild(shape, iter(made))
     wrapped.plans = plans
     return wrapped
 
