@@ -59,6 +59,25 @@ RDNA_CHECKED rdna_status rdna_array_from_host(rdna_stream *stream, rdna_dtype dt
 /* Waits for the values and writes them contiguously. |bytes| must be what they take. */
 RDNA_CHECKED rdna_status rdna_array_to_host(const rdna_array *array, void *data, size_t bytes);
 
+/* ---- sharing memory with other libraries, by DLPack's structs (github.com/dmlc/dlpack, 1.0) ---- */
+
+/* A DLManagedTensorVersioned, or without |versioned| the DLManagedTensor of before 1.0, over the values, for which the
+ * call waits; its deleter, from any thread, lets go of them. With |copied| they are a copy, which may be written; else
+ * they must not be, which the former says in a flag. With |pairs| the last dimension, of size 2 and stride 1, is
+ * complex numbers. RDNA_INVALID_ARGUMENT: it is not. */
+RDNA_CHECKED rdna_status rdna_array_to_dlpack(rdna_array *array, bool versioned, bool copied, bool pairs,
+                                              void **out_managed);
+/* An array over the memory of such a struct, whose values are there, on the stream's device; |*out_pairs|: of complex
+ * numbers, in pairs. On success the array calls the deleter when its last view is gone, after it waited for the
+ * stream; else |managed| stays the caller's. RDNA_INVALID_ARGUMENT: another device, another major version, sizes
+ * that make no sense. RDNA_UNSUPPORTED: a type that arrays have not, more than RDNA_MAX_RANK dimensions. */
+RDNA_CHECKED rdna_status rdna_array_from_dlpack(rdna_stream *stream, void *managed, bool versioned, bool *out_pairs,
+                                                rdna_array **out_array);
+/* Calls the deleter of a struct that nobody took. */
+RDNA_API void rdna_dlpack_release(void *managed, bool versioned);
+/* The device as DLPack numbers it: 1 the host, 2 CUDA, 10 ROCm; and which of them. */
+RDNA_API void rdna_dlpack_device(const rdna_stream *stream, int32_t *out_type, int32_t *out_index);
+
 /* ---- views, and copies where there is no view ---- */
 
 /* The same values in another shape, one size of which may be -1: what is left. A view where the strides allow it. */

@@ -12,12 +12,17 @@ struct rdna__storage {
   int count; /* of references */
   rdna_device *device;
   void *data;
+  void (*release)(void *owner); /* of memory that is somebody else's; NULL: it is the device's */
+  void *owner;
 };
 
 static void release_storage(rdna__storage *storage) {
   if (!storage || __atomic_sub_fetch(&storage->count, 1, __ATOMIC_ACQ_REL) > 0) return;
   /* in the order of its stream: what was queued still finds it */
-  (void)!rdna_memory_free(storage->device, storage->data);
+  if (storage->release)
+    storage->release(storage->owner);
+  else
+    (void)!rdna_memory_free(storage->device, storage->data);
   rdna_device_release(storage->device);
   free(storage);
 }
@@ -25,7 +30,7 @@ static void release_storage(rdna__storage *storage) {
 static rdna_status make_storage(rdna_stream *stream, size_t bytes, rdna__storage **out_storage) {
   rdna__storage *storage = calloc(1, sizeof *storage);
   if (!storage) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for an array");
-  *storage = (rdna__storage){1, rdna_device_retain(rdna_stream_device(stream)), NULL};
+  *storage = (rdna__storage){1, rdna_device_retain(rdna_stream_device(stream)), NULL, NULL, NULL};
   rdna_status status = rdna_memory_alloc_named(storage->device, bytes, stream, "array", &storage->data);
   if (status != RDNA_OK) {
     release_storage(storage);
@@ -111,6 +116,21 @@ rdna_status rdna__array_make(rdna_stream *stream, rdna_dtype dtype, int rank, co
   return RDNA_OK;
 }
 
+rdna_status rdna__array_borrow(rdna_stream *stream, const rdna_tensor *tensor, void (*release)(void *owner),
+                               void *owner, rdna_array **out_array) {
+  rdna_array *made = calloc(1, sizeof *made);
+  rdna__storage *storage = calloc(1, sizeof *storage);
+  if (!made || !storage) {
+    free(made);
+    free(storage);
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for an array");
+  }
+  *storage = (rdna__storage){1, rdna_device_retain(rdna_stream_device(stream)), tensor->data, release, owner};
+  *made = (rdna_array){1, storage, stream, *tensor, NULL};
+  *out_array = made;
+  return RDNA_OK;
+}
+
 rdna_status rdna__array_finish(rdna_status status, rdna_array *made, rdna_array **out_array) {
   if (status == RDNA_OK)
     *out_array = made;
@@ -126,7 +146,11 @@ rdna_status rdna_array_empty(rdna_stream *stream, rdna_dtype dtype, int rank, co
 
 rdna_status rdna_array_own(rdna_array *array, rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_own", &array, 1, out_array));
-  bool alone = __atomic_load_n(&array->count, __ATOMIC_ACQUIRE) == 1 &&
+  char text[RDNA__ARRAY_TEXT];
+  if (array->lazy)
+    return rdna__fail(RDNA_UNSUPPORTED, "an array %s that has no values yet has no memory to write to",
+                      rdna__array_text(&array->tensor, text));
+  bool alone = !array->storage->release && __atomic_load_n(&array->count, __ATOMIC_ACQUIRE) == 1 &&
                __atomic_load_n(&array->storage->count, __ATOMIC_ACQUIRE) == 1;
   /* of one value that repeats, places would be written several times */
   for (int i = 0; i < array->tensor.rank; i++) alone &= array->tensor.stride[i] != 0 || array->tensor.shape[i] < 2;

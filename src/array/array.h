@@ -58,6 +58,10 @@ rdna_status rdna__array_make(rdna_stream *stream, rdna_dtype dtype, int rank, co
 rdna_status rdna__array_check_shape(rdna_dtype dtype, int rank, const int64_t *shape);
 /* Another array over |array|'s memory, which |view| describes. */
 rdna_status rdna__array_view(const rdna_array *array, const rdna_tensor *view, rdna_array **out_array);
+/* An array over the memory of |owner|, which |release| gets when the last view is gone; there is no stop for the stream
+ * before that. */
+rdna_status rdna__array_borrow(rdna_stream *stream, const rdna_tensor *tensor, void (*release)(void *owner),
+                               void *owner, rdna_array **out_array);
 /* The values in memory of their own, converted as rdna_op_copy does. */
 rdna_status rdna__array_copy(rdna_array *array, rdna_dtype dtype, rdna_array **out_array);
 /* Hands |made| over where |status| is RDNA_OK, else releases it; returns |status|. */

@@ -14,12 +14,12 @@ from math import e, inf, nan, pi  # noqa: F401
 
 from . import _methods, fft, linalg  # noqa: F401
 from ._array import Array  # noqa: F401
+from ._exchange import from_dlpack  # noqa: F401
 from ._grad import compile, grad, graph, jvp, stop_gradient, value_and_grad, vjp  # noqa: F401
 from ._indexing import nonzero, take, take_along_axis  # noqa: F401
 from ._info import VERSIONS, __array_namespace_info__  # noqa: F401
 from ._making import (  # noqa: F401
-    arange, asarray, astype, empty, empty_like, eye, from_dlpack, full, full_like, linspace, meshgrid, ones, ones_like, tril, triu, zeros,
-    zeros_like)
+    arange, asarray, astype, empty, empty_like, eye, full, full_like, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like)
 from ._moving import (  # noqa: F401
     broadcast_arrays, broadcast_to, concat, expand_dims, flip, matrix_transpose, moveaxis, permute_dims, repeat, reshape, roll, squeeze, stack,
     tile, unstack)

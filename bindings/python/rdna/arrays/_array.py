@@ -72,6 +72,10 @@ class Array:
         values = self.numpy()
         return values if dtype is None else values.astype(dtype, copy=False)
 
+    def __buffer__(self, flags):
+        """A copy of the values, read only: memoryview(x), from Python 3.12 on."""
+        return memoryview(self.numpy()).toreadonly()
+
     def item(self):
         """The value of an array that has one."""
         if self.size != 1:

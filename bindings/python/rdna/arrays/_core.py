@@ -48,13 +48,14 @@ _ARGUMENTS = {
     "rdna_op_fft_c2r": "pdpip", "rdna_op_cholesky": "pbpp", "rdna_op_solve_triangular": "pbbpp", "rdna_op_lu": "pbppp",
     "rdna_op_swap_rows": "pbpp", "rdna_op_qr": "ppp", "rdna_op_reflect": "pbbppp", "rdna_op_orthogonalize": "pdpp",
     "rdna_op_diagonalize": "pppp", "rdna_device_open": "pp", "rdna_device_describe": "pip", "rdna_driver_get_info": "ip",
-    "rdna_stream_synchronize": "p",
+    "rdna_stream_synchronize": "p", "rdna_device_synchronize": "p", "rdna_array_to_dlpack": "pbbbp", "rdna_array_from_dlpack": "ppbpp",
+    "rdna_dlpack_release": "pb", "rdna_dlpack_device": "ppp",
 }
 for _name, _letters in _ARGUMENTS.items():
     getattr(library, _name).argtypes = [_LETTERS[letter] for letter in _letters]
-library.rdna_array_release.restype = None
+library.rdna_array_release.restype = library.rdna_dlpack_release.restype = library.rdna_dlpack_device.restype = None
 library.rdna_array_is_lazy.argtypes, library.rdna_array_is_lazy.restype = [ctypes.c_void_p], ctypes.c_bool
-for _name in ("rdna_array_tensor", "rdna_array_retain", "rdna_array_stream", "rdna_device_default_stream", "rdna_device_get_info"):
+for _name in ("rdna_array_tensor", "rdna_array_retain", "rdna_array_stream", "rdna_stream_device", "rdna_device_default_stream", "rdna_device_get_info"):
     getattr(library, _name).argtypes, getattr(library, _name).restype = [ctypes.c_void_p], ctypes.c_void_p
 for _name in ("rdna_last_error", "rdna_status_name", "rdna_dtype_name"):
     getattr(library, _name).restype = ctypes.c_char_p

@@ -52,15 +52,6 @@ def _is_buffer(obj):
     return not isinstance(obj, (list, tuple, int, float, complex))
 
 
-def from_dlpack(x, /, *, device=None, copy=None):
-    """An array of another library's, whose values are copied."""
-    if copy is False:
-        raise BufferError("from_dlpack: arrays own their memory, so that other libraries' values are copied")
-    if isinstance(x, Array):
-        return asarray(x, device=device, copy=True)
-    return from_numpy(np.from_dlpack(x), device)
-
-
 def empty(shape, *, dtype=None, device=None):
     """|shape| of values that are whatever was in memory."""
     return empty_on(_core.stream(device), shape_of(shape), float32 if dtype is None else known(dtype))

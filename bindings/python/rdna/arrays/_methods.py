@@ -1,7 +1,7 @@
 """What arrays can do by operators and behind a dot, out of the functions."""
 
-from . import _indexing, _making, _moving, _pointwise, _products, _reducing
-from ._array import Array, again, binary, compare, is_operand
+from . import _exchange, _indexing, _making, _moving, _pointwise, _products, _reducing
+from ._array import Array, again, binary, compare, is_operand, stream_of
 from ._core import compares, zips
 
 _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
@@ -91,6 +91,7 @@ def attach():
     Array.__getitem__, Array.__setitem__ = _indexing.getitem, _indexing.setitem
     Array.T, Array.mT = property(_transposed), property(lambda self: _moving.matrix_transpose(self))
     Array.reshape, Array.astype = _reshape, lambda self, dtype: _making.astype(self, dtype)
+    Array.__dlpack__, Array.__dlpack_device__ = _exchange.to_dlpack, lambda self: _exchange.dlpack_device(stream_of(self))
     Array.to_device, Array.__array_namespace__ = _to_device, _namespace
 
 
