@@ -1,4 +1,4 @@
-"""rdna convert of encoders' folders: BERT's and RoBERTa's, those that judge texts, and their vocabularies.
+"""rdna convert of encoders' folders: BERT's, RoBERTa's and Nomic's, those that judge texts, and their vocabularies.
 
 Models are saved by transformers; what is asked for is the GGUF file that tests/architecture_encoders.py writes itself,
 whose states tests/embed_test.py compares with float64. Ids are those of the tokenizers library.
@@ -23,8 +23,8 @@ from rdna_program import output
 from wordpiece_test import agreed
 
 # Keys that the converter may write beside those of a row: what a reader would assume without them, or reads nowhere.
-EXTRA = {"attention.head_count_kv", "attention.key_length", "attention.value_length", "vocab_size"}
-ROWS = [row for row in ROWS if row.architecture == "bert"]
+EXTRA = {"attention.head_count_kv", "attention.key_length", "attention.value_length", "vocab_size", "rope.dimension_count"}
+ROWS = [row for row in ROWS if row.architecture in ("bert", "nomic-bert")]
 
 
 def save(folder, row):
@@ -53,14 +53,14 @@ class Encoders(Refusing):
                 self.assertEqual(set(got.tensors), set(want.tensors))
                 for name, tensor in want.tensors.items():
                     np.testing.assert_array_equal(got.tensors[name], tensor, name)
-                keys = dict(want.keys)
+                keys, of = dict(want.keys), row.architecture + "."
                 if row.pooling != "rank":  # which the folder does not say
-                    del keys["bert.pooling_type"]
+                    del keys[of + "pooling_type"]
                 else:
-                    keys["bert.classifier.output_labels"] = ["LABEL_0", "LABEL_1", "LABEL_2"]
+                    keys[of + "classifier.output_labels"] = ["LABEL_0", "LABEL_1", "LABEL_2"]
                 self.assertEqual({key: got.keys.get(key) for key in keys}, keys)
-                self.assertEqual("bert.pooling_type" in got.keys, row.pooling == "rank")
-                extra = {key.removeprefix("bert.") for key in got.keys if key not in keys}
+                self.assertEqual(of + "pooling_type" in got.keys, row.pooling == "rank")
+                extra = {key.removeprefix(of) for key in got.keys if key not in keys}
                 self.assertLessEqual(extra, EXTRA | {"general.name", "general.file_type", "tokenizer.ggml.model"})
                 self.runs_as_it_is(row)
 
@@ -71,13 +71,42 @@ class Encoders(Refusing):
         want, got = (output("embed", self.folder / name, *options, stdin=b"5,6,7,8\n") for name in ("got.gguf", "m"))
         self.assertEqual(want, got)
         small = self.converted("--type", "q8_0")
-        for name in ("position_embd.weight", "token_types.weight"):
+        for name in {"position_embd.weight", "token_types.weight"} & set(small.tensors):
             np.testing.assert_array_equal(small.tensors[name], gf.Reader(self.folder / "want.gguf").tensors[name])
         values = [np.ravel(json.loads(line)[key]) for line in
                   (want, output("embed", self.folder / "got.gguf", *options, stdin=b"5,6,7,8\n"))
                   for key in ("embeddings", "labels") if key in json.loads(line)]
         self.assertLess(np.linalg.norm(values[0] - values[1]), 0.05 * np.linalg.norm(values[0]))
         self.assertFalse(np.array_equal(*values))
+
+    def test_nomic_by_its_published_settings(self):
+        """The names and values of nomic-embed-text-v1.5's config.json."""
+        save(self.folder, next(row for row in ROWS if row.architecture == "nomic-bert"))
+        self.converted()
+        want, path = (self.folder / "got.gguf").read_bytes(), self.folder / "m/config.json"
+        config = json.loads(path.read_text())
+        published = {
+            "activation_function": "swiglu", "architectures": ["NomicBertModel"], "causal": False,
+            "layer_norm_epsilon": config["layer_norm_eps"], "max_trained_positions": config["max_position_embeddings"],
+            "model_type": "nomic_bert", "n_embd": config["hidden_size"], "n_head": config["num_attention_heads"],
+            "n_inner": config["intermediate_size"], "n_layer": config["num_hidden_layers"], "n_positions": 8192,
+            "parallel_block": False, "prenorm": False, "qkv_proj_bias": False, "rotary_emb_base": 1000,
+            "rotary_emb_fraction": 1.0, "rotary_emb_interleaved": False, "rotary_emb_scale_base": None,
+            "rotary_scaling_factor": None, "type_vocab_size": 2, "use_rms_norm": False, "vocab_size": config["vocab_size"],
+        }
+        hf_folder.write_json(path, published)
+        self.converted()
+        self.assertEqual((self.folder / "got.gguf").read_bytes(), want)
+        for mentions, settings in (("'prenorm' is set", {"prenorm": True}), ("'causal' is set", {"causal": True}),
+                                   ("'parallel_block' is set", {"parallel_block": True}),
+                                   ("its activation is 'gelu'", {"activation_function": "gelu"}),
+                                   ("it has experts", {"num_experts": 8}),
+                                   ("'rotary_emb_interleaved' is set", {"rotary_emb_interleaved": True}),
+                                   ("'use_rms_norm' is set", {"use_rms_norm": True}),
+                                   ("base of RoPE", {"rotary_emb_base": None}),
+                                   ("'partial_rotary_factor' is 0", {"rotary_emb_fraction": 0.0}),
+                                   ("'hidden_size' is", {"n_embd": KeyError})):
+            self.refuse(mentions, **settings)
 
     def test_pooling_of_sentence_transformers(self):
         save(self.folder, ROWS[0])

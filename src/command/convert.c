@@ -37,8 +37,8 @@ int command_convert(int argc, char **argv) {
       "architectures Llama, Mistral, Mixtral, Ministral 3, Qwen 2 to 3.5 with their mixtures and those that see\n"
       "pictures, Gemma 2 to 4, gpt-oss, DeepSeek 2 and 3, GLM 4 to 4.7, dots.llm1, MiniMax M2, Phi-3, OLMo 2 and 3,\n"
       "SmolLM3, Granite and its mixtures, ERNIE 4.5, EXAONE 4, Seed-OSS, Command R and A, StableLM, StarCoder 2,\n"
-      "Nemotron, LFM2; of encoders, also those that judge texts, BERT, RoBERTa and XLM-RoBERTa. Names of tensors\n"
-      "and keys are llama.cpp's. A folder without a tokenizer makes a model for token ids only.",
+      "Nemotron, LFM2; of encoders, also those that judge texts, BERT, RoBERTa and XLM-RoBERTa, and Nomic's. Names of\n"
+      "tensors and keys are llama.cpp's. A folder without a tokenizer makes a model for token ids only.",
       "FOLDER OUT.gguf",
       2,
       2,

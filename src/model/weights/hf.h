@@ -66,6 +66,11 @@ typedef struct rdna__hf_key_name {
   bool required;
 } rdna__hf_key_name;
 
+/* A setting that published folders of an architecture have by another name than transformers'. */
+typedef struct rdna__hf_setting_name {
+  const char *published, *name;
+} rdna__hf_setting_name;
+
 enum { RDNA__HF_LISTS = 5 };
 
 typedef struct rdna__hf_architecture {
@@ -85,6 +90,7 @@ typedef struct rdna__hf_architecture {
   bool delta;          /* layers with a state are Gated DeltaNet, else short convolutions */
   bool tiled;          /* of value heads the first of all key heads come first in GGUF */
   bool encoder;        /* tokens see those behind them, and there are no logits */
+  bool rotary;         /* an encoder's positions are RoPE's, not rows of a table */
   bool offset_positions;    /* positions are counted from behind the id of padding, whose rows GGUF leaves out */
   const char *embedding;    /* the tokens' table; NULL: embed_tokens */
   const char *layer_prefix; /* of layer %d's tensors, behind the model's own prefix; NULL: layers */
@@ -95,6 +101,7 @@ typedef struct rdna__hf_architecture {
   const rdna__hf_tensor_name *ends;                    /* outside the layers, if they are there */
   const rdna__hf_tensor_name *labels; /* whole names, of what makes labels of the first state: all of them, or none */
   const rdna__hf_key_name *keys[RDNA__HF_LISTS]; /* likewise; behind those that all have */
+  const rdna__hf_setting_name *settings;         /* likewise; of two for one name the first that is there */
 } rdna__hf_architecture;
 
 /* By a name of config.json's "architectures". RDNA_UNSUPPORTED, with the names that are known. */
@@ -120,9 +127,10 @@ typedef struct rdna__hf_config {
   bool tied;
 } rdna__hf_config;
 
-/* Reads and checks |json|, config.json, which must outlive |out_config|. RDNA_UNSUPPORTED: an architecture or a setting
+/* Reads and checks |json|, config.json, which must outlive |out_config|; settings by other names than transformers' are
+ * added to it by these. RDNA_UNSUPPORTED: an architecture or a setting
  * that has no place in GGUF or in this library. RDNA_BAD_DATA: a setting is missing or makes no sense. */
-rdna_status rdna__hf_config_read(const json_t *json, rdna__hf_config *out_config);
+rdna_status rdna__hf_config_read(json_t *json, rdna__hf_config *out_config);
 /* Whether layer |layer| has a state in place of attention over a cache. */
 bool rdna__hf_is_recurrent(const rdna__hf_config *config, int64_t layer);
 /* Of a model whose layers have two kinds of attention, a layer's own setting |name|, or that of all. */

@@ -114,6 +114,23 @@ static rdna_status check_latent(const rdna__hf_config *c) {
   return RDNA_OK;
 }
 
+/* Nomic's, whose published folders name what other models of its program are. */
+static rdna_status check_rotary_encoder(const rdna__hf_config *c) {
+  static const char *const others[] = {"prenorm",      "parallel_block", "rotary_emb_interleaved",
+                                       "use_rms_norm", "causal",         "scale_attn_by_inverse_layer_idx"};
+  const char *activation = rdna__hf_text(c->json, "activation_function", "swiglu");
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (json_is_true(json_object_get(c->json, others[i])))
+      return rdna__fail(RDNA_UNSUPPORTED, "'%s' is set, which GGUF's %s has not", others[i], c->architecture->gguf);
+  if (strcmp(activation, "swiglu") != 0)
+    return rdna__fail(RDNA_UNSUPPORTED, "its activation is '%.40s'; models of this architecture have swiglu",
+                      activation);
+  if (c->experts) return rdna__fail(RDNA_UNSUPPORTED, "it has experts, which GGUF's %s has not", c->architecture->gguf);
+  if (!rdna__hf_is_set(c->json, "rope_theta") && !rdna__hf_is_set(rdna__hf_rope(c), "rope_theta"))
+    return rdna__fail(RDNA_BAD_DATA, "it does not say the base of RoPE ('rope_theta')");
+  return RDNA_OK;
+}
+
 /* BERT's, some of whose models see only what is before a token, or add positions to keys. */
 static rdna_status check_encoder(const rdna__hf_config *c) {
   const char *positions = rdna__hf_text(c->json, "position_embedding_type", "absolute");
@@ -122,7 +139,7 @@ static rdna_status check_encoder(const rdna__hf_config *c) {
                       c->architecture->gguf);
   if (json_is_true(json_object_get(c->json, "is_decoder")))
     return rdna__fail(RDNA_UNSUPPORTED, "'is_decoder' is set; GGUF's %s sees its whole text", c->architecture->gguf);
-  return RDNA_OK;
+  return c->architecture->rotary ? check_rotary_encoder(c) : RDNA_OK;
 }
 
 /* Settings that some models of an architecture have and that would make others of them. */
@@ -262,11 +279,22 @@ static rdna_status read_sizes(rdna__hf_config *c) {
   return RDNA_OK;
 }
 
-rdna_status rdna__hf_config_read(const json_t *json, rdna__hf_config *out_config) {
+static rdna_status name_settings(json_t *json, const rdna__hf_setting_name *row) {
+  for (; row && row->published; row++) {
+    json_t *value = json_object_get(json, row->published);
+    if (!value || json_is_null(value) || json_object_get(json, row->name)) continue;
+    if (json_object_set(json, row->name, value) != 0)
+      return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for '%s'", row->name);
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna__hf_config_read(json_t *json, rdna__hf_config *out_config) {
   rdna__hf_config c = {0};
   const char *name = json_string_value(json_array_get(json_object_get(json, "architectures"), 0));
   if (!name) return rdna__fail(RDNA_BAD_DATA, "it does not name its architecture ('architectures')");
   RDNA_TRY(rdna__hf_architecture_find(name, &c.architecture));
+  RDNA_TRY(name_settings(json, c.architecture->settings));
   RDNA_TRY(check_quantization(json));
   const json_t *text = json_object_get(json, "text_config");
   c.json = json_is_object(text) ? text : json;

@@ -18,7 +18,7 @@ static rdna_gguf_writer *new_writer(void) {
   return writer;
 }
 
-static void read_config(const json_t *json) {
+static void read_config(json_t *json) {
   rdna__hf_config config;
   rdna_status status = rdna__hf_config_read(json, &config);
   check(status);

@@ -376,7 +376,8 @@ rdna_status rdna__hf_config_put(const rdna__hf_config *config, rdna_gguf_writer 
   RDNA_TRY(put_count(&p, "attention.key_length", config->head_dim));
   RDNA_TRY(put_count(&p, "attention.value_length", config->head_dim));
   RDNA_TRY(put_count(&p, "vocab_size", config->vocabulary));
-  RDNA_TRY(config->architecture->encoder ? put_encoder(&p) : put_rope(&p));
+  if (config->architecture->encoder) RDNA_TRY(put_encoder(&p));
+  if (!config->architecture->encoder || config->architecture->rotary) RDNA_TRY(put_rope(&p));
   RDNA_TRY(put_special(&p));
   for (int i = 0; i < RDNA__HF_LISTS && config->architecture->keys[i]; i++)
     for (const rdna__hf_key_name *row = config->architecture->keys[i]; row->hf; row++) RDNA_TRY(put_row(&p, row));

@@ -402,6 +402,34 @@ static const rdna__hf_tensor_name roberta_labels[] = {
     END,
 };
 
+/* Nomic's names, which transformers writes too. */
+static const rdna__hf_tensor_name nomic_block[] = {
+    {"attn.Wqkv", "attn_qkv", RDNA__HF_PLAIN},      {"attn.out_proj", "attn_output", RDNA__HF_PLAIN},
+    {"norm1", "attn_output_norm", RDNA__HF_PLAIN},  {"mlp.fc11", "ffn_up", RDNA__HF_PLAIN},
+    {"mlp.fc12", "ffn_gate", RDNA__HF_PLAIN},       {"mlp.fc2", "ffn_down", RDNA__HF_PLAIN},
+    {"norm2", "layer_output_norm", RDNA__HF_PLAIN}, END,
+};
+
+static const rdna__hf_tensor_name nomic_ends[] = {
+    {"embeddings.token_type_embeddings", "token_types", RDNA__HF_OPTIONAL},
+    {"emb_ln", "token_embd_norm", RDNA__HF_PLAIN},
+    END,
+};
+
+/* behind |max_trained_positions| published models stretch RoPE, as GGUF's do not */
+static const rdna__hf_setting_name nomic_settings[] = {
+    {"n_embd", "hidden_size"},
+    {"n_layer", "num_hidden_layers"},
+    {"n_head", "num_attention_heads"},
+    {"n_inner", "intermediate_size"},
+    {"max_trained_positions", "max_position_embeddings"},
+    {"n_positions", "max_position_embeddings"},
+    {"layer_norm_epsilon", "layer_norm_eps"},
+    {"rotary_emb_base", "rope_theta"},
+    {"rotary_emb_fraction", "partial_rotary_factor"},
+    END,
+};
+
 static const rdna__hf_architecture architectures[] = {
     {.hf = "|LlamaForCausalLM|MistralForCausalLM|",
      .gguf = "llama",
@@ -684,6 +712,18 @@ static const rdna__hf_architecture architectures[] = {
      .tensors = {bert_block},
      .ends = bert_ends,
      .labels = roberta_labels},
+    {.hf = "|NomicBertModel|",
+     .gguf = "nomic-bert",
+     .activation = "silu",
+     .epsilon = "layer_norm_eps",
+     .layer_norm = true,
+     .encoder = true,
+     .rotary = true,
+     .embedding = "embeddings.word_embeddings",
+     .layer_prefix = "encoder.layers",
+     .tensors = {nomic_block},
+     .ends = nomic_ends,
+     .settings = nomic_settings},
     {.hf = "|GptOssForCausalLM|",
      .gguf = "gpt-oss",
      .activation = "silu",

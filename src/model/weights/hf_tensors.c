@@ -614,6 +614,7 @@ static rdna_status add_embedding(rdna__hf_tensors *t) {
 static rdna_status add_labels(rdna__hf_tensors *t) {
   char name[NAME_BYTES];
   const rdna__hf_tensor_name *rows = t->config->architecture->labels;
+  if (!rows) return RDNA_OK;
   snprintf(name, sizeof name, "%s.weight", rows->hf);
   if (!rdna__safetensors_find(t->weights, name)) return RDNA_OK;
   for (; rows->hf; rows++) RDNA_TRY(add_linear(t, rows->hf, rows->gguf, rows->kind));
