@@ -385,6 +385,15 @@ rdna_tensor transposed(rdna_tensor x) {
   return x;
 }
 
+rdna_tensor channels_second(const call *c, rdna_tensor x) {
+  if (c->attributes->data_format[1] == 'C') return x;
+  int64_t size = x.shape[x.rank - 1], stride = x.stride[x.rank - 1];
+  for (int i = x.rank - 1; i > 1; i--) x.shape[i] = x.shape[i - 1], x.stride[i] = x.stride[i - 1];
+  x.shape[1] = size;
+  x.stride[1] = stride;
+  return x;
+}
+
 rdna_status call_broadcast(call *c, const rdna_tensor *a, const rdna_tensor *b, int *rank, int64_t *shape) {
   int most = a->rank > b->rank ? a->rank : b->rank;
   for (int i = 0; i < most; i++) {

@@ -82,6 +82,8 @@ rdna_status call_status(call *c);
 rdna_tensor reshaped(const rdna_tensor *x, int rank, const int64_t *shape);
 /* The last two dimensions swapped. */
 rdna_tensor transposed(rdna_tensor x);
+/* (n, channels, spatial…) of an image in the layout that |data_format| says. */
+rdna_tensor channels_second(const call *c, rdna_tensor x);
 /* The shape of two that are broadcast. */
 rdna_status call_broadcast(call *c, const rdna_tensor *a, const rdna_tensor *b, int *out_rank, int64_t *out_shape);
 

@@ -147,6 +147,17 @@ def test_matmul():
     beside_cpu.compare(lambda x, b: tf.nn.bias_add(x, b, "NCHW"), [normal(3, 4, 5), normal(4)], scale=64)
 
 
+@pytest.mark.parametrize("equation,shapes", [
+    ("abc,cd->abd", [(3, 4, 5), (5, 6)]), ("abc,cde->abde", [(2, 3, 4), (4, 5, 6)]), ("aecd,abcd->acbe", [(2, 3, 4, 5), (2, 6, 4, 5)]),
+    ("acbe,aecd->abcd", [(2, 4, 6, 3), (2, 3, 4, 5)]), ("...ij,...jk->...ik", [(2, 3, 4, 5), (2, 3, 5, 6)]), ("ij,j->i", [(3, 4), (4,)]),
+    ("i,j->ji", [(3,), (4,)]), ("ij,kj->", [(3, 4), (2, 4)]), ("ijk->ki", [(3, 4, 5)]), ("ij->", [(3, 4)]), ("b...->...b", [(3, 4, 5)]),
+])  # fmt: skip
+def test_einsum(equation, shapes):
+    beside_cpu.compare(lambda *x: tf.einsum(equation, *x), [normal(*shape) for shape in shapes], scale=256)
+    with tf.device("/device:RDNA:0"), pytest.raises(tf.errors.UnimplementedError, match="diagonal"):
+        tf.einsum("ii->i", tf.zeros([3, 3]))
+
+
 def test_softmax_and_losses():
     for function in (tf.nn.softmax, tf.nn.log_softmax):
         beside_cpu.compare(function, [normal(3, 4, 11)], scale=64)

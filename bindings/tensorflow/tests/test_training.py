@@ -37,3 +37,63 @@ def test_perceptron_tracks_the_cpu():
         assert all("RDNA" in w.value.device for w in model.weights)
         np.testing.assert_allclose(ours, theirs, rtol=2e-3)
         assert ours[-1] < 0.5 * ours[0]
+
+
+def network():
+    layers = keras.layers
+    return keras.Sequential([
+        keras.Input((8, 8, 1)), layers.Conv2D(16, 3, padding="same", use_bias=False), layers.BatchNormalization(momentum=0.9),
+        layers.ReLU(), layers.DepthwiseConv2D(3, padding="same"), layers.Conv2D(32, 3, padding="same", activation="relu"),
+        layers.MaxPooling2D(), layers.Flatten(), layers.Dense(10),
+    ])  # fmt: skip
+
+
+def test_convolutions_track_the_cpu_and_learn_digits():
+    images, labels = digits()
+    batches = [(images[i : i + 64], labels[i : i + 64]) for i in range(0, 1280, 64)]
+    model, ours = curve("/device:RDNA:0", network, lambda: keras.optimizers.Adam(0.01), batches)
+    _, theirs = curve("/device:CPU:0", network, lambda: keras.optimizers.Adam(0.01), batches)
+    np.testing.assert_allclose(ours[:10], theirs[:10], rtol=5e-3)
+    with tf.device("/device:RDNA:0"):
+        for _ in range(8):
+            for x, y in batches:
+                model.train_on_batch(x, y)
+        right = model.predict_on_batch(images[1280:]).argmax(-1) == labels[1280:]
+    assert right.mean() >= 0.97, right.mean()
+
+
+def transformer():
+    layers = keras.layers
+    tokens = keras.Input((12,), dtype="int64")
+    x = layers.Embedding(20, 32)(tokens)
+    for _ in range(2):
+        x = layers.LayerNormalization()(x + layers.MultiHeadAttention(4, 8)(x, x, use_causal_mask=True))
+        x = layers.LayerNormalization()(x + layers.Dense(32)(layers.Dense(64, activation="gelu")(x)))
+    return keras.Model(tokens, layers.Dense(20)(x))
+
+
+def test_a_transformer_tracks_the_cpu():
+    """It learns to count on from a number: each token is the one before plus a step that stays."""
+    rng = np.random.default_rng(5)
+    start, step = rng.integers(0, 20, (640, 1)), rng.integers(1, 4, (640, 1))
+    texts = (start + step * np.arange(13)) % 20
+    batches = [(texts[i : i + 32, :-1], texts[i : i + 32, 1:]) for i in range(0, 640, 32)]
+    _, ours = curve("/device:RDNA:0", transformer, lambda: keras.optimizers.Adam(0.005), batches)
+    _, theirs = curve("/device:CPU:0", transformer, lambda: keras.optimizers.Adam(0.005), batches)
+    np.testing.assert_allclose(ours, theirs, rtol=5e-3)
+    assert ours[-1] < 0.8 * ours[0]
+
+
+def test_recurrent_layers_track_the_cpu():
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((64, 7, 5)).astype(np.float32)
+    y = (x.sum((1, 2)) > 0).astype(np.int64)
+
+    def build():
+        plain = {"recurrent_initializer": "glorot_uniform"}  # the usual one is a QR decomposition, on the CPU
+        return keras.Sequential([keras.Input((7, 5)), keras.layers.LSTM(8, return_sequences=True, **plain),
+                                 keras.layers.GRU(6, **plain), keras.layers.Dense(2)])  # fmt: skip
+
+    _, ours = curve("/device:RDNA:0", build, lambda: keras.optimizers.RMSprop(0.01), [(x, y)] * 5)
+    _, theirs = curve("/device:CPU:0", build, lambda: keras.optimizers.RMSprop(0.01), [(x, y)] * 5)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3)

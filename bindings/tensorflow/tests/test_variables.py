@@ -3,6 +3,7 @@
 import gc
 
 import numpy as np
+import pytest
 import tensorflow as tf
 import tf_rdna
 
@@ -58,3 +59,36 @@ def test_checkpoint(tmp_path):
     v.assign([0.0, 0.0])
     checkpoint.read(saved)
     np.testing.assert_array_equal(v.numpy(), [1, 2])
+
+
+# operator: its variables, then its other arguments
+STEPS = {
+    "ResourceApplyGradientDescent": (["var"], {"alpha": 0.1, "delta": None}),
+    "ResourceApplyMomentum": (["var", "accum"], {"lr": 0.1, "grad": None, "momentum": 0.9}),
+    "ResourceApplyKerasMomentum": (["var", "accum"], {"lr": 0.1, "grad": None, "momentum": 0.9}),
+    "ResourceApplyAdam": (["var", "m", "v"], {"beta1_power": 0.81, "beta2_power": 0.99, "lr": 0.1, "beta1": 0.9, "beta2": 0.995,
+                                              "epsilon": 1e-3, "grad": None}),
+    "ResourceApplyRMSProp": (["var", "ms", "mom"], {"lr": 0.1, "rho": 0.9, "momentum": 0.5, "epsilon": 1e-3, "grad": None}),
+    "ResourceApplyAdagradV2": (["var", "accum"], {"lr": 0.1, "epsilon": 1e-3, "grad": None}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_optimizer_steps(name, nesterov):
+    states, arguments = STEPS[name]
+    rng = np.random.default_rng(1)
+    start = [np.abs(rng.standard_normal((5, 3))).astype(np.float32) for _ in states]
+    grad = rng.standard_normal((5, 3)).astype(np.float32)
+    results = []
+    for device in ("/device:RDNA:0", "/device:CPU:0"):
+        with tf.device(device):
+            variables = [tf.Variable(x) for x in start]
+            options = {"use_nesterov": nesterov} if "Momentum" in name or "Adam" in name else {}
+            for _ in range(3):
+                getattr(tf.raw_ops, name)(
+                    **{k: v.handle for k, v in zip(states, variables)}, **options,
+                    **{k: tf.constant(grad if v is None else np.float32(v)) for k, v in arguments.items()})  # fmt: skip
+            results.append([v.numpy() for v in variables])
+    for ours, theirs in zip(*results):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

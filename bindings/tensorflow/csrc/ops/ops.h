@@ -5,6 +5,8 @@
 #include "kernel.h"
 
 enum { OR_ZERO_DIV, OR_ZERO_MUL, OR_ZERO_XDIVY, OR_ZERO_XLOGY, OR_ZERO_XLOG1PY };
+enum { NATIVE, DEPTHWISE }; /* convolutions */
+enum { LARGEST, AVERAGE };  /* pools */
 enum { SCATTER_SUB = 100 }; /* beside rdna_scatter */
 
 #define KERNEL(op, compute, ...) rdna_status compute(call *c);

@@ -144,9 +144,12 @@ static rdna_status find_value(call *c, int i, struct variable **out) {
 
 /* ---- for optimizers and the like ---- */
 
-void variables_begin(void) { pthread_mutex_lock(&variables_lock); }
-
-void variables_end(void) { pthread_mutex_unlock(&variables_lock); }
+rdna_status with_variables(call *c, rdna_status (*function)(call *)) {
+  pthread_mutex_lock(&variables_lock);
+  rdna_status result = function(c);
+  pthread_mutex_unlock(&variables_lock);
+  return result;
+}
 
 static rdna_tensor described(const TF_Tensor *value) {
   int64_t shape[RDNA_MAX_RANK];
@@ -312,15 +315,6 @@ static rdna_status scatter_rows(call *c) {
   return rdna_op_index_copy(c->stream, &to, 0, &list, &values, (rdna_scatter)mode, true, NULL);
 }
 
-static rdna_status locked(call *c, rdna_status (*function)(call *)) {
-  variables_begin();
-  rdna_status result = function(c);
-  variables_end();
-  return result;
-}
-
-#define LOCKED(name, function) \
-  rdna_status name(call *c) { return locked(c, function); }
 LOCKED(compute_assign, assign)
 LOCKED(compute_read, read)
 LOCKED(compute_read_all, read_all)

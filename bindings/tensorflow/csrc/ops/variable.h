@@ -1,11 +1,14 @@
-/* Variables as operators see them that read and change several: between variables_begin and variables_end. */
+/* Variables as operators see them that read and change several: inside of with_variables. */
 #ifndef RDNA_TENSORFLOW_VARIABLE_H
 #define RDNA_TENSORFLOW_VARIABLE_H
 
 #include "kernel.h"
 
-void variables_begin(void);
-void variables_end(void);
+/* |function| of |c| while nobody else sees or changes variables. */
+rdna_status with_variables(call *c, rdna_status (*function)(call *c));
+#define LOCKED(name, function) \
+  rdna_status name(call *c) { return with_variables(c, function); }
+
 /* The value of the variable whose handle is input |i|; it lasts until the variable is written. */
 rdna_status variable_value(call *c, int i, rdna_tensor *out_tensor);
 /* Memory for its new value that nobody else sees; |keep|: with the old one in it. Where that is the variable's own

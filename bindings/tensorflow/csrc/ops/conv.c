@@ -1,0 +1,197 @@
+/* Convolutions and pools of images: what TensorFlow has channels last is a matter of strides to librdna. */
+#include "rdna/op/conv.h"
+
+#include <string.h>
+
+#include "ops.h"
+#include "rdna/op/pool.h"
+
+/* The number that an attribute's list has for spatial dimension |i|; |otherwise| where it has none. */
+static int64_t spatial(const call *c, const struct list *list, int i, int64_t otherwise) {
+  int at = c->attributes->data_format[1] == 'C' ? i + 2 : i + 1;
+  return list->count > at ? list->values[at] : otherwise;
+}
+
+/* (out channels, channels of a group, window…) of a filter (window…, channels, out channels), or of a depthwise one
+ * (window…, channels, multiplier). */
+static rdna_tensor as_weight(const call *c, const rdna_tensor *filter) {
+  rdna_tensor w = *filter;
+  int window = filter->rank - 2;
+  int64_t in = filter->shape[window], out = filter->shape[window + 1];
+  for (int i = 0; i < window; i++) w.shape[i + 2] = filter->shape[i], w.stride[i + 2] = filter->stride[i];
+  w.shape[0] = c->number == DEPTHWISE ? in * out : out;
+  w.stride[0] = 1;
+  w.shape[1] = c->number == DEPTHWISE ? 1 : in;
+  w.stride[1] = out;
+  return w;
+}
+
+/* Padding of one dimension from its size, and the number of windows. */
+static rdna_status pad(call *c, int i, int64_t size, int64_t window, int64_t stride, int64_t *before, int64_t *after,
+                       int64_t *count) {
+  const char *padding = c->attributes->padding;
+  int at = c->attributes->data_format[1] == 'C' ? i + 2 : i + 1;
+  *before = *after = 0;
+  if (stride < 1 || window < 1)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "a stride of %lld, a window of %lld", (long long)stride,
+                     (long long)window);
+  if (strcmp(padding, "SAME") == 0) {
+    int64_t whole = ((size + stride - 1) / stride - 1) * stride + window - size;
+    if (whole < 0) whole = 0;
+    *before = whole / 2;
+    *after = whole - whole / 2;
+  } else if (strcmp(padding, "EXPLICIT") == 0) {
+    if (c->attributes->explicit_paddings.count < 2 * at + 2)
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "explicit_paddings has too few numbers");
+    *before = c->attributes->explicit_paddings.values[2 * at];
+    *after = c->attributes->explicit_paddings.values[2 * at + 1];
+  }
+  int64_t room = size + *before + *after - window;
+  *count = room < 0 ? 0 : room / stride + 1;
+  return RDNA_OK;
+}
+
+/* What a convolution of |x| (n, channels, spatial…) by |weight| is, and the shape of its result as librdna has it. */
+static rdna_status describe(call *c, const rdna_tensor *x, const rdna_tensor *weight, rdna_convolution *out,
+                            int64_t *shape) {
+  *out = (rdna_convolution){RDNA_CONVOLUTION_INIT, .spatial_dims = x->rank - 2};
+  if (x->rank < 3 || x->rank > 5 || weight->rank != x->rank)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "a convolution of tensors of rank %d and %d", x->rank, weight->rank);
+  if (weight->shape[1] < 1 || x->shape[1] % weight->shape[1] || weight->shape[0] % (x->shape[1] / weight->shape[1]))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "input depth must be evenly divisible by filter depth: %lld vs %lld",
+                     (long long)x->shape[1], (long long)weight->shape[1]);
+  out->groups = x->shape[1] / weight->shape[1];
+  shape[0] = x->shape[0];
+  shape[1] = weight->shape[0];
+  for (int i = 0; i < out->spatial_dims; i++) {
+    out->stride[i] = spatial(c, &c->attributes->strides, i, 1);
+    out->dilation[i] = spatial(c, &c->attributes->dilations, i, 1);
+    TRY(pad(c, i, x->shape[i + 2], (weight->shape[i + 2] - 1) * out->dilation[i] + 1, out->stride[i],
+            &out->pad_before[i], &out->pad_after[i], &shape[i + 2]));
+  }
+  return RDNA_OK;
+}
+
+/* Output |i| of a shape that is given as (n, channels, spatial…). */
+static rdna_status image_output(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out) {
+  int64_t last[RDNA_MAX_RANK];
+  memcpy(last, shape, sizeof last);
+  if (c->attributes->data_format[1] != 'C') {
+    for (int k = 1; k < rank - 1; k++) last[k] = shape[k + 1];
+    last[rank - 1] = shape[1];
+  }
+  TRY(call_output(c, i, rank, last, out));
+  *out = channels_second(c, *out);
+  return RDNA_OK;
+}
+
+static rdna_status image_input(call *c, int i, rdna_tensor *out) {
+  TRY(call_input(c, i, out));
+  *out = channels_second(c, *out);
+  return RDNA_OK;
+}
+
+rdna_status compute_conv(call *c) {
+  rdna_tensor x, filter, y;
+  rdna_convolution conv;
+  int64_t shape[RDNA_MAX_RANK];
+  TRY(image_input(c, 0, &x));
+  TRY(call_input(c, 1, &filter));
+  rdna_tensor weight = as_weight(c, &filter);
+  TRY(describe(c, &x, &weight, &conv, shape));
+  TRY(image_output(c, 0, x.rank, shape, &y));
+  return rdna_op_conv(c->stream, &conv, &x, &weight, NULL, &y);
+}
+
+/* (sizes of x, filter, dy) */
+rdna_status compute_conv_gradient_of_x(call *c) {
+  rdna_tensor filter, dy, dx;
+  rdna_convolution conv;
+  int64_t sizes[RDNA_MAX_RANK], shape[RDNA_MAX_RANK];
+  int count;
+  TRY(call_integers(c, 0, RDNA_MAX_RANK, sizes, &count));
+  TRY(call_input(c, 1, &filter));
+  TRY(image_input(c, 2, &dy));
+  if (count != dy.rank) return call_fail(c, RDNA_UNSUPPORTED, "input_sizes has %d numbers, not %d", count, dy.rank);
+  rdna_tensor weight = as_weight(c, &filter);
+  TRY(call_output(c, 0, count, sizes, &dx));
+  dx = channels_second(c, dx);
+  TRY(describe(c, &dx, &weight, &conv, shape));
+  return rdna_op_conv_backward_data(c->stream, &conv, &dy, &weight, NULL, &dx);
+}
+
+/* (x, sizes of the filter, dy) */
+rdna_status compute_conv_gradient_of_filter(call *c) {
+  rdna_tensor x, dy, dfilter;
+  rdna_convolution conv;
+  int64_t sizes[RDNA_MAX_RANK], shape[RDNA_MAX_RANK];
+  int count;
+  TRY(image_input(c, 0, &x));
+  TRY(call_integers(c, 1, RDNA_MAX_RANK, sizes, &count));
+  TRY(image_input(c, 2, &dy));
+  TRY(call_output(c, 0, count, sizes, &dfilter));
+  rdna_tensor weight = as_weight(c, &dfilter);
+  TRY(describe(c, &x, &weight, &conv, shape));
+  return rdna_op_conv_backward_weight(c->stream, &conv, &dy, &x, &weight);
+}
+
+/* ---- pools ---- */
+
+static rdna_status describe_pool(call *c, const rdna_tensor *x, rdna_pooling *out, int64_t *shape) {
+  const struct attributes *a = c->attributes;
+  int channels = a->data_format[1] == 'C' ? 1 : x->rank - 1;
+  *out = (rdna_pooling){RDNA_POOLING_INIT, .spatial_dims = x->rank - 2};
+  if (x->rank < 3 || x->rank > 5) return call_fail(c, RDNA_INVALID_ARGUMENT, "a pool of a tensor of rank %d", x->rank);
+  if (a->ksize.count != x->rank || a->ksize.values[0] != 1 || a->ksize.values[channels] != 1)
+    return call_fail(c, RDNA_UNSUPPORTED, "pools are over spatial dimensions, not over samples or channels");
+  shape[0] = x->shape[0];
+  shape[1] = x->shape[1];
+  for (int i = 0; i < out->spatial_dims; i++) {
+    out->window[i] = spatial(c, &a->ksize, i, 1);
+    out->stride[i] = spatial(c, &a->strides, i, 1);
+    out->dilation[i] = 1;
+    TRY(pad(c, i, x->shape[i + 2], out->window[i], out->stride[i], &out->pad_before[i], &out->pad_after[i],
+            &shape[i + 2]));
+  }
+  return RDNA_OK;
+}
+
+rdna_status compute_pool(call *c) {
+  rdna_tensor x, out;
+  rdna_pooling pool;
+  int64_t shape[RDNA_MAX_RANK];
+  TRY(image_input(c, 0, &x));
+  TRY(describe_pool(c, &x, &pool, shape));
+  TRY(image_output(c, 0, x.rank, shape, &out));
+  return c->number == LARGEST ? rdna_op_max_pool(c->stream, &pool, &x, &out, NULL)
+                              : rdna_op_average_pool(c->stream, &pool, &x, &out);
+}
+
+/* (x, y, dy): where the largest values are is found again. */
+rdna_status compute_max_pool_gradient(call *c) {
+  rdna_tensor x, dy, dx, again, places;
+  rdna_pooling pool;
+  int64_t shape[RDNA_MAX_RANK];
+  TRY(image_input(c, 0, &x));
+  TRY(image_input(c, 2, &dy));
+  TRY(describe_pool(c, &x, &pool, shape));
+  TRY(image_output(c, 0, x.rank, x.shape, &dx));
+  TRY(call_scratch(c, x.dtype, x.rank, shape, &again));
+  TRY(call_scratch(c, RDNA_I64, x.rank, shape, &places));
+  TRY(rdna_op_max_pool(c->stream, &pool, &x, &again, &places));
+  return rdna_op_max_pool_backward(c->stream, &pool, &dy, &places, &dx);
+}
+
+/* (sizes of x, dy) */
+rdna_status compute_average_pool_gradient(call *c) {
+  rdna_tensor dy, dx;
+  rdna_pooling pool;
+  int64_t sizes[RDNA_MAX_RANK], shape[RDNA_MAX_RANK];
+  int count;
+  TRY(call_integers(c, 0, RDNA_MAX_RANK, sizes, &count));
+  TRY(image_input(c, 1, &dy));
+  TRY(call_output(c, 0, count, sizes, &dx));
+  dx = channels_second(c, dx);
+  TRY(describe_pool(c, &dx, &pool, shape));
+  return rdna_op_average_pool_backward(c->stream, &pool, &dy, &dx);
+}
