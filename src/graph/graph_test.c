@@ -208,16 +208,19 @@ static void epilogues(void **state) {
   assert_ok(rdna_array_from_host(stream, RDNA_F32, 2, (int64_t[]){K, N}, w, &arrays[1]));
   assert_ok(rdna_array_from_host(stream, RDNA_F32, 1, (int64_t[]){N}, bias, &arrays[2]));
   assert_ok(rdna_array_from_host(stream, RDNA_F32, 2, (int64_t[]){M, N}, rest, &arrays[3]));
-  for (int parts = 1; parts < 8; parts++) {
+  for (int parts = 1; parts < 12; parts++) {
+    bool batched = parts >= 8; /* x as (2, 3, k), without what is of one shape with the result */
     rdna_recorder *r;
     rdna_node *in[4];
     rdna_plan *plan;
     assert_ok(rdna_recorder_create(stream, &r));
     for (int i = 0; i < 4; i++) in[i] = rdna_record_constant(r, arrays[i]);
-    rdna_node *y = rdna_record_matmul(r, in[0], in[1]);
+    rdna_node *y = batched ? rdna_record_reshape(r, in[0], 3, (int64_t[]){2, M / 2, K}) : in[0];
+    y = rdna_record_matmul(r, y, in[1]);
     if (parts & 1) y = rdna_record_zip(r, in[2], y, RDNA_ZIP_ADD, zero, zero);
     if (parts & 2) y = rdna_record_map(r, y, RDNA_MAP_RELU, zero, zero);
     if (parts & 4) y = rdna_record_zip(r, y, in[3], RDNA_ZIP_ADD, zero, zero);
+    assert_int_equal(rdna_node_rank(y), batched ? 3 : 2);
     assert_ok(rdna_plan_create(&y, 1, NULL, 0, &plan));
     assert_int_equal(rdna_plan_steps(plan), 1);
     assert_ok(rdna_plan_run(plan, NULL, 0, &out));

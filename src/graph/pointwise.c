@@ -13,6 +13,23 @@ static const char *map_detail(const rdna_node *node) { return rdna_map_name((rdn
 const rdna__operator rdna__operator_map = {
     .name = "map", .infer = rdna__infer_same, .run = run_map, .gradient = rdna__map_gradient, .detail = map_detail};
 
+/* What product.c has shaped into batches of rows, before it was: a product, or one with something added. Operations on
+ * values come before the shape, so that they can follow the product in its launch. NULL: |x| is no such thing. */
+static rdna_node *flat_rows(const rdna_node *x) {
+  if (x->op != &rdna__operator_reshape || x->type.rank < 3) return NULL;
+  rdna_node *flat = x->inputs[0];
+  bool rows = flat->type.rank == 2 && flat->type.shape[1] == x->type.shape[x->type.rank - 1];
+  bool product = flat->op == &rdna__operator_matmul;
+  for (int i = 0; i < flat->input_count && flat->op == &rdna__operator_zip; i++)
+    product |= flat->inputs[i]->op == &rdna__operator_matmul;
+  return rows && product ? flat : NULL;
+}
+
+/* |made| in |x|'s shape. */
+static rdna_node *shaped_as(rdna_recorder *r, rdna_node *made, const rdna_node *x) {
+  return rdna_record_reshape(r, made, x->type.rank, x->type.shape);
+}
+
 rdna_node *rdna_record_map(rdna_recorder *r, rdna_node *x, rdna_map op, rdna_scalar p, rdna_scalar q) {
   rdna_dtype dtype;
   if (rdna__record_stopped(r, rdna_map_name(op), &x, 1)) return NULL;
@@ -20,7 +37,10 @@ rdna_node *rdna_record_map(rdna_recorder *r, rdna_node *x, rdna_map op, rdna_sca
                                                       : rdna__array_map_type(op, x->type.dtype, &dtype);
   if (status != RDNA_OK) return rdna__record_failure(r, status);
   x = rdna_record_cast(r, x, dtype);
-  return rdna__record(r, &rdna__operator_map, &(rdna__attributes){.code = (int)op, .p = p, .q = q}, &x, 1);
+  rdna_node *flat = x ? flat_rows(x) : NULL, *input = flat ? flat : x;
+  rdna_node *made =
+      rdna__record(r, &rdna__operator_map, &(rdna__attributes){.code = (int)op, .p = p, .q = q}, &input, 1);
+  return flat ? shaped_as(r, made, x) : made;
 }
 
 /* ---- zips: |code| is an rdna_zip ---- */
@@ -85,7 +105,17 @@ rdna_node *rdna_record_zip(rdna_recorder *r, rdna_node *a, rdna_node *b, rdna_zi
   if (!promote(r, dtype, inputs)) return NULL;
   if (op == RDNA_ZIP_MUL && is_one(inputs[0], inputs[1])) return inputs[1];
   if (op == RDNA_ZIP_MUL && is_one(inputs[1], inputs[0])) return inputs[0];
-  return rdna__record(r, &rdna__operator_zip, &(rdna__attributes){.code = (int)op, .p = p, .q = q}, inputs, 2);
+  const rdna_node *batches = NULL;
+  for (int i = 0; i < 2 && !batches; i++) {
+    rdna_node *flat = flat_rows(inputs[i]);
+    const rdna__type *beside = &inputs[1 - i]->type;
+    if (!flat || beside->rank > 1 || (beside->rank == 1 && beside->shape[0] != flat->type.shape[1])) continue;
+    batches = inputs[i];
+    inputs[i] = flat;
+  }
+  rdna_node *made =
+      rdna__record(r, &rdna__operator_zip, &(rdna__attributes){.code = (int)op, .p = p, .q = q}, inputs, 2);
+  return batches ? shaped_as(r, made, batches) : made;
 }
 
 /* ---- questions: |code| is an rdna_compare ---- */
