@@ -90,6 +90,11 @@ class Indexing(Case):
             a[np.asarray(value)] = 7
             self.same(x, a)
 
+    def test_masks_of_no_places(self):
+        for shape, mask in (((0, 1), (0, 0)), ((2, 3), (0, 3)), ((2, 3), (0,)), ((2, 3, 4), (2, 0))):
+            a, mask = draw("f4", shape), np.zeros(mask, bool)
+            self.same(ra.asarray(a)[ra.asarray(mask)], np.zeros((0, *shape[mask.ndim:]), "f4"))
+
     def test_take(self):
         for _ in range(100):
             a = draw(rng.choice(TYPES + COMPLEX), any_shape(empty=False) or (3,))

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 
 from . import _core
-from ._core import BOOL, ZERO, Tensor, check, complex_of, fail, library, make, scalar, sizes
+from ._core import BOOL, ZERO, Scalar, Tensor, check, complex_of, fail, library, make, scalar, sizes
 from ._types import known, promote, with_number
 
 _byref, _Pointer = ctypes.byref, ctypes.c_void_p
@@ -317,6 +317,17 @@ def binary(a, b, op):
     if status:
         fail(status)
     return Array(out.value)
+
+
+def with_float(x, number, first, op):
+    """rdna_zip |op| of an array of floats and one of Python's, before it with |first|: the short way of binary."""
+    out = _Pointer()
+    status = _zip_number(x.pointer, Scalar(number, 0), first, op, ZERO, ZERO, _byref(out))
+    if status:
+        fail(status)
+    made = Array(out.value)
+    made._shape, made._dtype = x._shape, x._dtype
+    return made
 
 
 def compare(a, b, op, mirrored):

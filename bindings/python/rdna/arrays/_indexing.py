@@ -64,7 +64,7 @@ def _masks_to_places(x, keys):
             entries.append(k)
             dim += k is not None
             continue
-        if k.shape != x.shape[dim:dim + k.ndim]:
+        if builtins.any(own not in (n, 0) for own, n in zip(k.shape, x.shape[dim:dim + k.ndim])):  # of 0 it has no places
             raise IndexError(f"a mask of shape {k.shape} at dimension {dim} of an array of shape {x.shape}")
         if k.ndim == 0:
             x, k = expand_dims(x, axis=dim), expand_dims(k)

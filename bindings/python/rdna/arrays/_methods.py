@@ -1,7 +1,7 @@
 """What arrays can do by operators and behind a dot, out of the functions."""
 
 from . import _exchange, _indexing, _making, _moving, _pointwise, _products, _reducing
-from ._array import Array, again, binary, compare, is_operand, stream_of
+from ._array import Array, again, binary, compare, is_operand, stream_of, with_float
 from ._core import compares, zips
 
 _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
@@ -13,11 +13,16 @@ def _operator(name, own):
     function, op, composed = getattr(_pointwise, own), zips[_pointwise._ZIPS[own]], own == "floor_divide"
 
     def method(self, other, /):
-        if type(other) is Array and not self.pairs and not other.pairs and not composed:
-            return binary(self, other, op)
+        if type(other) is Array:
+            if not (self.pairs or other.pairs or composed):
+                return binary(self, other, op)
+        elif type(other) is float and not composed and self.dtype.kind == "f":
+            return with_float(self, other, False, op)
         return function(self, other) if is_operand(other) else NotImplemented
 
     def mirrored(self, other, /):
+        if type(other) is float and not composed and self.dtype.kind == "f":
+            return with_float(self, other, True, op)
         return function(other, self) if is_operand(other) else NotImplemented
     for called, given in ((f"__{name}__", method), (f"__r{name}__", mirrored)):
         given.__name__ = given.__qualname__ = called
@@ -83,10 +88,7 @@ def attach():
     for function in (_reducing.sum, _reducing.mean, _reducing.prod, _reducing.max, _reducing.min, _reducing.any, _reducing.all, _reducing.argmax,
                      _reducing.argmin, _reducing.var, _reducing.std):
         _reduction(function)
-    Array.__neg__ = lambda self: _pointwise.negative(self)
-    Array.__abs__ = lambda self: _pointwise.abs(self)
-    Array.__invert__ = lambda self: _pointwise.bitwise_invert(self)
-    Array.__pos__ = lambda self: again(self)
+    Array.__neg__, Array.__abs__, Array.__invert__, Array.__pos__ = _pointwise.negative, _pointwise.abs, _pointwise.bitwise_invert, again
     Array.__matmul__, Array.__rmatmul__ = _matmul, _rmatmul
     Array.__getitem__, Array.__setitem__ = _indexing.getitem, _indexing.setitem
     Array.T, Array.mT = property(_transposed), property(lambda self: _moving.matrix_transpose(self))

@@ -137,11 +137,15 @@ def _endless(re, im):
 
 
 def _map(name, op):
+    rounds = name in _ROUND
+
     def function(x, /):
+        if type(x) is Array and not x.pairs and not rounds:
+            return unary(x, op)
         x = need(name, x)
         if x.pairs:
             return _complex_map(x, _COMPLEX_MAPS[name]) if name in _COMPLEX_MAPS else _of_complex(name, x)
-        if name in _ROUND and x.dtype.kind != "f":
+        if rounds and x.dtype.kind != "f":
             return again(x)
         return unary(x, op)
     function.__doc__ = f"{name} of each value of x."
