@@ -23,7 +23,7 @@ share() { # of N, sections: the share whose turn it is
 }
 share 20 float32/grad float32/out float32/inplace
 share 5 float32/errors
-share 20 float64/forward bfloat16/forward bfloat16/grad int64/forward complex64/forward complex64/grad complex128/forward
+share 20 float64/forward bfloat16/forward bfloat16/grad int64/forward int32/forward uint8/forward bool/forward complex64/forward complex64/grad complex128/forward
 
 # Beside the tests, which are one process and leave the other processors idle. The second are rdna.amd's.
 {

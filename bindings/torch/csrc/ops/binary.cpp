@@ -381,6 +381,12 @@ struct InfinityRow {
 };
 
 bool is_infinity(const InfinityRow &row, Call &call) {
+  const at::Tensor x = call.tensor(0);
+  if (is_integer(x.scalar_type())) {
+    Output none(call.output(), x.sizes(), at::kBool, x, false);
+    none.get().zero_();
+    return call.give(none.finish());
+  }
   auto out = iterate(call.output(), {call.tensor(0)}, Promote::kCompare, is_real, [&](const Iteration &it) {
     check(
         rdna_op_compare_scalar(it.stream, RDNA_COMPARE_EQ, &it.inputs[0].tensor, rdna_scalar_real(row.value), &it.out));

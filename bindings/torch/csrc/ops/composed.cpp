@@ -32,6 +32,9 @@ at::Tensor operand(const Call &call, size_t i) {
   return t.to(c10::Device(kRdna, call.device()), is_wide(call) ? at::kDouble : at::kFloat, /*non_blocking=*/true);
 }
 
+// What integers become where a function is of floats.
+at::ScalarType default_type() { return c10::typeMetaToScalarType(c10::get_default_dtype()); }
+
 bool fits(const Call &call) {
   const at::Tensor out = call.output();
   const at::ScalarType type = out.defined() ? out.scalar_type() : call.tensor(0).scalar_type();
@@ -116,6 +119,7 @@ at::Tensor sign_bit(const at::Tensor &x) {
 }
 at::Tensor angle(const Call &call) {
   if (is_complex(call.tensor(0).scalar_type())) return measured(RDNA_COMPLEX_ANGLE, call.tensor(0));
+  if (is_integer(call.tensor(0).scalar_type())) return at::angle(call.tensor(0).to(default_type()));
   if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0);
   const at::Tensor value = at::where(at::isnan(x), x, at::lt(x, 0).to(x.scalar_type()) * M_PI);
@@ -236,6 +240,8 @@ at::Tensor entr(const Call &call) {
   return some.masked_fill(at::lt(x, 0), -INFINITY);
 }
 at::Tensor logit(const Call &call) {  // self, eps?
+  if (is_integer(call.tensor(0).scalar_type()))
+    return at::logit(call.tensor(0).to(default_type()), call.none(1) ? std::nullopt : std::make_optional(call.real(1)));
   if (!fits(call)) return {};
   at::Tensor x = operand(call, 0);
   if (!call.none(1)) {  // below |low| it is |low|, also where that is above |high|
@@ -271,6 +277,8 @@ at::Tensor shrink_backward(const Call &call) {  // grad_output, self, lambd
 }
 at::Tensor threshold(const Call &call) {  // self, threshold, value
   const at::Tensor x = call.tensor(0);
+  if (is_integer(x.scalar_type()) && x.scalar_type() != at::kBool)  // both numbers become integers first
+    return x.masked_fill(at::le(x, call.scalar(1).toLong()), call.scalar(2).toLong());
   if (!is_real(x.scalar_type())) return {};
   return x.masked_fill(at::le(x, call.scalar(1)), call.scalar(2));
 }
@@ -307,11 +315,13 @@ at::Tensor prelu(const Call &call) {  // self, weight
 
 at::Tensor fmax(const Call &call) {
   const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  if (is_integer(a.scalar_type()) && is_integer(b.scalar_type())) return at::maximum(a, b);
   if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type()) return {};
   return at::maximum(at::where(at::isnan(a), b, a), at::where(at::isnan(b), a, b));
 }
 at::Tensor fmin(const Call &call) {
   const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  if (is_integer(a.scalar_type()) && is_integer(b.scalar_type())) return at::minimum(a, b);
   if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type()) return {};
   return at::minimum(at::where(at::isnan(a), b, a), at::where(at::isnan(b), a, b));
 }
@@ -385,6 +395,7 @@ at::Tensor norm(const Call &call) {  // self, p?, dim, keepdim, [dtype]
 }
 at::Tensor nansum(const Call &call) {  // self, dim?, keepdim, dtype?
   const at::Tensor x = call.tensor(0);
+  if (is_integer(x.scalar_type())) return at::sum(x, call.integers(1), call.flag(2), call.type(3));
   if (!is_real(x.scalar_type())) return {};
   return at::sum(x.masked_fill(at::isnan(x), 0), call.integers(1), call.flag(2), call.type(3));
 }
@@ -403,8 +414,23 @@ at::Tensor count_nonzero(const Call &call) {  // self, dim
   const at::Tensor x = call.tensor(0);
   return has_dtype(x.scalar_type()) ? at::sum(at::ne(x, 0), call.integers(1)) : at::Tensor();
 }
+// In f64, from both ends, so that both are met.
+at::Tensor linspace_from_ends(int64_t start, int64_t end, int64_t n, const at::TensorOptions &options) {
+  const at::Tensor i = at::arange(n, options.dtype(at::kLong)).to(at::kDouble);
+  const double a = static_cast<double>(start), b = static_cast<double>(end),
+               step = n > 1 ? (b - a) / static_cast<double>(n - 1) : 0;
+  return n == 1 ? at::full_like(i, a)
+                : at::where(at::lt(i, n / 2), i * step + a, b - (static_cast<double>(n - 1) - i) * step);
+}
+
 at::Tensor linspace(const Call &call) {  // start, end, steps, out
   const at::Tensor out = call.output();
+  if (is_integer(out.scalar_type()) && !call.scalar(0).isComplex() && !call.scalar(1).isComplex()) {
+    const int64_t n = call.integer(2);
+    TORCH_CHECK(n >= 0, "number of steps must be non-negative");
+    const at::Tensor value = linspace_from_ends(call.scalar(0).toLong(), call.scalar(1).toLong(), n, out.options());
+    return value.to(at::kLong).to(out.scalar_type());  // cut off, not rounded
+  }
   if (!is_real(out.scalar_type()) || call.scalar(0).isComplex() || call.scalar(1).isComplex()) return {};
   const int64_t n = call.integer(2);
   TORCH_CHECK(n >= 0, "number of steps must be non-negative");
@@ -422,6 +448,12 @@ at::Tensor linspace(const Call &call) {  // start, end, steps, out
 
 at::Tensor logspace(const Call &call) {  // start, end, steps, base, out
   const at::Tensor out = call.output();
+  if (is_integer(out.scalar_type()) && !call.scalar(0).isComplex() && !call.scalar(1).isComplex()) {
+    const int64_t n = call.integer(2);
+    TORCH_CHECK(n >= 0, "number of steps must be non-negative");
+    const at::Tensor power = linspace_from_ends(call.scalar(0).toLong(), call.scalar(1).toLong(), n, out.options());
+    return at::pow(call.real(3), power).to(at::kLong).to(out.scalar_type());
+  }
   if (!is_real(out.scalar_type()) || call.scalar(0).isComplex() || call.scalar(1).isComplex()) return {};
   const int64_t n = call.integer(2);
   TORCH_CHECK(n >= 0, "number of steps must be non-negative");

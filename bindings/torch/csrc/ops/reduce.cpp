@@ -91,6 +91,13 @@ at::ScalarType type_of_sum(const Call &call, size_t asked, const at::Tensor &x) 
                                                      : x.scalar_type();
 }
 
+// |value|, of the widest integers, in a narrower type.
+bool give_narrowed(Call &call, const at::Tensor &value, at::ScalarType type) {
+  Output out(call.output(), value.sizes(), type, value, false);
+  out.get().copy_(value);
+  return call.give(out.finish());
+}
+
 // self, dim?, keepdim, dtype?
 bool sum(const Row &row, Call &call) {
   at::Tensor x = call.tensor(0);
@@ -101,7 +108,7 @@ bool sum(const Row &row, Call &call) {
   if (row.op == RDNA_REDUCTION_MEAN && !is_real(type)) return false;
   const uint32_t dims = dims_of(call.integers(1), x.dim());
   if (integral && is_integer(type)) {
-    if (type != at::kLong) return false;
+    if (type != at::kLong) return give_narrowed(call, at::sum(x, call.integers(1), call.flag(2), at::kLong), type);
     return reduce(call, row.op, x, dims, call.flag(2), at::kLong);
   }
   if (!is_real(type)) return false;
@@ -140,6 +147,8 @@ bool prod_dim(Call &call) {  // self, dim, keepdim, dtype?
   const uint32_t dims = dims_of({call.integer(1)}, x.dim());
   if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong)
     return reduce(call, RDNA_REDUCTION_PROD, x, dims, call.flag(2), type);
+  if (at::isIntegralType(x.scalar_type(), true) && is_integer(type))
+    return give_narrowed(call, at::prod(x, call.integer(1), call.flag(2), at::kLong), type);
   if (!is_real(type)) return false;
   return reduce(call, RDNA_REDUCTION_PROD, converted(x, type), dims, call.flag(2), type);
 }
@@ -151,6 +160,8 @@ bool prod(Call &call) {  // self, dtype?
   const uint32_t dims = dims_of({}, x.dim());
   if (at::isIntegralType(x.scalar_type(), true) && type == at::kLong)
     return reduce(call, RDNA_REDUCTION_PROD, x, dims, false, type);
+  if (at::isIntegralType(x.scalar_type(), true) && is_integer(type))
+    return give_narrowed(call, at::prod(x, at::kLong), type);
   if (!is_real(type)) return false;
   return reduce(call, RDNA_REDUCTION_PROD, converted(x, type), dims, false, type);
 }
@@ -231,8 +242,17 @@ bool test(const TestRow &row, Call &call) {
   if (!describable(x)) return false;
   const at::Tensor given = call.output();
   // of u8 the answer is u8
-  if ((given.defined() ? given.scalar_type() : x.scalar_type() == at::kByte ? at::kByte : at::kBool) != at::kBool)
-    return false;
+  const bool bytes = x.scalar_type() == at::kByte && (!given.defined() || given.scalar_type() == at::kByte);
+  if (!bytes && given.defined() && given.scalar_type() != at::kBool) return false;
+  if (bytes) {
+    const bool any = row.op == RDNA_REDUCTION_ANY, keep = row.dims != TestRow::kAll && call.flag(2);
+    std::vector<int64_t> dims;
+    if (row.dims != TestRow::kAll && !call.none(1)) dims = call.integers(1);
+    const bool none = row.dims == TestRow::kAll || call.none(1);
+    const at::OptionalIntArrayRef some = none ? at::OptionalIntArrayRef() : at::OptionalIntArrayRef(dims);
+    const at::Tensor b = at::ne(x, 0);
+    return give_narrowed(call, any ? at::any(b, some, keep) : at::all(b, some, keep), at::kByte);
+  }
   // a NaN is not zero, which librdna's own answer about floats does not say
   if (at::isFloatingType(x.scalar_type())) x = converted(x, at::kBool);
   const uint32_t dims = row.dims == TestRow::kAll ? dims_of({}, x.dim()) : dims_of(call.integers(1), x.dim());
@@ -330,6 +350,11 @@ bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?
     const at::Tensor parts = at::view_as_real(x.to(type).resolve_conj());
     return give_complex(call, at::view_as_complex(at::cumsum(parts, wrap(call.integer(1), x.dim())).contiguous()));
   }
+  if (type == at::kChar || type == at::kShort || type == at::kByte)
+    return give_narrowed(call,
+                         row.op == rdna_op_cumsum ? at::cumsum(x, call.integer(1), at::kLong)
+                                                  : at::cumprod(x, call.integer(1), at::kLong),
+                         type);
   if (!describable(x) || !(is_real(type) || type == at::kInt || type == at::kLong)) return false;
   const int64_t dim = wrap(call.integer(1), x.dim());
   Output out(call.output(), x.sizes(), type, x);

@@ -85,7 +85,8 @@ bool run(const Row &row, Call &call) {
               "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
               "the `~` or `logical_not()` operator instead.");
   const bool clamps = row.op == RDNA_MAP_CLAMP;  // to values of the type; other parameters are those it computes in
-  if (clamps && (type == at::kBool || type == at::kByte)) return false;  // the CPU says why not
+  if (clamps && (type == at::kBool || (type == at::kByte && (call.real(1) < 0 || call.real(2) < 0))))
+    return false;  // the CPU says why not
   const at::ScalarType in = clamps ? type : at::toOpMathType(type);
   return map(call, row.op, row.types, row.promote, value(row.p, call, in), value(row.q, call, in));
 }

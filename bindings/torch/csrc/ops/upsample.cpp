@@ -28,16 +28,21 @@ rdna_upsample how(const Row &row, const Call &call, size_t first) {
 bool takes(const at::Tensor &t, int dims) { return is_real(t.scalar_type()) && t.dim() == dims + 2; }
 
 bool forward(const Row &row, Call &call) {  // self, output_size, [align_corners], factors…, out
-  const at::Tensor x = call.tensor(0);
+  const bool nearest = row.mode == RDNA_UPSAMPLE_MODE_NEAREST || row.mode == RDNA_UPSAMPLE_MODE_NEAREST_EXACT;
+  // pictures of bytes: f16 has all their values
+  const bool bytes = nearest && call.tensor(0).scalar_type() == at::kByte;
+  const at::Tensor x = bytes ? call.tensor(0).to(at::kHalf) : call.tensor(0);
   const std::vector<int64_t> sizes = call.integers(1);
   if (!takes(x, row.dims) || sizes.size() != static_cast<size_t>(row.dims)) return false;
   std::vector<int64_t> shape{x.size(0), x.size(1)};
   shape.insert(shape.end(), sizes.begin(), sizes.end());
   const rdna_upsample h = how(row, call, 2);
-  Output out(call.output(), shape, x.scalar_type(), x, false);
+  Output out(call.output(), shape, bytes ? at::kByte : x.scalar_type(), x, false);
   if (out.get().numel()) {
-    const rdna_tensor from = describe(x), to = describe(out.get());
+    const at::Tensor value = bytes ? at::empty_like(out.get(), x.options()) : out.get();
+    const rdna_tensor from = describe(x), to = describe(value);
     check(rdna_op_upsample(stream_of(x), &h, &from, &to));
+    if (bytes) out.get().copy_(value);
   }
   return call.give(out.finish());
 }
