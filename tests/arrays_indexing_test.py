@@ -119,6 +119,7 @@ class Indexing(Case):
         for error, mentions, call in (
             (IndexError, "index 4 of dimension 1", lambda: x[0, 4]),
             (IndexError, "outside of an array of shape \\(3, 4\\)", lambda: x[[0, 3]]),
+            (IndexError, "outside of an array of shape \\(3, 4\\)", lambda: x.__setitem__([0, 3], 7)),
             (IndexError, "outside of an array", lambda: ra.take(x, ra.asarray([-5]), axis=1)),
             (IndexError, "mask of shape \\(4,\\) at dimension 0", lambda: x[np.ones(4, bool)]),
             (IndexError, "integers, not float32", lambda: ra.take(x, ra.ones(2), axis=0)),

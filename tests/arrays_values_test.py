@@ -182,6 +182,11 @@ class Values(Case):
         self.assertEqual(info.default_device(), x.device)
         self.assertEqual(set(info.dtypes(kind="complex floating")), {"complex64", "complex128"})
         self.assertEqual(x.to_device(x.device).tolist(), [1, 1])
+        host = ra.ones(2, device="cpu")
+        self.assertEqual((host.device, ra.asarray(host, device="cpu", copy=False).device, x.to_device("cpu").device), ("host",) * 3)
+        for name, mentions in (("cerebras", "'cerebras'"), ("cpu:7", "'host:7'"), ("rocm:999", "'hip:999'")):
+            with self.assertRaisesRegex(RuntimeError, mentions):
+                ra.ones(2, device=name)
         with self.assertRaisesRegex(ValueError, "2024.12, not of 1999.01"):
             x.__array_namespace__(api_version="1999.01")
 

@@ -149,12 +149,17 @@ class _DriverInfo(ctypes.Structure):  # rdna_driver_info
 _streams, _device_names = {}, {}
 
 
+# What frameworks call librdna's drivers.
+_DRIVERS = {"cpu": "host", "rocm": "hip"}
+
+
 def stream(device=None):
     """The default stream of a device by its name."""
     found = _streams.get(device)
     if found is None:
         opened = ctypes.c_void_p()
-        check(library.rdna_device_open((device or "auto").encode(), ctypes.byref(opened)))
+        driver, colon, index = (device or "auto").partition(":")
+        check(library.rdna_device_open((_DRIVERS.get(driver, driver) + colon + index).encode(), ctypes.byref(opened)))
         found = _streams[device] = library.rdna_device_default_stream(opened)
         info = _DeviceInfo.from_address(library.rdna_device_get_info(opened))
         _device_names[found] = info.driver.decode() + (f":{info.index}" if info.driver != b"host" else "")

@@ -202,9 +202,8 @@ def setitem(x, key, value):
         values = value if isinstance(value, Array) else full_on(stream_of(x), (), value, x.dtype)
         values = broadcast_to(_without_ones(cast(values, x.dtype), shape), shape)
         if values.size:
-            outside = _Outside(x)
-            run("index_put", x, view, _tensors(view, indices), values, 1, outside.address)  # of several for one place the last
-            outside.check("index", view.shape)
+            gather_at(view, indices)  # which refuses an index that is outside, before anything is written
+            run("index_put", x, view, _tensors(view, indices), values, 1, None)  # of several for one place the last
     x.pointer, owned.pointer = owned.pointer, x.pointer
 
 
