@@ -214,7 +214,7 @@ def qr(x, /, *, mode="reduced"):
     a = _batch(x)
     if x.pairs:
         q = _orthonormal(a, a.shape[1] if mode == "complete" else min(a.shape[1:]))
-        q, r = q, triu(matmul(conj(matrix_transpose(q)), a))
+        r = triu(matmul(conj(matrix_transpose(q)), a))
     else:
         q, r = _qr(a, mode)
     return qr_result(_unbatch(q, x), _unbatch(r, x))
@@ -444,13 +444,12 @@ def _svd(a, full, wanted):
 
 
 def _complex_svd(a, full, wanted):
-    """Of the Hermitian a^H a's blocks the vectors, of a V the values: a V = U S."""
+    """The same of complex matrices: V and S from those of the blocks, U by making the columns of a V orthonormal."""
     m, n = a.shape[1:]
     size = _scale(a)
     a = multiply(a, 1 / size)
     _, s, v = _svd(_embed(a), False, True)
-    order = slice_of(s, 1, 0, 2 * n)
-    values, v = _halves(_negative(order), v, a.dtype)
+    values, v = _halves(_negative(s), v, a.dtype)
     s = _negative(values)
     if not wanted:
         return None, multiply(s, squeeze(size, 2)), None
