@@ -215,6 +215,7 @@ static bool choose_target(struct run *run, const void *file, size_t bytes) {
   emu_image_release(&image);
   const char *arch = emu_mach_name(flags);
   if (!arch) return refuse(run, "%s is for a processor that is not known (e_flags 0x%x)", run->path, flags);
+  if (strcmp(arch, "gfx12-generic") == 0) arch = "gfx1201";
   if (strcmp(arch, "gfx11-generic") == 0) arch = "gfx1100";
   if (strcmp(arch, "gfx10-3-generic") == 0) arch = "gfx1030";
   setenv("RDNA_EMULATE", arch, 1);

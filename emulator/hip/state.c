@@ -66,6 +66,24 @@ static const struct emu_card cards[] = {
      .bus_bits = 128,
      .l2_bytes = 2 << 20,
      .memory = UINT64_C(8) << 30},
+    {.arch = "gfx1200",
+     .name = "AMD Radeon RX 9060 XT",
+     .target = &emu_isa_gfx1201,
+     .wgps = 16,
+     .clock_khz = 3130000,
+     .memory_khz = 1258000,
+     .bus_bits = 128,
+     .l2_bytes = 4 << 20,
+     .memory = UINT64_C(16) << 30},
+    {.arch = "gfx1201",
+     .name = "AMD Radeon RX 9070 XT",
+     .target = &emu_isa_gfx1201,
+     .wgps = 32,
+     .clock_khz = 2970000,
+     .memory_khz = 1258000,
+     .bus_bits = 256,
+     .l2_bytes = 8 << 20,
+     .memory = UINT64_C(16) << 30},
 };
 
 static struct emu_state state;
@@ -145,7 +163,9 @@ static void start(void) {
   for (char *name; (name = strsep(&rest, ",")) != NULL;) {
     const struct emu_card *card = card_of(name);
     if (!card) {
-      emu_say("RDNA_EMULATE names '%s', which is not emulated; gfx1030, 1031, 1032, 1100, 1101 and 1102 are", name);
+      emu_say(
+          "RDNA_EMULATE names '%s', which is not emulated; gfx1030, 1031, 1032, 1100, 1101, 1102, 1200 and 1201 are",
+          name);
       state.device_count = 0;
       return;
     }

@@ -118,6 +118,7 @@ const struct emu_isa emu_isa_gfx1030 = {
     .name = "gfx1030",
     .encoding = &encoding,
     .scratch_offset = true,
+    .mode_in_descriptor = true,
     .simd_registers = 1024,
     .simd_granule = 16,
     .comparand_first = true,

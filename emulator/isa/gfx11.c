@@ -114,6 +114,7 @@ const struct emu_isa emu_isa_gfx1100 = {
     .encoding = &encoding,
     .halves = true,
     .packed_ids = true,
+    .mode_in_descriptor = true,
     .simd_registers = 1536,
     .simd_granule = 24,
     .message_dealloc = true,

@@ -135,6 +135,9 @@ enum {
   EMU_DPP_ROW_XMASK = 0x160
 };
 
+// Scopes of a cache policy: a compute unit, a shader engine, the device, the system.
+enum emu_scope { EMU_SCOPE_CU, EMU_SCOPE_SE, EMU_SCOPE_DEVICE, EMU_SCOPE_SYSTEM };
+
 enum emu_sdwa_select { EMU_BYTE_0, EMU_BYTE_1, EMU_BYTE_2, EMU_BYTE_3, EMU_WORD_0, EMU_WORD_1, EMU_DWORD };
 enum emu_sdwa_unused { EMU_UNUSED_PAD, EMU_UNUSED_SEXT, EMU_UNUSED_PRESERVE };
 
@@ -218,9 +221,14 @@ struct emu_isa {
   // 16-bit operands name halves of registers, and compilers wait for halves
   bool halves;
 
+  // each counter has an S_WAIT_* of its own; else S_WAITCNT has a field for each
+  bool split_counters;
+
   // ---- how a wave begins
-  bool packed_ids;      // the numbers of a work-item share v0; else each has a register
-  bool scratch_offset;  // an SGPR says where the wave's scratch lies in its group's; else the hardware knows
+  bool packed_ids;          // the numbers of a work-item share v0; else each has a register
+  bool groups_in_ttmp;      // the numbers of a group and of a wave in it stand in TTMP7 to TTMP9; else in SGPRs
+  bool mode_in_descriptor;  // it has DX10_CLAMP and IEEE; else clamps make NaN zero, and there are no IEEE rules
+  bool scratch_offset;      // an SGPR says where the wave's scratch lies in its group's; else the hardware knows
 
   // ---- the machine
   uint16_t simd_registers;      // vector registers of 32 lanes that a SIMD has

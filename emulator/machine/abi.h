@@ -47,6 +47,12 @@ static const uint8_t emu_user_sgprs_size[EMU_USER_SGPRS_COUNT] = {4, 2, 2, 2, 2,
 #define EMU_PACKED_ID_Y 10, 10
 #define EMU_PACKED_ID_Z 20, 10
 
+// What the hardware leaves in trap temporaries where emu_isa.groups_in_ttmp; TTMP9 is the group's number in x. Source:
+// the same guide, section "Initial Kernel Execution State", architected SGPRs.
+#define EMU_TTMP7_GROUP_Y 0, 16
+#define EMU_TTMP7_GROUP_Z 16, 16
+#define EMU_TTMP8_WAVE 25, 5  // in its group
+
 // A V#, the descriptor of a buffer in four scalar registers; its fields here bear the word's number (emu_isa.v1_swizzle
 // is one more). Word 0 is the low half of the base, word 2 the number of records. Source: "RDNA 2" and "RDNA3
 // Instruction Set Architecture", section "Buffer Resource Descriptor".

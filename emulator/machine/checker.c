@@ -132,12 +132,14 @@ static void make_begun(struct emu_wave_check *c, const struct emu_run *run, unsi
     given += emu__bits(d->kernel.properties, i, 1) ? emu_user_sgprs_size[i] : 0;
   }
   unsigned users = emu__bits(rsrc2, EMU_RSRC2_USER_SGPR_COUNT), at = users;
-  for (unsigned i = 0; i < 3; i++) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i));
+  bool ttmp = run->target->groups_in_ttmp;
+  for (unsigned i = 0; i < 3 && !ttmp; i++) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i));
   at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO);
   if (run->target->scratch_offset) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT);
   memset(c, 0, sizeof(*c));
   for (unsigned i = 0; i < EMU_SCALAR_COUNT; i++) {
-    bool defined = i < given || (i >= users && i < at) || i == EMU_NULL || i == EMU_EXEC_LO || i == EMU_EXEC_HI;
+    bool defined = i < given || (ttmp && i >= EMU_TTMP0 + 7 && i <= EMU_TTMP0 + 9) || (i >= users && i < at) ||
+                   i == EMU_NULL || i == EMU_EXEC_LO || i == EMU_EXEC_HI;
     c->scalar[i] = defined ? 0 : UINT32_MAX;
     emu__set_put(&c->dirty, EMU_SET_SCALAR + i, !defined);
   }

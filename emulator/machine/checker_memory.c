@@ -369,7 +369,8 @@ static void check_atomic_place(struct emu_wave *wave, const struct emu_step *ste
 
 static enum emu_touch reading(const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
-  return inst->format != EMU_DS && inst->glc ? EMU_TOUCH_READ_SYNC : EMU_TOUCH_READ;
+  return inst->format != EMU_DS && (inst->glc || inst->scope >= EMU_SCOPE_DEVICE) ? EMU_TOUCH_READ_SYNC
+                                                                                  : EMU_TOUCH_READ;
 }
 
 static uint32_t read_place(struct access *a, const struct emu_places *p, unsigned l, uint64_t at, unsigned bytes,

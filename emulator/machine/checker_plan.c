@@ -152,6 +152,9 @@ static const struct scalar_rule scalar_rules[EMU_OP_COUNT] = {
     ONE(S_MUL_HI_I32, ANY, KEPT)
     BOTH(S_BFM, ANY, KEPT)
     ONE(S_MUL_I32, LEFT, KEPT)
+    ONE(S_ADD_NC_U64, ANY, KEPT)
+    ONE(S_SUB_NC_U64, ANY, KEPT)
+    ONE(S_MUL_U64, ANY, KEPT)
     ONE(S_MULK_I32, LEFT, KEPT)
     ONE(S_MOVK_I32, DEFINED, KEPT)
     ONE(S_GETPC_B64, DEFINED, KEPT)
@@ -205,6 +208,7 @@ static void scalar_rule(struct emu_plan *plan, unsigned op) {
   const struct scalar_rule *row = &scalar_rules[op];
   enum emu_rule rule = row->listed ? (enum emu_rule)row->rule : EMU_RULE_ANY;
   enum emu_scc scc = row->listed ? (enum emu_scc)row->scc : EMU_SCC_ANY;
+  if (emu__is_scalar_float(op)) scc = emu__scalar_float_compares(op) ? EMU_SCC_ANY : EMU_SCC_KEPT;
   plan->rule = rule;
   plan->scc = scc;
   bool reads_scc = rule == EMU_RULE_CMOVE || op == EMU_S_CSELECT_B32 || op == EMU_S_CSELECT_B64 ||
@@ -239,6 +243,11 @@ static void plan_control(struct emu_plan *plan, const struct emu_inst *inst) {
     case EMU_S_WAITCNT_VMCNT:
     case EMU_S_WAITCNT_LGKMCNT:
     case EMU_S_WAIT_IDLE:
+    case EMU_S_WAIT_LOADCNT:
+    case EMU_S_WAIT_DSCNT:
+    case EMU_S_WAIT_KMCNT:
+    case EMU_S_WAIT_LOADCNT_DSCNT:
+    case EMU_S_WAIT_STORECNT_DSCNT:
       plan->waits = plan->always = true;
       break;
     case EMU_DS_GWS_BARRIER:
@@ -269,7 +278,9 @@ static void plan_memory(struct emu_plan *plan, const struct emu_step *step) {
   char name[64];
   const char *half = strstr(emu_isa_name((enum emu_op)inst->op, name), "d16");
   plan->half = !half ? 3 : strncmp(half, "d16_hi", 6) == 0 ? 2 : 1;
-  plan->acquires = inst->format != EMU_DS && returns && (atomic || inst->glc);
+  // past the caches of the compute unit
+  bool past = inst->glc || inst->scope >= EMU_SCOPE_DEVICE;
+  plan->acquires = inst->format != EMU_DS && returns && (atomic || past);
 }
 
 static void plan_by_class(struct emu_plan *plan, const struct emu_step *step) {

@@ -209,11 +209,13 @@ static enum way way_of(unsigned op) {
     case EMU_S_ADD_I32:
     case EMU_S_OR_B32:
     case EMU_S_OR_B64:
+    case EMU_S_ADD_NC_U64:
       return WAY_SUM;
     case EMU_V_SUB_NC_U32:
     case EMU_V_SUB_CO_U32:
     case EMU_S_SUB_U32:
     case EMU_S_SUB_I32:
+    case EMU_S_SUB_NC_U64:
       return WAY_LESS;
     case EMU_V_SUBREV_NC_U32:
     case EMU_V_SUBREV_CO_U32:
@@ -311,6 +313,9 @@ static void scalar(struct emu_wave *wave, const struct emu_step *step, struct em
                  b->kind == EMU_OPERAND_CONSTANT && dst->kind == EMU_OPERAND_SCALAR;
   if (inst->op == EMU_S_GETPC_B64) out[0] = out[1] = EMU_ROOT_PC;
   if (inst->op == EMU_S_ADD_U32 && from_pc) out[0] = EMU_ROOT_PC;
+  // GFX12's S_GETPC has 48 bits, and compilers extend them
+  bool extends = inst->op == EMU_S_SEXT_I32_I16 && a->kind == EMU_OPERAND_SCALAR && a->reg == dst->reg;
+  if (extends && scalar_root(c, a->reg) == EMU_ROOT_PC) out[0] = EMU_ROOT_PC;
   if (inst->op == EMU_S_ADDC_U32 && from_pc && dst->reg && scalar_root(c, dst->reg - 1u) == EMU_ROOT_PC) {
     uint64_t high = wave->s[a->reg] + (uint32_t)b->value + wave->scc;
     set_scalar(c, dst->reg - 1u, root_of(wave, step, plan, wave->s[dst->reg - 1] | high << 32));

@@ -559,18 +559,42 @@ void emu__check_lanes(struct emu_wave *wave, const struct emu_step *step) {
 
 // ---- WMMA: an element of D depends on a row of A, a column of B, and its own element of C
 
+static bool is_fragment(const struct emu_operand *o) { return o->type >= EMU_FRAG1 && o->type <= EMU_FRAG8; }
+
+// Of copies only the first 16 lanes are read.
 static uint32_t lines_undefined(const struct emu_wave *wave, const struct emu_operand *o) {
   uint32_t lines = 0;
+  unsigned lanes = is_fragment(o) ? wave->lanes : 16;
   for (unsigned k = 0; k < o->dwords; k++) {
     const uint32_t *u = emu__undefined(wave, o->reg + k, 0);
-    for (unsigned l = 0; l < 16; l++) lines |= (uint32_t)(u[l] != 0) << l;
+    for (unsigned l = 0; l < lanes; l++) lines |= (uint32_t)(u[l] != 0) << l % 16;
   }
   return lines;
+}
+
+// Of C and D that are shared out as wmma_fragment.c says. With two elements in a register either makes both undefined.
+static void check_fragment(struct emu_wave *wave, const struct emu_inst *inst, uint32_t rows, uint32_t columns) {
+  const struct emu_operand *c = &inst->src[2];
+  unsigned in_lane = 256 / wave->lanes, in_register = in_lane / inst->dst.dwords;
+  for (unsigned i = 0; i < inst->dst.dwords; i++) {
+    uint32_t *to = emu__undefined(wave, inst->dst.reg + i, 0);
+    for (unsigned l = 0; l < wave->lanes; l++) {
+      unsigned row = l / 16 * in_lane + i * in_register;
+      bool undefined = columns >> (l % 16) & 1 || emu__bits(rows, row, in_register);
+      if (c->kind == EMU_OPERAND_VECTOR) undefined |= *emu__undefined(wave, c->reg + i, l) != 0;
+      to[l] = undefined ? UINT32_MAX : 0;
+    }
+    emu__check_settle(wave, inst->dst.reg + i);
+  }
 }
 
 void emu__check_wmma(struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   uint32_t rows = lines_undefined(wave, &inst->src[0]), columns = lines_undefined(wave, &inst->src[1]);
+  if (is_fragment(&inst->dst)) {
+    check_fragment(wave, inst, rows, columns);
+    return;
+  }
   const struct emu_operand *c = &inst->src[2];
   bool halves = inst->op == EMU_V_WMMA_F16_16X16X16_F16 || inst->op == EMU_V_WMMA_BF16_16X16X16_BF16;
   uint32_t part = !halves ? UINT32_MAX : c->high ? 0xffff0000u : 0xffff;

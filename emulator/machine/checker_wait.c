@@ -6,7 +6,11 @@
 #include "isa/isa_tables.h"
 #include "machine/checker_state.h"
 
-static const char *counter_name(unsigned on) {
+static const char *counter_name(const struct emu_isa *target, unsigned on) {
+  if (target->split_counters) {
+    if (on & EMU_WAIT_LOOSE) return "kmcnt";
+    return !(on & EMU_WAIT_VM) ? "dscnt" : on & EMU_WAIT_LDS ? "loadcnt and dscnt" : "loadcnt";
+  }
   return !(on & EMU_WAIT_VM) ? "lgkmcnt" : on & EMU_WAIT_LDS ? "vmcnt and lgkmcnt" : "vmcnt";
 }
 
@@ -46,9 +50,9 @@ void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, cons
         if (halves && !(halves & c->pending_half[i])) continue;
       }
       emu__check_report(wave, step, "missing wait", -1, 0,
-                        "It %s %s%u while a load into that register is in flight: no s_waitcnt on %s has retired it.",
+                        "It %s %s%u while a load into that register is in flight: no wait for %s has retired it.",
                         reads ? "reads" : "overwrites", vector ? "v" : "s", vector ? i : i - EMU_SET_SCALAR,
-                        counter_name(on));
+                        counter_name(wave->group->run->target, on));
       forget(c, i);
     }
   }
@@ -85,7 +89,27 @@ void emu__check_wait(struct emu_wave *wave, const struct emu_step *step) {
   } else if (inst->op == EMU_S_WAIT_IDLE) {
     vm = lgkm = 0;
   }
-  retire(c, c->vm_issued - vm, c->lds_issued - lgkm, lgkm == 0);
+  bool loose = lgkm == 0;
+  switch (inst->op) {
+    case EMU_S_WAIT_LOADCNT:
+      vm = count;
+      break;
+    case EMU_S_WAIT_DSCNT:
+      lgkm = count;
+      break;
+    case EMU_S_WAIT_KMCNT:
+      loose = count == 0;
+      break;
+    case EMU_S_WAIT_LOADCNT_DSCNT:
+      vm = emu__field(count, (struct emu_field){8, 6}), lgkm = emu__field(count, (struct emu_field){0, 6});
+      break;
+    case EMU_S_WAIT_STORECNT_DSCNT:
+      lgkm = emu__field(count, (struct emu_field){0, 6});
+      break;
+    default:
+      break;
+  }
+  retire(c, c->vm_issued - vm, c->lds_issued - lgkm, loose);
 }
 
 void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan) {

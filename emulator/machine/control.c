@@ -60,6 +60,24 @@ static void S_SLEEP(struct emu_wave *w, const struct emu_step *step) {
 
 static void S_ENDPGM(struct emu_wave *w, const struct emu_step *step) { emu__wave_end(w, step); }
 static void S_BARRIER(struct emu_wave *w, const struct emu_step *step) { emu__wave_barrier(w, step); }
+enum { BARRIER_OF_GROUP = -1 };  // the others are named ones, and those of trap handlers
+
+static bool is_group_barrier(struct emu_wave *w, const struct emu_step *step, int32_t which) {
+  if (which == BARRIER_OF_GROUP) return true;
+  emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "Barrier %d is not one that the emulator has.", which);
+  return false;
+}
+static void S_BARRIER_SIGNAL(struct emu_wave *w, const struct emu_step *step) {
+  if (is_group_barrier(w, step, (int32_t)emu__scalar_read(w, &step->inst->src[0]))) emu__wave_signal(w, step);
+}
+static void S_BARRIER_SIGNAL_ISFIRST(struct emu_wave *w, const struct emu_step *step) {
+  bool first = !w->group->waiting;
+  S_BARRIER_SIGNAL(w, step);
+  w->scc = first;
+}
+static void S_BARRIER_WAIT(struct emu_wave *w, const struct emu_step *step) {
+  if (is_group_barrier(w, step, step->inst->imm)) emu__wave_await(w);
+}
 static void S_TRAP(struct emu_wave *w, const struct emu_step *step) {
   emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "The kernel trapped with code %d (2 is an assertion or abort).",
                  step->inst->imm & 0xff);
@@ -208,6 +226,28 @@ const struct emu_action emu__control_actions[] = {ROW(S_BRANCH, BRANCH, S_BRANCH
                                                   IDLE(S_WAITCNT_DEPCTR),
                                                   IDLE(S_WAITCNT),
                                                   IDLE(S_WAIT_IDLE),
+                                                  IDLE(S_WAIT_LOADCNT),
+                                                  IDLE(S_WAIT_STORECNT),
+                                                  IDLE(S_WAIT_SAMPLECNT),
+                                                  IDLE(S_WAIT_BVHCNT),
+                                                  IDLE(S_WAIT_EXPCNT),
+                                                  IDLE(S_WAIT_DSCNT),
+                                                  IDLE(S_WAIT_KMCNT),
+                                                  IDLE(S_WAIT_LOADCNT_DSCNT),
+                                                  IDLE(S_WAIT_STORECNT_DSCNT),
+                                                  IDLE(S_SINGLEUSE_VDST),
+                                                  IDLE(GLOBAL_INV),
+                                                  IDLE(GLOBAL_WB),
+                                                  IDLE(GLOBAL_WBINV),
+                                                  IDLE(S_PREFETCH_INST),
+                                                  IDLE(S_PREFETCH_INST_PC_REL),
+                                                  IDLE(S_PREFETCH_DATA),
+                                                  IDLE(S_BUFFER_PREFETCH_DATA),
+                                                  IDLE(S_PREFETCH_DATA_PC_REL),
+                                                  ROW(S_SLEEP_VAR, WAIT, S_SLEEP),
+                                                  ROW(S_BARRIER_SIGNAL, BARRIER, S_BARRIER_SIGNAL),
+                                                  ROW(S_BARRIER_SIGNAL_ISFIRST, BARRIER, S_BARRIER_SIGNAL_ISFIRST),
+                                                  ROW(S_BARRIER_WAIT, WAIT, S_BARRIER_WAIT),
                                                   IDLE(S_WAITCNT_VSCNT),
                                                   IDLE(S_WAITCNT_VMCNT),
                                                   IDLE(S_WAITCNT_EXPCNT),

@@ -108,12 +108,13 @@ static const struct emu_action *actions[EMU_OP_COUNT];
 static pthread_once_t actions_once = PTHREAD_ONCE_INIT;
 
 static void collect_actions(void) {
-  const struct emu_action *tables[] = {
-      emu__salu_actions,    emu__smem_actions,   emu__control_actions,        emu__int_actions,
-      emu__int16_actions,   emu__float_actions,  emu__half_actions,           emu__double_actions,
-      emu__convert_actions, emu__divide_actions, emu__transcendental_actions, emu__compare_actions,
-      emu__cross_actions,   emu__dot_actions,    emu__wmma_actions,           emu__lds_actions,
-      emu__gws_actions,     emu__global_actions, emu__buffer_actions};
+  const struct emu_action *tables[] = {emu__salu_actions,     emu__smem_actions,           emu__control_actions,
+                                       emu__int_actions,      emu__int16_actions,          emu__float_actions,
+                                       emu__half_actions,     emu__double_actions,         emu__convert_actions,
+                                       emu__divide_actions,   emu__transcendental_actions, emu__compare_actions,
+                                       emu__fragment_actions, emu__scalar_float_actions,   emu__cross_actions,
+                                       emu__dot_actions,      emu__wmma_actions,           emu__lds_actions,
+                                       emu__gws_actions,      emu__global_actions,         emu__buffer_actions};
   for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
     for (const struct emu_action *a = tables[i]; a->op; a++) actions[a->op] = a;
   }

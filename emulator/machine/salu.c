@@ -89,6 +89,10 @@ OP32(S_PACK_HH_B32_B16, a >> 16 | (b & 0xffff0000), NOTHING)
 OP32(S_PACK_HL_B32_B16, a >> 16 | b << 16, NOTHING)
 OP32(S_BFM_B32, ((1u << (a & 31)) - 1) << (b & 31), NOTHING)
 
+OP64(S_ADD_NC_U64, a + b, NOTHING)
+OP64(S_SUB_NC_U64, a - b, NOTHING)
+OP64(S_MUL_U64, a *b, NOTHING)
+
 static void S_BFM_B64(struct emu_wave *w, const struct emu_step *step) {
   uint32_t a = emu__scalar_read(w, &step->inst->src[0]), b = emu__scalar_read(w, &step->inst->src[1]);
   write64(w, step, ((UINT64_C(1) << (a & 63)) - 1) << (b & 63));
@@ -403,6 +407,9 @@ const struct emu_action emu__salu_actions[] = {PAIR(S_MOV),
                                                ACTION(S_BFE_I64),
                                                PAIR(S_BFM),
                                                ACTION(S_MUL_I32),
+                                               ACTION(S_ADD_NC_U64),
+                                               ACTION(S_SUB_NC_U64),
+                                               ACTION(S_MUL_U64),
                                                ACTION(S_MUL_HI_U32),
                                                ACTION(S_MUL_HI_I32),
                                                PAIR(S_CSELECT),

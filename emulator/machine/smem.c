@@ -35,10 +35,34 @@ static void buffer_load(struct emu_wave *w, const struct emu_step *step) {
   if (inst->dst.reg != EMU_NULL) memcpy(&w->s[inst->dst.reg], value, inst->dst.dwords * 4u);
 }
 
+// One byte or word, extended.
+static void load_narrow(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool is_signed) {
+  const struct emu_inst *inst = step->inst;
+  uint64_t address = emu__scalar_read64(w, &inst->src[0]) + (uint64_t)(int64_t)inst->imm;
+  if (inst->src[1].kind) address += emu__scalar_read(w, &inst->src[1]);
+  if (bytes == 2) address &= ~UINT64_C(1);
+  if (!emu__memory_check_one(w, step, -1, address, bytes, false)) return;
+  uint32_t value = 0;
+  memcpy(&value, (const void *)(uintptr_t)address, bytes);
+  unsigned above = 32 - 8 * bytes;
+  if (is_signed) value = (uint32_t)((int32_t)(value << above) >> above);
+  emu__scalar_write(w, inst->dst.reg, value);
+}
+static void load_i8(struct emu_wave *w, const struct emu_step *step) { load_narrow(w, step, 1, true); }
+static void load_u8(struct emu_wave *w, const struct emu_step *step) { load_narrow(w, step, 1, false); }
+static void load_i16(struct emu_wave *w, const struct emu_step *step) { load_narrow(w, step, 2, true); }
+static void load_u16(struct emu_wave *w, const struct emu_step *step) { load_narrow(w, step, 2, false); }
+
 #define ROW(name, function) {.op = EMU_##name, .klass = EMU_CLASS_SMEM, .run = function}
 const struct emu_action emu__smem_actions[] = {ROW(S_LOAD_B32, load),
                                                ROW(S_LOAD_B64, load),
+                                               ROW(S_LOAD_B96, load),
                                                ROW(S_LOAD_B128, load),
+                                               ROW(S_LOAD_I8, load_i8),
+                                               ROW(S_LOAD_U8, load_u8),
+                                               ROW(S_LOAD_I16, load_i16),
+                                               ROW(S_LOAD_U16, load_u16),
+                                               ROW(S_BUFFER_LOAD_B96, buffer_load),
                                                ROW(S_LOAD_B256, load),
                                                ROW(S_LOAD_B512, load),
                                                ROW(S_BUFFER_LOAD_B32, buffer_load),

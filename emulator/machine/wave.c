@@ -183,6 +183,7 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
   w->scc = false;
   w->sleeping = 0;
   w->waits_for = 0;
+  w->barrier_at = 0;
   w->executed = 0;
   // whoever reads what nobody wrote gets the same nonsense each time
   memset(w->s, 0xcd, sizeof(w->s));
@@ -195,8 +196,13 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
   emu__scalar_write64(w, EMU_EXEC_LO, left >= 64 ? UINT64_MAX : (UINT64_C(1) << left) - 1);
   if (w->lanes == 32) w->s[EMU_EXEC_HI] = 0;
   unsigned at = user_registers(w, run), rsrc2 = d->kernel.rsrc2;
-  for (unsigned i = 0; i < 3; i++) {
+  for (unsigned i = 0; i < 3 && !run->target->groups_in_ttmp; i++) {
     if (emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i))) w->s[at++] = group->id[i];
+  }
+  if (run->target->groups_in_ttmp) {
+    w->s[EMU_TTMP0 + 7] = emu__in_bits(group->id[1], EMU_TTMP7_GROUP_Y) | emu__in_bits(group->id[2], EMU_TTMP7_GROUP_Z);
+    w->s[EMU_TTMP0 + 8] = emu__in_bits(index, EMU_TTMP8_WAVE);
+    w->s[EMU_TTMP0 + 9] = group->id[0];
   }
   if (emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO)) w->s[at++] = 0;
   if (run->target->scratch_offset && emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT))
@@ -204,9 +210,10 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
   work_item_ids(w, run);
   w->next = emu__program_step(run->program, w->lanes, d->entry);
   uint32_t rsrc1 = d->kernel.rsrc1;
+  bool chosen = run->target->mode_in_descriptor;
   emu__wave_set_mode(w, emu__bits(rsrc1, EMU_RSRC1_FLOAT_MODE) |
-                            (emu__bits(rsrc1, EMU_RSRC1_ENABLE_DX10_CLAMP) ? EMU_MODE_DX10_CLAMP : 0) |
-                            (emu__bits(rsrc1, EMU_RSRC1_ENABLE_IEEE_MODE) ? EMU_MODE_IEEE : 0) |
+                            (!chosen || emu__bits(rsrc1, EMU_RSRC1_ENABLE_DX10_CLAMP) ? EMU_MODE_DX10_CLAMP : 0) |
+                            (chosen && emu__bits(rsrc1, EMU_RSRC1_ENABLE_IEEE_MODE) ? EMU_MODE_IEEE : 0) |
                             (emu__bits(rsrc1, EMU_RSRC1_FP16_OVFL) ? EMU_MODE_FP16_OVFL : 0));
 }
 
@@ -235,10 +242,26 @@ void emu__wave_barrier(struct emu_wave *wave, const struct emu_step *step) {
   release_barrier(group);
 }
 
+// A split barrier: a wave says that it has come, and waits for the others later, or finds them there.
+void emu__wave_signal(struct emu_wave *wave, const struct emu_step *step) {
+  struct emu_group *group = wave->group;
+  if (wave->check) emu__check_barrier_arrival(wave, step);
+  wave->barrier_at = group->epoch + 1;
+  group->waiting++;
+  release_barrier(group);
+}
+
+void emu__wave_await(struct emu_wave *wave) {
+  struct emu_group *group = wave->group;
+  emu__wave_stop(wave);  // the others' turn, as at a barrier of one instruction
+  if ((int32_t)(group->epoch - wave->barrier_at) < 0) wave->state = EMU_WAVE_BARRIER;
+}
+
 void emu__wave_end(struct emu_wave *wave, const struct emu_step *step) {
   struct emu_group *group = wave->group;
   if (wave->check) emu__check_end(wave, step);
   wave->state = EMU_WAVE_ENDED;
+  if ((int32_t)(wave->barrier_at - group->epoch) > 0) group->waiting--;  // it came, and counts as ended now
   group->ended++;
   emu__wave_stop(wave);
   release_barrier(group);

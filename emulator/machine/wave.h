@@ -103,7 +103,8 @@ struct emu_wave {
   uint64_t scratch_bytes;  // of one lane
   unsigned index;          // in the group
   uint32_t sleeping;
-  uint64_t waits_for;  // gws.c: goes on when the barrier of the grid has opened this often; 0: waits at none
+  uint32_t barrier_at;  // the group's epoch for which it waits at the second half of a split barrier
+  uint64_t waits_for;   // gws.c: goes on when the barrier of the grid has opened this often; 0: waits at none
   struct emu_group *group;
   struct emu_counters *counters;  // NULL: only `instructions` below is kept
   uint64_t instructions[EMU_CLASS_COUNT + 1];
@@ -169,8 +170,10 @@ void emu__step_text(const struct emu_wave *wave, const struct emu_step *step, ch
 extern const struct emu_action emu__salu_actions[], emu__smem_actions[], emu__control_actions[], emu__int_actions[],
     emu__int16_actions[], emu__float_actions[], emu__half_actions[], emu__double_actions[], emu__convert_actions[],
     emu__divide_actions[], emu__transcendental_actions[], emu__compare_actions[], emu__cross_actions[],
-    emu__dot_actions[], emu__wmma_actions[], emu__lds_actions[], emu__gws_actions[], emu__global_actions[],
-    emu__buffer_actions[];
+    emu__dot_actions[], emu__wmma_actions[], emu__fragment_actions[], emu__scalar_float_actions[], emu__lds_actions[],
+    emu__gws_actions[], emu__global_actions[], emu__buffer_actions[];
+bool emu__is_scalar_float(unsigned op);  // of salu_float.c
+bool emu__scalar_float_compares(unsigned op);
 const struct emu_action *emu__action_of(enum emu_op op);  // NULL: not executed
 void emu__valu_run(struct emu_wave *wave, const struct emu_step *step);
 

@@ -13,6 +13,19 @@
 #endif
 #define KERNEL(name) extern "C" __global__ void name(float *out, const float *in, float *tmp, int *counter, int n)
 
+// Waits of the target, in assembly: until so many vector loads are left, for LDS, for scalar loads, for stores.
+#ifdef __gfx1201__
+#define LOADS(left) "s_wait_loadcnt " #left
+#define LDS_LOADS "s_wait_dscnt 0"
+#define SCALAR_LOADS "s_wait_kmcnt 0"
+#define STORES "s_wait_storecnt 0"
+#else
+#define LOADS(left) "s_waitcnt vmcnt(" #left ")"
+#define LDS_LOADS "s_waitcnt lgkmcnt(0)"
+#define SCALAR_LOADS LDS_LOADS
+#define STORES "s_waitcnt_vscnt null, 0x0"
+#endif
+
 #define LANE ((int)__builtin_amdgcn_workitem_id_x())
 #define GROUP ((int)__builtin_amdgcn_workgroup_id_x())
 
@@ -52,7 +65,7 @@ KERNEL(lds_straddles_end) {
   long long v;
   int at = 8 * LANE;
   barrier();
-  if (LANE < 32) asm volatile("ds_read_b64 %0, %1\n s_waitcnt lgkmcnt(0)" : "=&v"(v) : "v"(at));  // FINDS lds_straddles_end
+  if (LANE < 32) asm volatile("ds_read_b64 %0, %1\n " LDS_LOADS : "=&v"(v) : "v"(at));  // FINDS lds_straddles_end
 }
 
 typedef float float4 __attribute__((ext_vector_type(4)));
@@ -194,7 +207,7 @@ KERNEL(variable_moved) {
                "s_mov_b64 s[76:77], 0\n"
                "v_readlane_b32 s78, v77, 5\n v_readlane_b32 s79, v77, 6\n v_mov_b32 v76, s78\n v_mov_b32 v75, s79\n"
                "v_mov_b32 v74, 0\n v_swap_b32 v74, v76\n v_readfirstlane_b32 s76, v74\n v_readfirstlane_b32 s77, v75\n"
-               "global_load_dword %0, %2, s[76:77]\n s_waitcnt vmcnt(0)"
+               "global_load_dword %0, %2, s[76:77]\n " LOADS(0)
                : "=&v"(v) : "s"(from), "v"(4 * (LANE & EITHER(31, 15)))
                : "s76", "s77", "s78", "s79", "v74", "v75", "v76", "v77");
   out[LANE] = v;
@@ -472,7 +485,7 @@ KERNEL(divergent_lanes) {
 
 KERNEL(missing_vmcnt) {
   float v;
-  asm volatile("global_load_dword %0, %1, off\n" EITHER("s_nop 0", "s_waitcnt vmcnt(0)") : "=&v"(v) : "v"(in + LANE));
+  asm volatile("global_load_dword %0, %1, off\n" EITHER("s_nop 0", LOADS(0)) : "=&v"(v) : "v"(in + LANE));
   v = v + 1.0f;  // FINDS missing_vmcnt
   out[LANE] = v;
 }
@@ -480,7 +493,7 @@ KERNEL(missing_vmcnt) {
 KERNEL(wait_too_short) {
   float a, b;
   asm volatile("global_load_dword %0, %2, off\n global_load_dword %1, %2, off offset:4\n" EITHER(
-                   "s_waitcnt vmcnt(1)", "s_waitcnt vmcnt(0)")
+                   LOADS(1), LOADS(0))
                : "=&v"(a), "=&v"(b)
                : "v"(in + (LANE & 31)));
   a = a + 1.0f;
@@ -495,8 +508,8 @@ KERNEL(wait_beside_lds) {
   float a, b, c;
   EACH(lds)[LANE] = in[LANE];
   int at = LANE * 4;
-  asm volatile("s_waitcnt lgkmcnt(0)\n global_load_dword %0, %3, off\n global_load_dword %1, %3, off offset:4\n"
-               "ds_read_b32 %2, %4\n" EITHER("s_waitcnt vmcnt(1) lgkmcnt(0)", "s_waitcnt vmcnt(0) lgkmcnt(0)")
+  asm volatile(LDS_LOADS "\n global_load_dword %0, %3, off\n global_load_dword %1, %3, off offset:4\n"
+               "ds_read_b32 %2, %4\n" EITHER(LOADS(1) "\n" LDS_LOADS, LOADS(0) "\n" LDS_LOADS)
                : "=&v"(a), "=&v"(b), "=&v"(c)
                : "v"(in + (LANE & 31)), "v"(at));
   a = a + c;
@@ -510,7 +523,7 @@ KERNEL(missing_lgkmcnt) {
   float v;
   EACH(lds)[LANE] = in[LANE];
   int at = LANE * 4;
-  asm volatile("s_waitcnt lgkmcnt(0)\n ds_read_b32 %0, %1\n" EITHER("s_nop 0", "s_waitcnt lgkmcnt(0)")
+  asm volatile(LDS_LOADS "\n ds_read_b32 %0, %1\n" EITHER("s_nop 0", LDS_LOADS)
                : "=&v"(v)
                : "v"(at));
   v = v * 2.0f;  // FINDS missing_lgkmcnt
@@ -519,7 +532,7 @@ KERNEL(missing_lgkmcnt) {
 
 KERNEL(missing_scalar_wait) {
   int v;
-  asm volatile("s_load_dword %0, %1, 0x0\n" EITHER("s_nop 0", "s_waitcnt lgkmcnt(0)") : "=&s"(v) : "s"(in));
+  asm volatile("s_load_dword %0, %1, 0x0\n" EITHER("s_nop 0", SCALAR_LOADS) : "=&s"(v) : "s"(in));
   v = v + 1;  // FINDS missing_scalar_wait
   asm volatile("" : "+s"(v));
   out[LANE] = (float)v;
@@ -527,10 +540,10 @@ KERNEL(missing_scalar_wait) {
 
 KERNEL(overwritten_in_flight) {
   float v;
-  asm volatile("global_load_dword %0, %1, off\n" EITHER("s_nop 0", "s_waitcnt vmcnt(0)") "\n v_mov_b32 %0, 0"  // FINDS overwritten_in_flight
+  asm volatile("global_load_dword %0, %1, off\n" EITHER("s_nop 0", LOADS(0)) "\n v_mov_b32 %0, 0"  // FINDS overwritten_in_flight
                : "=&v"(v)
                : "v"(in + LANE));
-  asm volatile("s_waitcnt vmcnt(0)");
+  asm volatile(LOADS(0));
   out[LANE] = v;
 }
 
@@ -557,7 +570,7 @@ KERNEL(lint_cast_pair) {
   barrier();
   float4 v;
   int at = (int)(SHARED float *)lds + 16 * (LANE & 31) + EITHER(4, 0);
-  asm volatile("ds_read2_b64 %0, %1 offset0:0 offset1:2\n s_waitcnt lgkmcnt(0)" : "=&v"(v) : "v"(at));  // FINDS lint_cast_pair
+  asm volatile("ds_read2_b64 %0, %1 offset0:0 offset1:2\n " LDS_LOADS : "=&v"(v) : "v"(at));  // FINDS lint_cast_pair
   out[LANE] = v.x + v.w;
 }
 
@@ -664,9 +677,9 @@ KERNEL(right_reused) {
   const float **kept = (const float **)tmp;
   kept[LANE] = second + (LANE & 15);
   float v, w;
-  asm volatile("v_mov_b32 v76, %2\n v_mov_b32 v77, %3\n global_load_dword %0, v[76:77], off\n s_waitcnt vmcnt(0)\n"
-               "s_waitcnt_vscnt null, 0x0\n global_load_dwordx2 v[76:77], %4, off\n s_waitcnt vmcnt(0)\n"
-               "global_load_dword %1, v[76:77], off\n s_waitcnt vmcnt(0)"
+  asm volatile("v_mov_b32 v76, %2\n v_mov_b32 v77, %3\n global_load_dword %0, v[76:77], off\n " LOADS(0) "\n"
+               STORES "\n global_load_dwordx2 v[76:77], %4, off\n " LOADS(0) "\n"
+               "global_load_dword %1, v[76:77], off\n " LOADS(0)
                : "=&v"(v), "=&v"(w)
                : "s"((int)(unsigned long)first), "s"((int)((unsigned long)first >> 32)), "v"(kept + LANE)
                : "v76", "v77", "memory");
@@ -724,11 +737,11 @@ KERNEL(right_flag) {
 KERNEL(right_halves) {
 #ifdef __gfx1100__
   int v = 0, low;
-  asm volatile("global_load_d16_b16 %0, %2, off\n global_load_d16_hi_b16 %0, %2, off\n s_waitcnt vmcnt(1)\n"
+  asm volatile("global_load_d16_b16 %0, %2, off\n global_load_d16_hi_b16 %0, %2, off\n " LOADS(1) "\n"
                "v_add_nc_u16 %1, %0, 1"
                : "+&v"(v), "=&v"(low)
                : "v"(in + LANE));
-  asm volatile("s_waitcnt vmcnt(0)" ::: "memory");
+  asm volatile(LOADS(0) ::: "memory");
   out[LANE] = (float)((low & 0xffff) + v);
 #endif
 }
@@ -794,9 +807,9 @@ KERNEL(right_backwards) {
   float v;
   long long pair;
   int at = -4 * LANE;
-  asm volatile("ds_read_b32 %0, %1 offset:252\n s_waitcnt lgkmcnt(0)" : "=&v"(v) : "v"(at), "v"(EACH(lds)));
+  asm volatile("ds_read_b32 %0, %1 offset:252\n " LDS_LOADS : "=&v"(v) : "v"(at), "v"(EACH(lds)));
   if (LANE < 63)
-    asm volatile("ds_read2_b32 %0, %1 offset0:62 offset1:63\n s_waitcnt lgkmcnt(0)" : "=&v"(pair) : "v"(at));
+    asm volatile("ds_read2_b32 %0, %1 offset0:62 offset1:63\n " LDS_LOADS : "=&v"(pair) : "v"(at));
   out[LANE] = v;
 }
 
