@@ -9,5 +9,5 @@ venv=build/venv-torch-$version
 torch() { # the CPU's build is a tenth of the others' size; indexes that do not have it have one without the mark
   install_packages "$venv" "torch==$version+cpu" >/dev/null 2>&1 || install_packages "$venv" "torch==$version" >&2
 }
-# transformers: what the architectures of language models are compared with, 150 MB beside PyTorch's 700
-make_venv "$venv" "numpy pytest expecttest scikit-learn transformers==5.23.0" torch
+# transformers and diffusers: what language models and schedules of pictures are compared with, 180 MB beside PyTorch's 700
+make_venv "$venv" "numpy pytest expecttest scikit-learn transformers==5.23.0 diffusers==0.42.1" torch

@@ -1,0 +1,64 @@
+/* Pictures by diffusion: so far the schedules by which noise is taken away, step by step. */
+#ifndef RDNA_IMAGE_H
+#define RDNA_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "rdna/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Which noise levels a network is asked at, and what its answers make of a sample:
+ *
+ *     sample = initial_scale * noise
+ *     for each step:
+ *         output = network(input_scale * sample, timestep)
+ *         step(output) changes the sample
+ *
+ * Samples are f32 in host memory, of any shape. One thread at a time. */
+typedef struct rdna_image_schedule rdna_image_schedule;
+
+/* |settings| is the JSON text of a folder's scheduler_config.json: num_train_timesteps, beta_schedule (linear,
+ * scaled_linear, squaredcos_cap_v2), beta_start, beta_end, prediction_type (epsilon, v_prediction, sample),
+ * timestep_spacing (leading, linspace, trailing), steps_offset, set_alpha_to_one, clip_sample and its range,
+ * final_sigmas_type, rescale_betas_zero_snr; what is missing is as diffusers has it for |sampler|, and others are left
+ * alone that belong to other samplers.
+ *
+ *     sampler           |
+ *     ddim              | Song, Meng and Ermon (2021), without noise of its own
+ *     euler             | Karras et al. (2022), algorithm 2 without churn
+ *     euler_ancestral   | the same, with noise added at each step
+ *     dpmpp_2m          | Lu et al. (2022), DPM-Solver++ of second order with two answers in memory
+ *
+ * |spacing| of noise levels: "simple", as the timesteps have them; "karras", equation 5 of Karras et al. with rho 7;
+ * "exponential", evenly in their logarithm. ddim and euler_ancestral have "simple" alone.
+ * RDNA_INVALID_ARGUMENT: no such sampler or spacing, steps that are not from 1 to num_train_timesteps. RDNA_BAD_DATA:
+ * settings that make no sense. RDNA_UNSUPPORTED: settings that are not known, or together not. */
+RDNA_CHECKED rdna_status rdna_image_schedule_create(const char *settings, const char *sampler, const char *spacing,
+                                                    int steps, rdna_image_schedule **out_schedule);
+RDNA_API void rdna_image_schedule_release(rdna_image_schedule *schedule); /* NULL is fine */
+
+/* As it was created with. */
+RDNA_API int rdna_image_schedule_steps(const rdna_image_schedule *schedule);
+/* What noise of deviation 1 is multiplied by to be the first sample. */
+RDNA_API double rdna_image_schedule_initial_scale(const rdna_image_schedule *schedule);
+/* Of step |step|, from 0: what the network is told, and what the sample is multiplied by on its way there. NaN where
+ * there is no such step. */
+RDNA_API double rdna_image_schedule_timestep(const rdna_image_schedule *schedule, int step);
+RDNA_API double rdna_image_schedule_input_scale(const rdna_image_schedule *schedule, int step);
+/* Whether steps add noise. */
+RDNA_API bool rdna_image_schedule_needs_noise(const rdna_image_schedule *schedule);
+/* |sample| (count) becomes that of the next step, by the network's |output| (count) and, where it is needed, |noise|
+ * (count) of deviation 1, which may be NULL otherwise. Steps are taken in order; 0 begins another sample, of any size.
+ * RDNA_INVALID_ARGUMENT: another step or another count than the last one's, or missing values; nothing was changed.
+ * RDNA_OUT_OF_MEMORY. */
+RDNA_CHECKED rdna_status rdna_image_schedule_step(rdna_image_schedule *schedule, int step, const float *output,
+                                                  const float *noise, float *sample, size_t count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

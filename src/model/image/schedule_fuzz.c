@@ -1,0 +1,39 @@
+/* Makes schedules of settings that are the input, and takes the first and the last of their steps. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rdna/image.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const char *const samplers[] = {"ddim", "euler", "euler_ancestral", "dpmpp_2m"};
+  static const char *const spacings[] = {"simple", "karras", "exponential"};
+  if (size < 2) return 0;
+  char *settings = malloc(size - 1);
+  if (!settings) return 0;
+  memcpy(settings, data + 2, size - 2);
+  settings[size - 2] = 0;
+  rdna_image_schedule *schedule = NULL;
+  int steps = data[1] % 40;
+  rdna_status status =
+      rdna_image_schedule_create(settings, samplers[data[0] % 4], spacings[data[0] / 4 % 3], steps, &schedule);
+  free(settings);
+  if (status != RDNA_OK) {
+    if (!*rdna_last_error()) abort();
+    return 0;
+  }
+  if (rdna_image_schedule_steps(schedule) != steps) abort();
+  if (!isfinite(rdna_image_schedule_initial_scale(schedule))) abort();
+  float sample[3] = {1, -2, 0.5f};
+  const float output[3] = {0.5f, 1, -1}, noise[3] = {1, -1, 0.1f};
+  for (int i = 0; i < steps; i++) {
+    if (!isfinite(rdna_image_schedule_timestep(schedule, i))) abort();
+    if (!isfinite(rdna_image_schedule_input_scale(schedule, i))) abort();
+    if (rdna_image_schedule_step(schedule, i, output, noise, sample, 3) != RDNA_OK) abort();
+  }
+  rdna_image_schedule_release(schedule);
+  return 0;
+}
