@@ -37,7 +37,7 @@ static const char *const messages[16] = {NULL, "MSG_INTERRUPT",      "MSG_HS_TES
                                          NULL, "MSG_STALL_WAVE_GEN", "MSG_HALT_WAVES",    NULL,
                                          NULL, "MSG_GS_ALLOC_REQ"};
 
-static const char *const buffer_formats[] = {
+const char *const emu__gfx11_buffer_formats[] = {
     "8 UNORM SNORM USCALED SSCALED UINT SINT",
     "16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
     "8_8 UNORM SNORM USCALED SSCALED UINT SINT",
@@ -106,7 +106,7 @@ static const struct emu_encoding encoding = {
     .hwregs = hwregs,
     .messages = messages,
     .returning_messages = 7,
-    .buffer_formats = buffer_formats,
+    .buffer_formats = emu__gfx11_buffer_formats,
 };
 
 const struct emu_isa emu_isa_gfx1100 = {

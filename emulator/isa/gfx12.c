@@ -43,24 +43,6 @@ static const char *const hwregs[64] = {[1] = "MODE",
 static const char *const messages[16] = {
     [1] = "MSG_INTERRUPT", [2] = "MSG_HS_TESSFACTOR", [3] = "MSG_DEALLOC_VGPRS", [9] = "MSG_GS_ALLOC_REQ"};
 
-static const char *const buffer_formats[] = {
-    "8 UNORM SNORM USCALED SSCALED UINT SINT",
-    "16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "8_8 UNORM SNORM USCALED SSCALED UINT SINT",
-    "32 UINT SINT FLOAT",
-    "16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "10_11_11 FLOAT",
-    "11_11_10 FLOAT",
-    "10_10_10_2 UNORM SNORM UINT SINT",
-    "2_10_10_10 UNORM SNORM USCALED SSCALED UINT SINT",
-    "8_8_8_8 UNORM SNORM USCALED SSCALED UINT SINT",
-    "32_32 UINT SINT FLOAT",
-    "16_16_16_16 UNORM SNORM USCALED SSCALED UINT SINT FLOAT",
-    "32_32_32 UINT SINT FLOAT",
-    "32_32_32_32 UINT SINT FLOAT",
-    NULL,
-};
-
 #define FOUR(format) format, format, format, format
 static const struct emu_encoding encoding = {
     .codes = codes,
@@ -112,7 +94,7 @@ static const struct emu_encoding encoding = {
     .hwregs = hwregs,
     .messages = messages,
     .returning_messages = 8,
-    .buffer_formats = buffer_formats,
+    .buffer_formats = emu__gfx11_buffer_formats,
 };
 
 const struct emu_isa emu_isa_gfx1201 = {

@@ -128,6 +128,8 @@ struct emu_op_row {
 };
 
 extern const struct emu_op_row emu__op_rows[EMU_OP_COUNT];
+// What buffers hold, by the number of their format, of GFX11 and GFX12.
+extern const char *const emu__gfx11_buffer_formats[];
 
 bool emu__is_permlane(enum emu_op op);  // op_sel holds what DPP calls fi and bound_ctrl
 
