@@ -168,10 +168,13 @@ static void print_source(struct emu_text *text, const struct emu_operand *source
   emu__print(text, "%s%s", close, source->sext ? ")" : "");
 }
 
-// .l and .h where the encoding itself names halves: LLVM 19 knows them for v_mov_b16 only, later ones everywhere.
+// .l and .h where the encoding itself names halves: LLVM 19 knows them for v_mov_b16 only, where op_sel names them too if
+// there is DPP; later ones know them everywhere.
 static const char *half_suffix(const struct emu_inst *inst, const struct emu_operand *operand) {
-  if (operand->kind != EMU_OPERAND_VECTOR || inst->format == EMU_VOP3 || inst->format == EMU_VOP3P) return "";
-  if (inst->op == EMU_V_MOV_B16) return operand->high ? ".h" : ".l";
+  if (operand->kind != EMU_OPERAND_VECTOR || inst->format == EMU_VOP3P) return "";
+  bool moved = inst->op == EMU_V_MOV_B16;
+  if (inst->format == EMU_VOP3 && !(moved && inst->lanes != EMU_LANES_PLAIN)) return "";
+  if (moved) return operand->high ? ".h" : ".l";
   return operand->high ? ".h" : "";
 }
 

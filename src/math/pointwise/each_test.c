@@ -96,10 +96,14 @@ static call random_call(int kind) {
             .p = rdna_scalar_real(rdna__random_normal(&random_state)),
             .q = rdna_scalar_real(rdna__random_normal(&random_state) + 2),
             .scalar = rdna_scalar_real(rdna__random_normal(&random_state))};
+  bool of_integers;
   do {
     c.op = (int)rdna__random_below(&random_state, (uint64_t)counts[kind]);
-  } while ((kind == 1 && c.op == RDNA_MAP_BITWISE_NOT) ||
-           ((kind == 2 || kind > 3) && c.op >= RDNA_ZIP_BITWISE_AND && c.op <= RDNA_ZIP_SHIFT_RIGHT));
+    of_integers = kind == 1               ? c.op == RDNA_MAP_BITWISE_NOT
+                  : kind == 2 || kind > 3 ? (c.op >= RDNA_ZIP_BITWISE_AND && c.op <= RDNA_ZIP_SHIFT_RIGHT) ||
+                                                c.op == RDNA_ZIP_GCD || c.op == RDNA_ZIP_LCM
+                                          : false;
+  } while (of_integers);
   return c;
 }
 
