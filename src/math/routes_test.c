@@ -37,7 +37,7 @@ static void names_are_kernels(void **state) {
         assert_true(rdna__route_expand(pattern, count_kernels, &count));
         if (count == 0) fail_msg("%s, %s: %s is no kernel", table->title, route->name, pattern);
         for (const char *open = pattern; (open = strchr(open, '{')) != NULL; open++) {
-          char braces[128];
+          char braces[256];
           const char *of[2] = {pattern, open};
           snprintf(braces, sizeof braces, "%.*s", (int)(strchr(open, '}') + 1 - open), open);
           if (!rdna__route_expand(braces, has_a_kernel, of))
