@@ -1,15 +1,64 @@
-/* Pictures by diffusion: so far the schedules by which noise is taken away, step by step. */
+/* Pictures by diffusion: so far CLIP's text encoder, which reads what a picture is asked to show, and the schedules by
+ * which noise is taken away, step by step. */
 #ifndef RDNA_IMAGE_H
 #define RDNA_IMAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "rdna/device.h"
 #include "rdna/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- Text encoders ---- */
+
+/* CLIP's (Radford et al., 2021), with its tokenizer. Weights are f32 on the device. One thread at a time. */
+typedef struct rdna_image_text_encoder rdna_image_text_encoder;
+
+typedef struct rdna_image_text_encoder_info {
+  int positions; /* tokens of a text, with those that begin, end and fill it */
+  int layers;
+  int width;            /* values of a token's state */
+  int pooled;           /* values of a text's vector */
+  bool projected;       /* that vector is projected, as CLIPTextModelWithProjection has it */
+  size_t weights_bytes; /* on the device */
+} rdna_image_text_encoder_info;
+
+/* Of |folder|, which diffusers or transformers saved: |encoder| in it ("text_encoder", "text_encoder_2") with
+ * config.json and model.safetensors of f32, f16 or bf16, and |tokenizer| ("tokenizer", "tokenizer_2") with vocab.json,
+ * merges.txt and tokenizer_config.json, of which the last may be missing. The device is retained.
+ * RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense, tensors that are missing or not of the
+ * shapes that settings ask for, a vocabulary that is none or larger than the model's. RDNA_UNSUPPORTED: another
+ * architecture, activation, type of tensors, other tokens at a text's ends. RDNA_OUT_OF_MEMORY. */
+RDNA_CHECKED rdna_status rdna_image_text_encoder_create(rdna_device *device, const char *folder, const char *encoder,
+                                                        const char *tokenizer, rdna_image_text_encoder **out_encoder);
+RDNA_API void rdna_image_text_encoder_release(rdna_image_text_encoder *encoder); /* NULL is fine */
+/* Borrowed; lives as long as the encoder. */
+RDNA_API const rdna_image_text_encoder_info *rdna_image_text_encoder_get_info(const rdna_image_text_encoder *encoder);
+
+/* |out_ids| (positions) becomes the token that begins a text, the tokens of |size| bytes of |text|, cut where there is
+ * no more room, the one that ends it, and what fills the rest. |out_count|, unless NULL: how many tokens the text has,
+ * cut off ones too. The names of the model's own tokens (<|endoftext|>) are those tokens. RDNA_OUT_OF_MEMORY. */
+RDNA_CHECKED rdna_status rdna_image_text_encoder_tokens(const rdna_image_text_encoder *encoder, const char *text,
+                                                        size_t size, int32_t *out_ids, size_t *out_count);
+
+/* What the encoder makes of |count| texts, 1 to 64, of |ids| (count, positions). In host memory, f32, each NULL where
+ * it is not wanted:
+ *
+ *     out_states (count, positions, width)   behind all layers but the last |skip|, and where |normed| the last norm
+ *     out_pooled (count, pooled)             the state behind all layers, normed, of the token that ends a text
+ *
+ * Stable Diffusion 1 and 2 are given normed states with a skip of 0, and SDXL others with a skip of 1; "clip skip"
+ * asks for more. RDNA_INVALID_ARGUMENT: a count or skip outside the limits, an id that the model has not.
+ * RDNA_OUT_OF_MEMORY. RDNA_DEVICE_ERROR. */
+RDNA_CHECKED rdna_status rdna_image_text_encoder_encode(rdna_image_text_encoder *encoder, const int32_t *ids, int count,
+                                                        int skip, bool normed, float *out_states, float *out_pooled);
+
+/* ---- Schedules ---- */
 
 /* Which noise levels a network is asked at, and what its answers make of a sample:
  *

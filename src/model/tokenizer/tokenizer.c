@@ -242,20 +242,23 @@ static rdna_status open_kind(const rdna_gguf *file, rdna_tokenizer *t) {
   t->of_characters = strcmp(t->model_name, "gemma4") == 0;
   t->of_words = strcmp(t->model_name, "bert") == 0;
   t->of_pieces = strcmp(t->model_name, "t5") == 0;
+  t->marks_ends = strcmp(t->model_name, "clip") == 0;
+  bpe |= t->marks_ends;
   if (!spm && !bpe && !t->of_characters && !t->of_words && !t->of_pieces)
     return rdna__fail(RDNA_UNSUPPORTED,
                       "this build does not know the tokenizer \"%s\" (tokenizer.ggml.model), only llama, gpt2, gemma4, "
-                      "bert and t5; the model can be used with token ids only",
+                      "bert, t5 and clip; the model can be used with token ids only",
                       t->model_name);
   if (bpe) {
     free(t->pre_name);
     t->pre_name = NULL;
-    RDNA_TRY(copy_text(file, "tokenizer.ggml.pre", "default", &t->pre_name));
+    RDNA_TRY(copy_text(file, "tokenizer.ggml.pre", t->marks_ends ? "clip" : "default", &t->pre_name));
     rdna__splitter_traits traits;
     RDNA_TRY(rdna__splitter_create(t->pre_name, &t->splitter, &traits));
     t->ignore_merges = traits.ignore_merges;
     t->nfc = traits.nfc;
     t->info.add_bos = traits.add_bos;
+    t->info.add_eos = t->marks_ends;
   } else {
     t->info.add_bos = !t->of_pieces;
     t->info.add_eos = t->of_words || t->of_pieces;
@@ -355,6 +358,7 @@ static rdna_status encode_raw(const rdna_tokenizer *t, rdna_text text, bool pref
   if (t->of_words) return rdna__wordpiece_encode(t, text, tokens);
   if (t->of_pieces) return rdna__unigram_encode(t, text, tokens);
   if (!t->splitter) return rdna__spm_encode(t, text, prefix, tokens);
+  if (t->marks_ends) return rdna__clip_encode(t, text, tokens);
   char *normal = NULL;
   size_t size = 0;
   if (t->nfc) RDNA_TRY(rdna__normal_form(text, true, &normal, &size));

@@ -69,6 +69,9 @@ struct rdna_tokenizer {
   rdna__strmap by_piece;     /* bytes → id of normal tokens */
   bool nfc;                  /* see rdna__splitter_traits */
   bool ignore_merges;        /* a word that is a token is that token, whatever merges make of it */
+
+  bool marks_ends;      /* "clip", which has all of "gpt2" too: see tokenizer_clip.c */
+  int32_t end_ids[256]; /* the token of a word's last byte; -1 when there is none */
 };
 
 /* ---- merging: both kinds join neighbours, best first, and of equals the leftmost ---- */
@@ -112,6 +115,9 @@ rdna_status rdna__spm_encode(const rdna_tokenizer *tokenizer, rdna_text text, bo
 
 rdna_status rdna__bpe_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
 rdna_status rdna__bpe_encode(const rdna_tokenizer *tokenizer, rdna_text text, rdna_tokens *tokens);
+
+/* |text| as CLIP's words have it, which rdna__bpe_encode then cuts and merges. */
+rdna_status rdna__clip_encode(const rdna_tokenizer *tokenizer, rdna_text text, rdna_tokens *tokens);
 
 rdna_status rdna__characters_open(const rdna_gguf *file, rdna_tokenizer *tokenizer);
 rdna_status rdna__characters_encode(const rdna_tokenizer *tokenizer, rdna_text text, rdna_tokens *tokens);
@@ -175,6 +181,8 @@ rdna_status rdna__normal_form(rdna_text text, bool composed, char **out_text, si
  * whose number it returns. */
 uint32_t rdna__next_code(const char *text, size_t size, size_t *out_length);
 size_t rdna__put_utf8(uint32_t code, char *out);
+bool rdna__is_space(uint32_t code);
+uint32_t rdna__lower_case(uint32_t code); /* of one character, by Unicode's simple mapping */
 
 /* Bytes of the UTF-8 character at |text|, 1 to 4; 0 when it is none; -1 when it could become one with more bytes. */
 int rdna__utf8_length(const char *text, size_t size);

@@ -61,7 +61,10 @@ static rdna_status make_pieces(rdna_tokenizer *t) {
     bool normal = t->types[i] == RDNA_TOKEN_TYPE_NORMAL || t->types[i] == RDNA_TOKEN_TYPE_UNUSED;
     size_t size = text.size;
     if (normal) {
+      bool ends = t->marks_ends && text.size > 4 && memcmp(text.data + text.size - 4, "</w>", 4) == 0;
+      if (ends) text.size -= 4;
       size = to_bytes(&alphabet, text, at);
+      if (ends) at[size++] = ' ';
     } else if (size) {
       memcpy(at, text.data, size);
     }
@@ -75,7 +78,14 @@ static rdna_status make_pieces(rdna_tokenizer *t) {
     unsigned code = alphabet.code_of[b];
     char text[2] = {(char)(code < 0x80 ? code : 0xc0 | code >> 6), (char)(0x80 | (code & 0x3f))};
     uint32_t id;
-    if (rdna__strmap_find(&t->by_text, text, code < 0x80 ? 1 : 2, &id)) t->byte_ids[b] = (int32_t)id;
+    size_t size = code < 0x80 ? 1 : 2;
+    if (rdna__strmap_find(&t->by_text, text, size, &id)) t->byte_ids[b] = (int32_t)id;
+    char end[8];
+    memcpy(end, text, size);
+    memcpy(end + size, "</w>", 4);
+    t->end_ids[b] = rdna__strmap_find(&t->by_text, end, size + 4, &id) ? (int32_t)id : -1;
+    if (t->marks_ends && (t->byte_ids[b] < 0 || t->end_ids[b] < 0))
+      return rdna__fail(RDNA_BAD_DATA, "the vocabulary has no token for byte 0x%02x within a word, or at its end", b);
   }
   return RDNA_OK;
 }
@@ -150,6 +160,8 @@ rdna_status rdna__bpe_read_merges(const rdna_gguf *file, rdna_tokenizer *t) {
     status = add_merge(t, &n, merges[i], i, at);
     at += merges[i].size;
   }
+  if (status == RDNA_OK && t->marks_ends && n.next > t->info.token_count)
+    status = rdna__fail(RDNA_BAD_DATA, "a merge makes or joins what is no token");
   rdna__strmap_deinit(&n.extras);
   free(joined);
   return status;
@@ -187,12 +199,15 @@ static rdna_status encode_word(void *context, rdna_text word) {
   encoding *e = context;
   const rdna_tokenizer *t = e->merger.tokenizer;
   uint32_t whole;
+  if (t->marks_ends && word.data[0] == ' ') return RDNA_OK; /* what stands between CLIP's words */
   if (t->ignore_merges && rdna__strmap_find(&t->by_piece, word.data, word.size, &whole))
     return rdna_tokens_append(e->tokens, (int32_t)whole);
   e->merger.text = word.data;
   e->merger.symbol_count = 0;
-  for (size_t i = 0; i < word.size; i++)
-    RDNA_TRY(rdna__merger_add_symbol(&e->merger, (uint32_t)i, 1, t->byte_ids[(uint8_t)word.data[i]]));
+  for (size_t i = 0; i < word.size; i++) {
+    const int32_t *ids = t->marks_ends && i + 1 == word.size ? t->end_ids : t->byte_ids;
+    RDNA_TRY(rdna__merger_add_symbol(&e->merger, (uint32_t)i, 1, ids[(uint8_t)word.data[i]]));
+  }
   RDNA_TRY(rdna__merger_run(&e->merger, rdna__bpe_join));
   for (size_t i = 0; i < e->merger.symbol_count; i++) {
     const rdna__symbol *symbol = &e->merger.symbols[i];

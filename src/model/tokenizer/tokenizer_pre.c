@@ -23,6 +23,8 @@ typedef struct definition {
 
 #define SPACES "\\s+(?!\\S)|\\s+"
 #define GPT2 "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|" SPACES
+/* in a text whose white space is spaces */
+#define CLIP "'s|'t|'re|'ve|'m|'ll|'d|\\p{L}+|\\p{N}|[^ \\p{L}\\p{N}]+"
 #define ENDINGS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define WORD "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
 #define MARKS " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
@@ -89,6 +91,7 @@ static const definition definitions[] = {
     {{ENDINGS "|" WORD "|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" NEWLINES "|" SPACES}, "|seed-coder|", {0}},
     {{NOT_STOPS}, "|poro-chat|bloom|gpt3-finnish|", {0}},
     {{NOT_STOPS, "\\p{N}"}, "|viking|", {0}},
+    {{"<\\|startoftext\\|>|<\\|endoftext\\|>|" CLIP, CLIP}, "|clip|", {.add_bos = true}},
     /* what files say that name none; llama.cpp's choice, as nobody published one */
     {{"[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, "|default|", {0}},
 };

@@ -509,6 +509,35 @@ static void test_long_words(void **state) {
   free(back);
 }
 
+/* A word's last byte is a token of its own, and its text is that byte and a space. */
+static void test_clip(void **state) {
+  static const char *const tokens[] = {"ca", "cat</w>"}, *const pairs[] = {"c a", "ca t</w>"};
+  char text[16];
+  int ids[2];
+  vocabulary_size = merge_count = 0;
+  for (int b = 0; b < 512; b++) {
+    size_t size = write_byte(b % 256, text);
+    if (b >= 256) memcpy(text + size, "</w>", 4);
+    add_token(text, size + (b >= 256 ? 4 : 0), RDNA_TOKEN_TYPE_NORMAL, 0);
+  }
+  for (int i = 0; i < 2; i++) {
+    ids[i] = add_token(tokens[i], strlen(tokens[i]), RDNA_TOKEN_TYPE_NORMAL, 0);
+    merges[merge_count++] = (rdna_text){pairs[i], strlen(pairs[i])};
+  }
+  int end = add_token("<s>", 3, RDNA_TOKEN_TYPE_CONTROL, 0);
+  testing_vocabulary v = bpe_vocabulary(NULL);
+  v.model = "clip", v.bos = v.eos = end;
+  opened o = open_vocabulary(&v);
+  CHECK_IDS(&o, " Cat\tCATS!", RDNA_ENCODE_ADD_SPECIAL, v.bos, ids[1], ids[0], 't', 256 + 's', 256 + '!', v.eos);
+  rdna_tokens read = encode(&o, "Cat cats", 8, 0);
+  char out[MOST_TEXT];
+  size_t size = decode(&o, &read, false, out);
+  assert_int_equal(size, strlen("cat cats "));
+  assert_memory_equal(out, "cat cats ", size);
+  rdna_tokens_deinit(&read);
+  close_vocabulary(&o);
+}
+
 /* Bytes without a token are the unknown one, or a failure. */
 static void test_bpe_missing_bytes(void **state) {
   vocabulary_size = merge_count = 0;
@@ -872,6 +901,7 @@ int main(void) {
       cmocka_unit_test(test_bpe_against_slow),
       cmocka_unit_test(test_bpe_round_trip),
       cmocka_unit_test(test_every_byte),
+      cmocka_unit_test(test_clip),
       cmocka_unit_test(test_bpe_missing_bytes),
       cmocka_unit_test(test_long_words),
       cmocka_unit_test(test_words),

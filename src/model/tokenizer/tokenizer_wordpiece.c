@@ -37,7 +37,7 @@ static bool is_in(uint32_t code, const uint32_t *ranges, size_t count) {
 }
 #define IS_IN(code, table) is_in(code, table, sizeof(table) / sizeof *(table))
 
-static bool is_space(uint32_t code) {
+bool rdna__is_space(uint32_t code) {
   return code == ' ' || (code >= '\t' && code <= '\r') || code == 0x85 || code == 0xa0 || code == 0x1680 ||
          (code >= 0x2000 && code <= 0x200a) || code == 0x2028 || code == 0x2029 || code == 0x202f || code == 0x205f ||
          code == 0x3000;
@@ -50,7 +50,7 @@ static bool is_chinese(uint32_t code) {
   return IS_IN(code, ranges);
 }
 
-static uint32_t lower_case(uint32_t code) {
+uint32_t rdna__lower_case(uint32_t code) {
   size_t low = 0, high = sizeof unicode_lower_cases / (4 * sizeof(int32_t));
   while (low < high) {
     size_t middle = (low + high) / 2;
@@ -84,7 +84,7 @@ static rdna_status clean(rdna_text text, buffer *out) {
     if (code >= 0x110000 || IS_IN(code, unicode_dropped)) continue;
     bool chinese = is_chinese(code);
     if (chinese) RDNA_TRY(append(out, ' '));
-    RDNA_TRY(append(out, is_space(code) ? ' ' : code));
+    RDNA_TRY(append(out, rdna__is_space(code) ? ' ' : code));
     if (chinese) RDNA_TRY(append(out, ' '));
   }
   return RDNA_OK;
@@ -99,7 +99,7 @@ static rdna_status fold(rdna_text text, buffer *out) {
   rdna_status status = RDNA_OK;
   for (size_t i = 0, length; status == RDNA_OK && i < text.size; i += length) {
     uint32_t code = rdna__next_code(text.data + i, text.size - i, &length);
-    if (!IS_IN(code, unicode_marks)) status = append(out, lower_case(code));
+    if (!IS_IN(code, unicode_marks)) status = append(out, rdna__lower_case(code));
   }
   free(apart);
   return status;

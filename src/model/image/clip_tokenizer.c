@@ -1,0 +1,178 @@
+/* vocab.json is an object of tokens and their ids, merges.txt a line for each merge behind one of its version. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "model/gguf/gguf.h"
+#include "model/image/clip.h"
+
+#define BEGIN "<|startoftext|>"
+#define END "<|endoftext|>"
+
+enum { PATH_BYTES = 4096 };
+
+static rdna_status load(rdna_text text, const char *name, json_t **out) {
+  json_error_t error;
+  json_t *json = json_loadb(text.size ? text.data : "", text.size, JSON_REJECT_DUPLICATES, &error);
+  if (json_is_object(json)) {
+    *out = json;
+    return RDNA_OK;
+  }
+  rdna_status status =
+      rdna__fail(RDNA_BAD_DATA, "%s is no JSON object: %s", name, json ? "it holds another value" : error.text);
+  json_decref(json);
+  return status;
+}
+
+static rdna_status find(const json_t *vocab, const char *token, int32_t *out) {
+  const json_t *id = json_object_get(vocab, token);
+  if (!id) return rdna__fail(RDNA_BAD_DATA, "vocab.json has no token '%.80s'", token);
+  *out = (int32_t)json_integer_value(id);
+  return RDNA_OK;
+}
+
+/* (count) by id. */
+static rdna_status order(json_t *vocab, rdna_text *tokens) {
+  const char *token;
+  json_t *id;
+  size_t size, count = json_object_size(vocab);
+  json_object_keylen_foreach(vocab, token, size, id) {
+    json_int_t i = json_is_integer(id) ? json_integer_value(id) : -1;
+    if (i < 0 || (uint64_t)i >= count || tokens[i].data)
+      return rdna__fail(RDNA_BAD_DATA, "the id of token '%.80s' in vocab.json is none from 0 to %zu of its own", token,
+                        count - 1);
+    tokens[i] = (rdna_text){token, size};
+  }
+  return RDNA_OK;
+}
+
+static rdna_status put_tokens(rdna_gguf_writer *writer, json_t *vocab, const rdna__clip_tokenizer *ids) {
+  size_t count = json_object_size(vocab);
+  rdna_text *tokens = calloc(count, sizeof *tokens);
+  int32_t *types = malloc(count * sizeof *types);
+  rdna_status status = tokens && types ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a vocabulary");
+  if (status == RDNA_OK) status = order(vocab, tokens);
+  if (status == RDNA_OK) {
+    for (size_t i = 0; i < count; i++) types[i] = RDNA_TOKEN_TYPE_NORMAL;
+    types[ids->begin] = types[ids->end] = types[ids->pad] = RDNA_TOKEN_TYPE_CONTROL;
+    status = rdna_gguf_writer_put_array(writer, "tokenizer.ggml.tokens", RDNA_GGUF_TYPE_TEXT, tokens, count);
+  }
+  if (status == RDNA_OK)
+    status = rdna_gguf_writer_put_array(writer, "tokenizer.ggml.token_type", RDNA_GGUF_TYPE_I32, types, count);
+  free(tokens);
+  free(types);
+  return status;
+}
+
+static rdna_status put_merges(rdna_gguf_writer *writer, rdna_text text) {
+  static const char version[] = "#version";
+  size_t lines = 1, count = 0;
+  for (size_t i = 0; i < text.size; i++) lines += text.data[i] == '\n';
+  rdna_text *merges = malloc(lines * sizeof *merges);
+  if (!merges) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for merges");
+  for (size_t i = 0, size; i < text.size; i += size + 1) {
+    const char *end = memchr(text.data + i, '\n', text.size - i);
+    size = end ? (size_t)(end - text.data) - i : text.size - i;
+    bool told = size >= sizeof version - 1 && memcmp(text.data + i, version, sizeof version - 1) == 0;
+    if (size > 0 && !told) merges[count++] = (rdna_text){text.data + i, size};
+  }
+  rdna_status status = rdna_gguf_writer_put_array(writer, "tokenizer.ggml.merges", RDNA_GGUF_TYPE_TEXT, merges, count);
+  free(merges);
+  return status;
+}
+
+/* Text of a token in settings: a string, or an object that has it. */
+static const char *token_of(const json_t *settings, const char *name, const char *initial) {
+  const json_t *value = json_object_get(settings, name);
+  const char *text = json_string_value(json_is_object(value) ? json_object_get(value, "content") : value);
+  return text ? text : initial;
+}
+
+static rdna_status find_ends(const json_t *vocab, const json_t *settings, rdna__clip_tokenizer *out) {
+  static const char *const fixed[][2] = {{"bos_token", BEGIN}, {"eos_token", END}, {"unk_token", END}};
+  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+    const char *text = token_of(settings, fixed[i][0], fixed[i][1]);
+    if (strcmp(text, fixed[i][1]) != 0)
+      return rdna__fail(RDNA_UNSUPPORTED, "tokenizer_config.json has '%.80s' as %s; only CLIP's %s is known", text,
+                        fixed[i][0], fixed[i][1]);
+  }
+  RDNA_TRY(find(vocab, BEGIN, &out->begin));
+  RDNA_TRY(find(vocab, END, &out->end));
+  return find(vocab, token_of(settings, "pad_token", END), &out->pad);
+}
+
+static void release_writer(void *writer) { rdna_gguf_writer_release(writer); }
+
+static rdna_status write(json_t *vocab, rdna_text merges, rdna__clip_tokenizer *t) {
+  const rdna_text model = {"clip", 4};
+  rdna_gguf_writer *writer = NULL;
+  rdna_status status = rdna_gguf_writer_create(&writer);
+  if (status == RDNA_OK) status = rdna_gguf_writer_put(writer, "tokenizer.ggml.model", RDNA_GGUF_TYPE_TEXT, &model);
+  if (status == RDNA_OK) status = put_tokens(writer, vocab, t);
+  if (status == RDNA_OK) status = put_merges(writer, merges);
+  if (status == RDNA_OK) status = rdna__gguf_open_writer(writer, release_writer, writer, &t->file);
+  if (status != RDNA_OK) rdna_gguf_writer_release(writer);
+  return status;
+}
+
+/* Ids are used as indices from here on. */
+static rdna_status check_ids(const json_t *vocab, const rdna__clip_tokenizer *t) {
+  int64_t count = (int64_t)json_object_size(vocab);
+  const int32_t ids[] = {t->begin, t->end, t->pad};
+  for (int i = 0; i < 3; i++)
+    if (ids[i] < 0 || ids[i] >= count)
+      return rdna__fail(RDNA_BAD_DATA, "vocab.json gives a token that texts are ended with id %d of %lld", (int)ids[i],
+                        (long long)count);
+  return RDNA_OK;
+}
+
+rdna_status rdna__clip_tokenizer_make(rdna_text vocab_text, rdna_text merges, rdna_text settings_text,
+                                      rdna__clip_tokenizer *out) {
+  json_t *vocab = NULL, *settings = NULL;
+  *out = (rdna__clip_tokenizer){0};
+  rdna_status status = load(vocab_text, "vocab.json", &vocab);
+  if (status == RDNA_OK && settings_text.size) status = load(settings_text, "tokenizer_config.json", &settings);
+  if (status == RDNA_OK) status = find_ends(vocab, settings, out);
+  if (status == RDNA_OK) status = check_ids(vocab, out);
+  if (status == RDNA_OK) status = write(vocab, merges, out);
+  if (status == RDNA_OK) status = rdna_tokenizer_open(out->file, &out->tokenizer);
+  json_decref(vocab);
+  json_decref(settings);
+  if (status != RDNA_OK) rdna__clip_tokenizer_close(out);
+  return status;
+}
+
+static rdna_status map(const char *folder, const char *name, bool needed, rdna__file *out) {
+  char path[PATH_BYTES];
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %s is too long", name);
+  rdna_status status = rdna__file_map(path, out);
+  if (status == RDNA_NOT_FOUND && !needed) return RDNA_OK;
+  return rdna__annotate(status, "%s", path);
+}
+
+static rdna_text text_of(const rdna__file *file) { return (rdna_text){(const char *)file->data, file->size}; }
+
+rdna_status rdna__clip_tokenizer_open(const char *folder, rdna__clip_tokenizer *out) {
+  rdna__file vocab = {0}, merges = {0}, settings = {0};
+  *out = (rdna__clip_tokenizer){0};
+  rdna_status status = map(folder, "vocab.json", true, &vocab);
+  if (status == RDNA_OK) status = map(folder, "merges.txt", true, &merges);
+  if (status == RDNA_OK) status = map(folder, "tokenizer_config.json", false, &settings);
+  if (status == RDNA_OK)
+    status = rdna__annotate(rdna__clip_tokenizer_make(text_of(&vocab), text_of(&merges), text_of(&settings), out), "%s",
+                            folder);
+  rdna__file_unmap(&vocab);
+  rdna__file_unmap(&merges);
+  rdna__file_unmap(&settings);
+  return status;
+}
+
+void rdna__clip_tokenizer_close(rdna__clip_tokenizer *t) {
+  rdna_tokenizer_close(t->tokenizer);
+  rdna_gguf_close(t->file);
+  *t = (rdna__clip_tokenizer){0};
+}

@@ -1,0 +1,451 @@
+/* CLIP's text encoder: a row of layers in which a token sees those before it.
+ *
+ *     x = embedding + positions  --+-- norm -- attention --(+)--+-- norm -- up, activation, down --(+)--  …  norm
+ *                                  |_________________________|  |_________________________________|           */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/status.h"
+#include "math/common/plan/scratch.h"
+#include "model/image/clip.h"
+#include "model/weights/safetensors.h"
+#include "rdna/image.h"
+#include "rdna/op.h"
+
+enum { PATH_BYTES = 4096, NAME_BYTES = 128, MOST_TEXTS = 64, LAYER_TENSORS = 16, OTHER_TENSORS = 5 };
+
+typedef struct affine { /* of a product or a norm */
+  rdna_tensor weight, bias;
+} affine;
+
+typedef struct layer {
+  affine norm1, q, k, v, out, norm2, up, down;
+} layer;
+
+typedef struct settings {
+  int vocabulary, width, hidden, layers, heads, positions, projection;
+  double epsilon;
+  bool quick;     /* x sigmoid(1.702 x) for GELU */
+  bool projected; /* CLIPTextModelWithProjection */
+  int end;        /* whose first place is a text's end; 2: where the largest id is, as old settings mean by it */
+} settings;
+
+struct rdna_image_text_encoder {
+  rdna_device *device;
+  rdna_image_text_encoder_info info;
+  settings set;
+  rdna__clip_tokenizer tokenizer;
+  rdna_tensor embedding, positions;
+  layer *layers;
+  affine norm;
+  rdna_tensor projection;
+  void **blocks; /* (block_count) of the weights on the device */
+  int block_count;
+};
+
+/* ---- settings ---- */
+
+static rdna_status whole(const json_t *config, const char *name, int initial, int low, int high, int *out) {
+  const json_t *value = json_object_get(config, name);
+  *out = initial;
+  if (!value && initial >= low) return RDNA_OK;
+  if (!json_is_integer(value) || json_integer_value(value) < low || json_integer_value(value) > high)
+    return rdna__fail(RDNA_BAD_DATA, "the setting '%s' is no whole number from %d to %d", name, low, high);
+  *out = (int)json_integer_value(value);
+  return RDNA_OK;
+}
+
+static rdna_status read_kind(const json_t *config, settings *out) {
+  const char *kind = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
+  const char *activation = json_string_value(json_object_get(config, "hidden_act"));
+  out->projected = kind && strcmp(kind, "CLIPTextModelWithProjection") == 0;
+  out->quick = activation && strcmp(activation, "quick_gelu") == 0;
+  if (!out->projected && !(kind && strcmp(kind, "CLIPTextModel") == 0))
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "the architecture is '%.80s'; CLIPTextModel and CLIPTextModelWithProjection are known",
+                      kind ? kind : "");
+  if (!out->quick && !(activation && strcmp(activation, "gelu") == 0))
+    return rdna__fail(RDNA_UNSUPPORTED, "the setting 'hidden_act' is '%.80s'; quick_gelu and gelu are known",
+                      activation ? activation : "");
+  const json_t *epsilon = json_object_get(config, "layer_norm_eps");
+  out->epsilon = epsilon ? json_number_value(epsilon) : 1e-5;
+  if ((epsilon && !json_is_number(epsilon)) || !(out->epsilon >= 0 && out->epsilon <= 1))
+    return rdna__fail(RDNA_BAD_DATA, "the setting 'layer_norm_eps' is no number from 0 to 1");
+  return RDNA_OK;
+}
+
+static rdna_status read_settings(const json_t *config, settings *out) {
+  RDNA_TRY(read_kind(config, out));
+  RDNA_TRY(whole(config, "vocab_size", 0, 1, 1 << 24, &out->vocabulary));
+  RDNA_TRY(whole(config, "hidden_size", 0, 1, 1 << 14, &out->width));
+  RDNA_TRY(whole(config, "intermediate_size", 0, 1, 1 << 16, &out->hidden));
+  RDNA_TRY(whole(config, "num_hidden_layers", 0, 1, 256, &out->layers));
+  RDNA_TRY(whole(config, "num_attention_heads", 0, 1, 1 << 10, &out->heads));
+  RDNA_TRY(whole(config, "max_position_embeddings", 0, 3, 1 << 12, &out->positions));
+  RDNA_TRY(whole(config, "projection_dim", 512, 1, 1 << 14, &out->projection));
+  RDNA_TRY(whole(config, "eos_token_id", 49407, 0, 1 << 24, &out->end));
+  if (out->width % out->heads == 0) return RDNA_OK;
+  return rdna__fail(RDNA_BAD_DATA, "a 'hidden_size' of %d is no whole number of %d 'num_attention_heads'", out->width,
+                    out->heads);
+}
+
+static rdna_status open_settings(const char *folder, settings *out) {
+  char path[PATH_BYTES];
+  rdna__file file = {0};
+  json_error_t error;
+  if (snprintf(path, sizeof path, "%s/config.json", folder) >= (int)sizeof path)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of the text encoder's config.json is too long");
+  RDNA_TRY(rdna__annotate(rdna__file_map(path, &file), "%s", path));
+  json_t *config = json_loadb(file.data ? (const char *)file.data : "", file.size, 0, &error);
+  rdna__file_unmap(&file);
+  rdna_status status = json_is_object(config) ? read_settings(config, out)
+                       : config               ? rdna__fail(RDNA_BAD_DATA, "it is no JSON object")
+                                              : rdna__fail(RDNA_BAD_DATA, "it is no JSON: %s", error.text);
+  json_decref(config);
+  return rdna__annotate(status, "%s", path);
+}
+
+/* ---- weights ---- */
+
+typedef struct loading {
+  rdna_image_text_encoder *encoder;
+  rdna__safetensors *tensors;
+  const char *prefix; /* of all names but the projection's */
+} loading;
+
+static rdna_status check_tensor(const rdna__safetensor *t, const char *name, int rank, const int64_t *shape) {
+  if (!t) return rdna__fail(RDNA_BAD_DATA, "there is no tensor '%s'", name);
+  if (t->dtype != RDNA_F32 && t->dtype != RDNA_F16 && t->dtype != RDNA_BF16)
+    return rdna__fail(RDNA_UNSUPPORTED, "tensor '%s' is of type %s; F32, F16 and BF16 are read", name, t->type);
+  bool same = t->rank == rank && t->shape[0] == shape[0] && (rank == 1 || t->shape[1] == shape[1]);
+  if (same) return RDNA_OK;
+  return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has another shape than the settings say, which is %lld x %lld", name,
+                    (long long)shape[0], (long long)(rank > 1 ? shape[1] : 1));
+}
+
+/* |values| (count) of f32, from a copy: what is read from the file's map may change or vanish. */
+static rdna_status read_values(const rdna__safetensor *t, int64_t count, float *values) {
+  if (t->dtype == RDNA_F32) return rdna__file_read(t->data, t->bytes, values);
+  uint8_t *bytes = malloc(t->bytes);
+  if (!bytes) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for tensor '%s'", t->name);
+  rdna__safetensor copy = *t;
+  copy.data = bytes;
+  rdna_status status = rdna__file_read(t->data, t->bytes, bytes);
+  for (int64_t i = 0; status == RDNA_OK && i < count; i++) values[i] = rdna__safetensor_value(&copy, i);
+  free(bytes);
+  return status;
+}
+
+/* |columns| 0: a vector of |rows|. */
+static rdna_status load(loading *l, const char *prefix, const char *name, int rows, int columns, rdna_tensor *out) {
+  rdna_image_text_encoder *e = l->encoder;
+  char whole_name[NAME_BYTES];
+  const int64_t shape[] = {rows, columns};
+  int rank = columns ? 2 : 1;
+  snprintf(whole_name, sizeof whole_name, "%s%s", prefix, name);
+  const rdna__safetensor *t = rdna__safetensors_find(l->tensors, whole_name);
+  RDNA_TRY(check_tensor(t, whole_name, rank, shape));
+  *out = rdna_tensor_contiguous(NULL, RDNA_F32, rank, shape);
+  int64_t count = rdna_tensor_count(out);
+  size_t bytes = rdna_dtype_bytes(RDNA_F32, count);
+  float *values = malloc(bytes);
+  if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for tensor '%s'", whole_name);
+  rdna_status status = read_values(t, count, values);
+  if (status == RDNA_OK) status = rdna_memory_alloc_named(e->device, bytes, NULL, "weights", &out->data);
+  if (status == RDNA_OK) {
+    e->blocks[e->block_count++] = out->data;
+    e->info.weights_bytes += bytes;
+    status = rdna_copy_to_device(rdna_device_default_stream(e->device), out->data, values, bytes);
+  }
+  free(values);
+  return status;
+}
+
+static rdna_status load_affine(loading *l, int layer_index, const char *name, int rows, int columns, affine *out) {
+  char names[2][NAME_BYTES];
+  static const char *const kinds[] = {"weight", "bias"};
+  for (int i = 0; i < 2; i++) {
+    if (layer_index >= 0)
+      snprintf(names[i], sizeof names[i], "encoder.layers.%d.%s.%s", layer_index, name, kinds[i]);
+    else
+      snprintf(names[i], sizeof names[i], "%s.%s", name, kinds[i]);
+  }
+  RDNA_TRY(load(l, l->prefix, names[0], rows, columns, &out->weight));
+  return load(l, l->prefix, names[1], rows, 0, &out->bias);
+}
+
+static rdna_status load_layer(loading *l, int i, layer *out) {
+  int width = l->encoder->set.width, hidden = l->encoder->set.hidden;
+  RDNA_TRY(load_affine(l, i, "layer_norm1", width, 0, &out->norm1));
+  RDNA_TRY(load_affine(l, i, "self_attn.q_proj", width, width, &out->q));
+  RDNA_TRY(load_affine(l, i, "self_attn.k_proj", width, width, &out->k));
+  RDNA_TRY(load_affine(l, i, "self_attn.v_proj", width, width, &out->v));
+  RDNA_TRY(load_affine(l, i, "self_attn.out_proj", width, width, &out->out));
+  RDNA_TRY(load_affine(l, i, "layer_norm2", width, 0, &out->norm2));
+  RDNA_TRY(load_affine(l, i, "mlp.fc1", hidden, width, &out->up));
+  return load_affine(l, i, "mlp.fc2", width, hidden, &out->down);
+}
+
+static rdna_status load_all(loading *l) {
+  rdna_image_text_encoder *e = l->encoder;
+  const settings *set = &e->set;
+  const char *embedding = "embeddings.token_embedding.weight";
+  /* transformers 5 saves a model without a projection without it */
+  l->prefix = rdna__safetensors_find(l->tensors, embedding) ? "" : "text_model.";
+  RDNA_TRY(load(l, l->prefix, embedding, set->vocabulary, set->width, &e->embedding));
+  RDNA_TRY(load(l, l->prefix, "embeddings.position_embedding.weight", set->positions, set->width, &e->positions));
+  for (int i = 0; i < set->layers; i++) RDNA_TRY(load_layer(l, i, &e->layers[i]));
+  RDNA_TRY(load_affine(l, -1, "final_layer_norm", set->width, 0, &e->norm));
+  if (!set->projected) return RDNA_OK;
+  return load(l, "", "text_projection.weight", set->projection, set->width, &e->projection);
+}
+
+/* ---- making one ---- */
+
+static rdna_status open_encoder(rdna_image_text_encoder *e, const char *folder) {
+  loading l = {.encoder = e};
+  RDNA_TRY(open_settings(folder, &e->set));
+  const settings *set = &e->set;
+  e->layers = calloc((size_t)set->layers, sizeof *e->layers);
+  e->blocks = calloc((size_t)set->layers * LAYER_TENSORS + OTHER_TENSORS, sizeof *e->blocks);
+  if (!e->layers || !e->blocks) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
+  RDNA_TRY(rdna__safetensors_open(folder, &l.tensors));
+  rdna_status status = rdna__annotate(load_all(&l), "%s", folder);
+  rdna__safetensors_close(l.tensors);
+  e->info.positions = set->positions;
+  e->info.layers = set->layers;
+  e->info.width = set->width;
+  e->info.pooled = set->projected ? set->projection : set->width;
+  e->info.projected = set->projected;
+  return status;
+}
+
+static rdna_status open_all(rdna_image_text_encoder *e, const char *folder, const char *encoder,
+                            const char *tokenizer) {
+  char paths[2][PATH_BYTES];
+  const char *const names[] = {tokenizer, encoder};
+  for (int i = 0; i < 2; i++)
+    if (snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]) >= (int)sizeof paths[i])
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", names[i]);
+  RDNA_TRY(rdna__clip_tokenizer_open(paths[0], &e->tokenizer));
+  RDNA_TRY(open_encoder(e, paths[1]));
+  size_t tokens = rdna_tokenizer_get_info(e->tokenizer.tokenizer)->token_count;
+  if (tokens <= (size_t)e->set.vocabulary) return RDNA_OK;
+  return rdna__fail(RDNA_BAD_DATA, "%s has %zu tokens, and the text encoder %d", paths[0], tokens, e->set.vocabulary);
+}
+
+rdna_status rdna_image_text_encoder_create(rdna_device *device, const char *folder, const char *encoder,
+                                           const char *tokenizer, rdna_image_text_encoder **out_encoder) {
+  if (!device || !folder || !encoder || !tokenizer || !out_encoder)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "rdna_image_text_encoder_create needs a device, three names of folders and a place");
+  rdna_image_text_encoder *e = calloc(1, sizeof *e);
+  if (!e) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
+  e->device = rdna_device_retain(device);
+  rdna_status status = open_all(e, folder, encoder, tokenizer);
+  if (status == RDNA_OK)
+    *out_encoder = e;
+  else
+    rdna_image_text_encoder_release(e);
+  return status;
+}
+
+void rdna_image_text_encoder_release(rdna_image_text_encoder *e) {
+  if (!e) return;
+  for (int i = 0; i < e->block_count; i++) (void)!rdna_memory_free(e->device, e->blocks[i]);
+  rdna__clip_tokenizer_close(&e->tokenizer);
+  rdna_device_release(e->device);
+  free(e->blocks);
+  free(e->layers);
+  free(e);
+}
+
+const rdna_image_text_encoder_info *rdna_image_text_encoder_get_info(const rdna_image_text_encoder *e) {
+  return &e->info;
+}
+
+rdna_status rdna_image_text_encoder_tokens(const rdna_image_text_encoder *e, const char *text, size_t size,
+                                           int32_t *out_ids, size_t *out_count) {
+  if (!e || (!text && size) || !out_ids)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_text_encoder_tokens needs an encoder, a text and a place");
+  rdna_tokens tokens = {0};
+  size_t room = (size_t)e->info.positions, most = room - 2, i = 0;
+  rdna_status status = rdna_tokenizer_encode(e->tokenizer.tokenizer, text, size, RDNA_ENCODE_PARSE_SPECIAL, &tokens);
+  if (status == RDNA_OK) {
+    size_t kept = tokens.count < most ? tokens.count : most;
+    out_ids[i++] = e->tokenizer.begin;
+    if (kept) memcpy(out_ids + i, tokens.ids, kept * sizeof *out_ids);
+    i += kept;
+    for (out_ids[i++] = e->tokenizer.end; i < room; i++) out_ids[i] = e->tokenizer.pad;
+    if (out_count) *out_count = tokens.count;
+  }
+  rdna_tokens_deinit(&tokens);
+  return status;
+}
+
+/* ---- a pass ---- */
+
+typedef struct pass {
+  const rdna_image_text_encoder *encoder;
+  rdna_stream *stream;
+  rdna__scratch scratch;
+  int count;            /* texts; tokens are count x positions */
+  rdna_tensor x, h;     /* (tokens, width): the residual stream, and what blocks read */
+  rdna_tensor q, k, v;  /* (tokens, width) */
+  rdna_tensor up, gate; /* (tokens, 1, hidden) */
+} pass;
+
+/* (count, positions, width) as (count, heads, positions, width of a head). */
+static rdna_tensor by_head(const pass *p, const rdna_tensor *t) {
+  const settings *set = &p->encoder->set;
+  int64_t each = set->width / set->heads, row = set->width, text = row * set->positions;
+  return (rdna_tensor){.data = t->data,
+                       .dtype = RDNA_F32,
+                       .rank = 4,
+                       .shape = {p->count, set->heads, set->positions, each},
+                       .stride = {text, each, row, 1}};
+}
+
+static rdna_status norm(const pass *p, const affine *of, const rdna_tensor *x, const rdna_tensor *out) {
+  return rdna_op_layer_norm(p->stream, x, &of->weight, &of->bias, p->encoder->set.epsilon, out, NULL, NULL);
+}
+
+static rdna_status attend(const pass *p, const layer *l) {
+  const settings *set = &p->encoder->set;
+  RDNA_TRY(norm(p, &l->norm1, &p->x, &p->h));
+  RDNA_TRY(rdna_op_linear(p->stream, &p->h, &l->q.weight, &l->q.bias, &p->q));
+  RDNA_TRY(rdna_op_linear(p->stream, &p->h, &l->k.weight, &l->k.bias, &p->k));
+  RDNA_TRY(rdna_op_linear(p->stream, &p->h, &l->v.weight, &l->v.bias, &p->v));
+  rdna_sdpa options = {RDNA_SDPA_INIT, .scale = (float)(1 / sqrt((double)set->width / set->heads)), .causal = true};
+  rdna_tensor q = by_head(p, &p->q), k = by_head(p, &p->k), v = by_head(p, &p->v), out = by_head(p, &p->h);
+  RDNA_TRY(rdna_op_sdpa(p->stream, &options, &q, &k, &v, &out, NULL));
+  return rdna_op_linear_add(p->stream, &p->h, &l->out.weight, &l->out.bias, &p->x);
+}
+
+static rdna_tensor as_matrix(const rdna_tensor *t) {
+  return rdna_tensor_contiguous(t->data, RDNA_F32, 2, (const int64_t[]){t->shape[0], t->shape[2]});
+}
+
+static rdna_status feed_forward(const pass *p, const layer *l) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  rdna_tensor up = as_matrix(&p->up);
+  RDNA_TRY(norm(p, &l->norm2, &p->x, &p->h));
+  RDNA_TRY(rdna_op_linear(p->stream, &p->h, &l->up.weight, &l->up.bias, &up));
+  if (p->encoder->set.quick) {
+    RDNA_TRY(rdna_op_map(p->stream, RDNA_MAP_AFFINE, &p->up, rdna_scalar_real(1.702), zero, &p->gate));
+    RDNA_TRY(rdna_op_mul_sigmoid(p->stream, &p->up, &p->gate, &p->up));
+  } else {
+    RDNA_TRY(rdna_op_map(p->stream, RDNA_MAP_GELU_ERF, &up, zero, zero, &up));
+  }
+  return rdna_op_linear_add(p->stream, &up, &l->down.weight, &l->down.bias, &p->x);
+}
+
+/* x = the tokens' embeddings and those of their places. */
+static rdna_status embed(pass *p, const int32_t *ids) {
+  const settings *set = &p->encoder->set;
+  rdna_tensor on_device, x = p->x, positions = p->encoder->positions;
+  int64_t tokens = p->x.shape[0];
+  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_I32, 1, &tokens, &on_device));
+  RDNA_TRY(rdna_copy_to_device(p->stream, on_device.data, ids, (size_t)tokens * sizeof *ids));
+  RDNA_TRY(rdna_op_embedding(p->stream, &p->encoder->embedding, &on_device, &p->x, NULL));
+  x.rank = positions.rank = 3;
+  x.shape[0] = positions.shape[0] = p->count;
+  x.shape[1] = positions.shape[1] = set->positions;
+  x.shape[2] = positions.shape[2] = set->width;
+  x.stride[0] = (int64_t)set->positions * set->width;
+  positions.stride[0] = 0;
+  x.stride[1] = positions.stride[1] = set->width;
+  x.stride[2] = positions.stride[2] = 1;
+  const rdna_scalar zero = rdna_scalar_real(0);
+  return rdna_op_zip(p->stream, RDNA_ZIP_ADD, &x, &positions, zero, zero, &x);
+}
+
+static rdna_status prepare(pass *p) {
+  const settings *set = &p->encoder->set;
+  const int64_t tokens = (int64_t)p->count * set->positions;
+  const int64_t wide[] = {tokens, set->width}, hidden[] = {tokens, 1, set->hidden};
+  rdna_tensor *const of_width[] = {&p->x, &p->h, &p->q, &p->k, &p->v};
+  for (size_t i = 0; i < sizeof of_width / sizeof *of_width; i++)
+    RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_F32, 2, wide, of_width[i]));
+  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_F32, 3, hidden, &p->up));
+  return set->quick ? rdna__scratch_tensor(&p->scratch, RDNA_F32, 3, hidden, &p->gate) : RDNA_OK;
+}
+
+static rdna_status copy_out(const pass *p, const rdna_tensor *from, float *to) {
+  return rdna_copy_to_host(p->stream, to, from->data, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(from)));
+}
+
+static int end_of(const settings *set, const int32_t *ids) {
+  int best = 0;
+  for (int i = 0; i < set->positions; i++) {
+    if (set->end != 2 && ids[i] == set->end) return i;
+    if (set->end == 2 && ids[i] > ids[best]) best = i;
+  }
+  return best;
+}
+
+/* Of the states behind all layers, in x. */
+static rdna_status pool(pass *p, const int32_t *ids, float *out) {
+  const rdna_image_text_encoder *e = p->encoder;
+  int32_t ends[MOST_TEXTS];
+  rdna_tensor rows, states, projected;
+  for (int i = 0; i < p->count; i++)
+    ends[i] = i * e->set.positions + end_of(&e->set, ids + (ptrdiff_t)i * e->set.positions);
+  const int64_t count = p->count, wide[] = {count, e->set.width}, pooled[] = {count, e->info.pooled};
+  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_I32, 1, &count, &rows));
+  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_F32, 2, wide, &states));
+  RDNA_TRY(rdna_copy_to_device(p->stream, rows.data, ends, (size_t)count * sizeof *ends));
+  RDNA_TRY(rdna_op_index_select(p->stream, &p->x, 0, &rows, &states, NULL));
+  RDNA_TRY(norm(p, &e->norm, &states, &states));
+  if (!e->set.projected) return copy_out(p, &states, out);
+  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_F32, 2, pooled, &projected));
+  RDNA_TRY(rdna_op_linear(p->stream, &states, &e->projection, NULL, &projected));
+  return copy_out(p, &projected, out);
+}
+
+static rdna_status run(pass *p, const int32_t *ids, int skip, bool normed, float *states, float *pooled) {
+  const rdna_image_text_encoder *e = p->encoder;
+  int last = e->set.layers - skip, layers = pooled ? e->set.layers : last;
+  RDNA_TRY(prepare(p));
+  RDNA_TRY(embed(p, ids));
+  for (int i = 0; i <= layers; i++) {
+    if (i == last && states) {
+      if (normed) RDNA_TRY(norm(p, &e->norm, &p->x, &p->h));
+      RDNA_TRY(copy_out(p, normed ? &p->h : &p->x, states));
+    }
+    if (i == layers) break;
+    RDNA_TRY(attend(p, &e->layers[i]));
+    RDNA_TRY(feed_forward(p, &e->layers[i]));
+  }
+  return pooled ? pool(p, ids, pooled) : RDNA_OK;
+}
+
+static rdna_status check_ids(const settings *set, const int32_t *ids, int count) {
+  for (int i = 0; i < count * set->positions; i++)
+    if (ids[i] < 0 || ids[i] >= set->vocabulary)
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "id %d of token %d of text %d; the text encoder has %d", (int)ids[i],
+                        i % set->positions, i / set->positions, set->vocabulary);
+  return RDNA_OK;
+}
+
+rdna_status rdna_image_text_encoder_encode(rdna_image_text_encoder *e, const int32_t *ids, int count, int skip,
+                                           bool normed, float *out_states, float *out_pooled) {
+  if (!e || !ids || count < 1 || count > MOST_TEXTS)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_text_encoder_encode needs an encoder and 1 to %d texts",
+                      MOST_TEXTS);
+  if (skip < 0 || skip > e->set.layers)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the last %d layers are to be skipped; the text encoder has %d", skip,
+                      e->set.layers);
+  RDNA_TRY(check_ids(&e->set, ids, count));
+  if (!out_states && !out_pooled) return RDNA_OK;
+  pass p = {.encoder = e, .stream = rdna_device_default_stream(e->device), .count = count};
+  p.scratch = (rdna__scratch){.stream = p.stream, .holder = "a text encoder"};
+  rdna_status status = run(&p, ids, skip, normed, out_states, out_pooled);
+  rdna_status waited = rdna_stream_synchronize(p.stream);
+  status = rdna__scratch_release(&p.scratch, status);
+  return status == RDNA_OK ? waited : status;
+}
