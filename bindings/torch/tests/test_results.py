@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from only_cpu import halved
 from torch.profiler import ProfilerActivity, profile
 
 
@@ -27,7 +28,7 @@ def test_fallback_keeps_the_layout_that_the_cpu_chose():
 def test_fallback_on_a_column_of_a_large_matrix_takes_no_room_for_the_rest():
     column = torch.rand(64, 1 << 16).to("rdna")[:, 5]
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p:
-        torch.special.bessel_j0(column)
+        halved(column)
     assert max(e.cpu_memory_usage for e in p.events()) < 1 << 16
 
 
