@@ -21,6 +21,8 @@ inline bool is_float(at::ScalarType t) { return t == at::kFloat || t == at::kHal
 inline bool is_real(at::ScalarType t) { return is_float(t) || t == at::kDouble; }
 inline bool is_complex(at::ScalarType t) { return t == at::kComplexFloat || t == at::kComplexDouble; }
 inline bool is_integer(at::ScalarType t) { return at::isIntegralType(t, /*includeBool=*/true) && has_dtype(t); }
+// What integers become where a function is of floats.
+inline at::ScalarType default_type() { return c10::typeMetaToScalarType(c10::get_default_dtype()); }
 
 // A view of |t|'s memory with its own shape and strides. Raises for a type or rank that librdna has no name for: ask
 // describable() first where the fallback should take over.

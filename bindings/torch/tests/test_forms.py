@@ -223,3 +223,25 @@ def test_forms_of_batch_norm():
 
     for f in (no_stats, with_update, stats):
         same(f, x, w, b, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool])
+def test_integers_of_every_width(dtype):
+    x = torch.randint(-50 if dtype.is_signed else 0, 2 if dtype == torch.bool else 50, (4, 6)).to(dtype)
+    y = torch.randint(0, 2 if dtype == torch.bool else 50, (6,)).to(dtype)
+    cases = [lambda x, y: torch.any(x, 1), lambda x, y: torch.all(x), lambda x, y: torch.all(x, (0, 1), keepdim=True), lambda x, y: x[:0].any(0),
+             lambda x, y: torch.angle(x), lambda x, y: torch.logit(x, 0.25), lambda x, y: torch.nansum(x, 0), lambda x, y: torch.isposinf(x),
+             lambda x, y: torch.isneginf(x.t()), lambda x, y: torch.fmax(x, y), lambda x, y: torch.fmin(x, y), lambda x, y: torch.sum(x, 1, dtype=torch.int16),
+             lambda x, y: torch.prod(x, dtype=torch.int8), lambda x, y: torch.prod(x, 1, dtype=torch.int32)]
+    if dtype != torch.bool:
+        low, high = (-7, 100) if dtype.is_signed else (7, 100)
+        cases += [lambda x, y: torch.cumsum(x, 1, dtype=dtype), lambda x, y: torch.cumprod(x, 0, dtype=dtype), lambda x, y: F.threshold(x, 3.7, 5),
+                  lambda x, y: F.relu6(x), lambda x, y: torch.linspace(low, high, 9, dtype=dtype, device=x.device),
+                  lambda x, y: torch.linspace(high, low, 4, dtype=dtype, device=x.device), lambda x, y: torch.linspace(3, 9, 1, dtype=dtype, device=x.device),
+                  lambda x, y: torch.logspace(0, 2, 3, dtype=dtype, device=x.device), lambda x, y: torch.logspace(0, 4, 4, base=3, dtype=dtype, device=x.device)]
+    if dtype == torch.int64:
+        cases.append(lambda x, y: torch.logspace(0, 18, 19, dtype=dtype, device=x.device))
+    if dtype == torch.uint8:
+        cases += [lambda x, y: F.interpolate(x[None, None], (7, 9), mode="nearest"), lambda x, y: F.interpolate(x[None, None], (3, 2), mode="nearest-exact")]
+    for f in cases:
+        same(f, x, y, tolerance=1e-6)

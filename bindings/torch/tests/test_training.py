@@ -116,6 +116,29 @@ def test_fused_steps_are_each_parameters_own(kind, amsgrad):
     assert torch.rdna.fallback_report() == {}
 
 
+@pytest.mark.parametrize("lr_decay", [0.0, 0.2])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_fused_adagrad_with_a_scale(lr_decay, maximize):
+    """Gradients are unscaled where they are, and a step in which one was not finite changes nothing."""
+    torch.manual_seed(0)
+    p, g, total = torch.randn(70, 3), torch.randn(70, 3), torch.rand(70, 3)
+    at = [t.to("rdna") for t in (p, 8 * g, total)]
+    step = torch.tensor(3.0, device="rdna")
+
+    def run(found, rate):
+        torch._fused_adagrad_([at[0]], [at[1]], [at[2]], [step], lr=rate, lr_decay=lr_decay, weight_decay=0.1, eps=1e-3, maximize=maximize,
+                              grad_scale=torch.tensor(8.0, device="rdna"), found_inf=torch.tensor(found, device="rdna"))
+
+    run(1.0, 0.05)
+    assert torch.equal(at[0].cpu(), p) and torch.equal(at[1].cpu(), 8 * g) and torch.equal(at[2].cpu(), total)
+    run(0.0, torch.tensor(0.05))
+    slope = (-g if maximize else g) + 0.1 * p
+    total = total + slope**2
+    want = p - 0.05 / (1 + 2 * lr_decay) * slope / (total.sqrt() + 1e-3)
+    for ours, theirs in zip(at, (want, g, total)):
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_mixed_precision(dtype):
     torch.manual_seed(0)

@@ -11,10 +11,11 @@
 /* Both kinds of one order, of sign -1 J and Y times pi / 2, of sign 1 I and (-1)^(order + 1) K, for 0 < x <= 2. With
  * z = sign x^2 / 4 and l = log(x / 2) + Euler's constant (A&S 9.1.10 to 9.1.13, 9.6.10 to 9.6.13):
  *
- *   order 0: first = sum of z^k / k!^2                  second = l first - sum of z^k / k!^2 H_k
- *   order 1: first = x / 2 sum of z^k / (k! (k + 1)!)   second = l first - x / 4 sum of z^k / (k! (k + 1)!) (H_k +
- * H_k+1)
- *                                                                + sign / x
+ *   order 0: first  = sum of z^k / k!^2
+ *            second = l first - sum of z^k / k!^2 H_k
+ *   order 1: first  = x / 2 sum of z^k / (k! (k + 1)!)
+ *            second = l first + sign / x - x / 4 sum of z^k / (k! (k + 1)!) (H_k + H_k+1)
+ *
  * where H_k = 1 + 1/2 + … + 1/k. */
 RDNA_SCALAR double bessel_near_0_(int order, double sign, double x, double *out_second) {
   double z = 0.25 * sign * x * x, term = order ? 0.5 * x : 1, first = 0, rest = 0, harmonic = 0;

@@ -15,7 +15,7 @@
 namespace rdna_torch {
 namespace {
 
-enum Types { kAll, kNumbers, kReal, kIntegers, kWhole };
+enum Types { kAll, kNumbers, kReal, kIntegers, kWhole };  // bool is one of kIntegers, not of kWhole
 
 bool takes(Types types, at::ScalarType t) {
   switch (types) {
@@ -387,7 +387,7 @@ bool is_infinity(const InfinityRow &row, Call &call) {
     none.get().zero_();
     return call.give(none.finish());
   }
-  auto out = iterate(call.output(), {call.tensor(0)}, Promote::kCompare, is_real, [&](const Iteration &it) {
+  auto out = iterate(call.output(), {x}, Promote::kCompare, is_real, [&](const Iteration &it) {
     check(
         rdna_op_compare_scalar(it.stream, RDNA_COMPARE_EQ, &it.inputs[0].tensor, rdna_scalar_real(row.value), &it.out));
   });

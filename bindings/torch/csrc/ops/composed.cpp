@@ -32,9 +32,6 @@ at::Tensor operand(const Call &call, size_t i) {
   return t.to(c10::Device(kRdna, call.device()), is_wide(call) ? at::kDouble : at::kFloat, /*non_blocking=*/true);
 }
 
-// What integers become where a function is of floats.
-at::ScalarType default_type() { return c10::typeMetaToScalarType(c10::get_default_dtype()); }
-
 bool fits(const Call &call) {
   const at::Tensor out = call.output();
   const at::ScalarType type = out.defined() ? out.scalar_type() : call.tensor(0).scalar_type();

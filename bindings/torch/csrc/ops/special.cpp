@@ -22,7 +22,7 @@ struct Row {
 bool map(Call &call, const at::Tensor &x, rdna_special function, int64_t order) {
   const at::ScalarType type = x.scalar_type();
   if (!has_dtype(type) || order > 100) return false;
-  const at::ScalarType result = is_real(type) ? type : c10::typeMetaToScalarType(c10::get_default_dtype());
+  const at::ScalarType result = is_real(type) ? type : default_type();
   const at::Tensor given = call.output();
   if (!is_real(result) || (given.defined() && !is_real(given.scalar_type()))) return false;
   const at::ScalarType computed = result == at::kDouble ? at::kDouble : at::kFloat;
@@ -60,8 +60,7 @@ bool pair(const PairRow &row, Call &call) {  // self, other, out
   const at::ScalarType common = call[0].isTensor() && call[1].isTensor() ? at::result_type(a, b)
                                 : call[0].isTensor()                     ? at::result_type(a, call.scalar(1))
                                                                          : at::result_type(b, call.scalar(0));
-  const at::ScalarType type =
-      at::isIntegralType(common, true) ? c10::typeMetaToScalarType(c10::get_default_dtype()) : common;
+  const at::ScalarType type = at::isIntegralType(common, true) ? default_type() : common;
   if (!is_real(type) || !is_real(given.scalar_type())) return false;
   for (const at::Tensor &t : {a, b})
     if (!has_dtype(t.scalar_type())) return false;
@@ -81,8 +80,7 @@ bool pair(const PairRow &row, Call &call) {  // self, other, out
 // Functions of others that are here, in f64, rounded once.
 bool made_of(Call &call, at::Tensor (*function)(const at::Tensor &)) {
   const at::Tensor x = call.tensor(0), given = call.output();
-  const at::ScalarType type =
-      is_real(x.scalar_type()) ? x.scalar_type() : c10::typeMetaToScalarType(c10::get_default_dtype());
+  const at::ScalarType type = is_real(x.scalar_type()) ? x.scalar_type() : default_type();
   if (!has_dtype(x.scalar_type()) || !is_real(type) || !is_real(given.scalar_type())) return false;
   const at::Tensor value = function(x.to(at::kDouble));
   Output out(given, x.sizes(), type, x, false);
