@@ -102,6 +102,7 @@ class Encoders(Refusing):
                                    ("its activation is 'gelu'", {"activation_function": "gelu"}),
                                    ("it has experts", {"num_experts": 8}),
                                    ("'rotary_emb_interleaved' is set", {"rotary_emb_interleaved": True}),
+                                   ("'rotary_emb_scale_base' is set", {"rotary_emb_scale_base": 512}),
                                    ("'use_rms_norm' is set", {"use_rms_norm": True}),
                                    ("base of RoPE", {"rotary_emb_base": None}),
                                    ("'partial_rotary_factor' is 0", {"rotary_emb_fraction": 0.0}),

@@ -119,7 +119,11 @@ class Schedules(unittest.TestCase):
         for sampler in ["euler", "dpmpp_2m"]:
             self.compare(sampler, "simple", 11, zero)
         self.compare("euler", "karras", 11, {**STABLE, "final_sigmas_type": "sigma_min"})
-        self.compare("dpmpp_2m", "karras", 20, {**STABLE, "final_sigmas_type": "sigma_min"})
+        self.compare("euler", "karras", 11, {**STABLE, "rescale_betas_zero_snr": True})
+        last = {**STABLE, "final_sigmas_type": "sigma_min"}
+        for steps in (10, 20):
+            for more in ({}, {"lower_order_final": False}, {"euler_at_final": True}, {"lower_order_final": False, "euler_at_final": True}):
+                self.compare("dpmpp_2m", "karras", steps, {**last, **more})
 
     def test_whole_runs(self):
         """20 steps, each from what ours made."""
@@ -157,7 +161,14 @@ class Schedules(unittest.TestCase):
                 ({"trained_betas": [0.1]}, "ddim", "simple", 20, UNSUPPORTED, "trained_betas"),
                 ({"solver_order": 3}, "dpmpp_2m", "simple", 20, UNSUPPORTED, "order"),
                 ({"algorithm_type": "sde-dpmsolver"}, "dpmpp_2m", "simple", 20, UNSUPPORTED, "sde-dpmsolver"),
-                ({"timestep_spacing": "leading", "steps_offset": 600}, "euler", "simple", 20, UNSUPPORTED, "timestep")]:
+                ({"timestep_spacing": "leading", "steps_offset": 600}, "euler", "simple", 20, UNSUPPORTED, "timestep"),
+                ({"clip_sample": "no"}, "ddim", "simple", 20, BAD_DATA, "clip_sample"), ({"thresholding": 1}, "euler", "simple", 20, BAD_DATA, "thresholding"),
+                ({"sigma_min": 0.1}, "euler", "karras", 20, UNSUPPORTED, "sigma_min"),
+                ({"lambda_min_clipped": -5}, "dpmpp_2m", "simple", 20, UNSUPPORTED, "lambda_min"),
+                (STABLE, "dpmpp_2m", "simple", 1000, UNSUPPORTED, "no less noise"),
+                ({**STABLE, "timestep_spacing": "leading"}, "dpmpp_2m", "simple", 1000, UNSUPPORTED, "no less noise"),
+                ({"beta_start": 0.1, "beta_end": 0, "num_train_timesteps": 20}, "dpmpp_2m", "simple", 19, UNSUPPORTED, "no less noise"),
+                ({"rescale_betas_zero_snr": True}, "euler_ancestral", "simple", 1000, UNSUPPORTED, "no less noise")]:
             with self.subTest(f"{settings} {sampler} {spacing} {steps}"):
                 schedule = Schedule(settings, sampler, spacing, steps)
                 self.assertEqual(schedule.status, status, schedule.sentence)

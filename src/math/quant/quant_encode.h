@@ -1,12 +1,13 @@
 /* How blocks of the formats IQ1, IQ2 and IQ3 are made, on the host and on the GPU alike, which give the same bytes.
  * Their codes number entries of a grid (quant_grids.h), which are found by search. The steps for a block of 256 values:
  *
- *   quant_wanted_scale    what each part, the 16 or 32 values that share a scale, asks for: of scales from about the
- *                         largest value down the best for levels that are chosen freely, then of some near that the
- * best for entries of the grid, fitted to them by least squares quant_choose_d        the block's d in f16: of some the
- * one whose odd multiples come nearest to these scales quant_choose_s        each part's multiple: of three the one of
- * the least error; d is fitted to the codes of all quant_store_part      each part's codes for the scale as it is
- * stored quant_encoded_byte    the block's bytes
+ * - quant_wanted_scale: what each part, the 16 or 32 values that share a scale, asks for. Of scales from about the
+ *   largest value down the best for levels that are chosen freely, then of some near that the best for entries of the
+ *   grid, fitted to them by least squares.
+ * - quant_choose_d: the block's d in f16, of some the one whose odd multiples come nearest to these scales.
+ * - quant_choose_s: each part's multiple, of three the one of the least error; d is fitted to the codes of all.
+ * - quant_fit_part, with |store|: each part's codes for the scale as it is stored.
+ * - quant_encoded_byte: the block's bytes.
  *
  * Errors are squares times weights. For a scale the entry of the least error is found, of two equal ones the first;
  * where 7 bits have the signs of 8 values and the number of minus signs is odd, entry and value are found with which
@@ -310,7 +311,7 @@ RDNA_SCALAR uint16_t quant_choose_s(rdna_dtype format, struct quant_search *sear
 /* ---- a block ---- */
 
 /* |x|, |w|: 256 values, and their weights or NULL; thread |first| of |step| that make the block. A NaN becomes 0. What
- * counts for less than a millionth of the most counts for a millionth, so that its code is of use too. */
+ * counts for less than 2^-20 of the most counts for 2^-20, so that its code is of use too. */
 RDNA_SCALAR void quant_encode_load(struct quant_encoding *e, const float *x, const float *w, int first, int step) {
   float most = 0;
   for (int i = 0; w && i < 256; i++) most = w[i] > most ? w[i] : most;

@@ -7,9 +7,11 @@
 static const struct grid_format {
   rdna_dtype format;
   const uint16_t *grid;
-  int entries, part;        /* values that share a scale */
-  bool even;                /* the last of 8 signs follows from the others */
-  double even_error, error; /* the most of normal values' squares that may be lost, where columns count alike and not */
+  int entries, part; /* values that share a scale */
+  bool even;         /* the last of 8 signs follows from the others */
+  /* The most of normal values' squares that may be lost, where columns count alike and not. Not derived: what the
+   * search reached, rounded up, so that a worse one is seen; tests/quantize_peer.py compares it with another's. */
+  double even_error, error;
 } formats[] = {{RDNA_IQ1_S, quant_grid_iq1, 2048, 32, false, 0.21, 0.16},
                {RDNA_IQ1_M, quant_grid_iq1, 2048, 16, false, 0.18, 0.115},
                {RDNA_IQ2_XXS, quant_grid_iq2_xxs, 256, 32, true, 0.115, 0.06},

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "rdna/image.h"
 
-enum { MOST_TRAINED = 100000 };
+enum { MOST_TRAINED = 10000 };
 static const double least_share = 0x1p-100;   /* its sigma and that one's square are finite */
 static const double smallest_share = 0x1p-24; /* of the picture in a sample that would have none, which has no sigma */
 
@@ -18,7 +18,7 @@ typedef enum prediction { PREDICTION_EPSILON, PREDICTION_V, PREDICTION_SAMPLE } 
 typedef struct settings {
   int trained, offset;
   const char *timesteps; /* "leading", … */
-  double *share;         /* (trained) a_bar of each trained timestep, ascending in noise */
+  double *share;         /* (trained) a_bar of each trained timestep, ascending in noise but for the last */
   double last_sigma;     /* behind the last step */
   double last_share;     /* of ddim */
 } settings;
@@ -31,6 +31,8 @@ struct rdna_image_schedule {
   int steps, next;    /* the step that may be taken now, beside 0 */
   double clip;        /* of the predicted picture; 0: it is not */
   double scale;       /* of the first sample */
+  bool lower_last;    /* dpmpp_2m: the last of fewer than 15 steps is of order 1 */
+  bool euler_last;    /* … whatever their number */
   double *timestep;   /* (steps) */
   double *sigma, *to; /* (steps) of the sample that a step is given, and of what it makes */
   float *before;      /* (count) the picture that the last step predicted */
@@ -60,12 +62,15 @@ static rdna_status number(const json_t *json, const char *name, double initial, 
   return RDNA_OK;
 }
 
-static bool flag(const json_t *json, const char *name, bool initial) {
+static rdna_status flag(const json_t *json, const char *name, bool initial, bool *out) {
   const json_t *value = json_object_get(json, name);
-  return json_is_boolean(value) ? json_is_true(value) : initial;
+  *out = json_is_boolean(value) ? json_is_true(value) : initial;
+  if (value && !json_is_null(value) && !json_is_boolean(value))
+    return rdna__fail(RDNA_BAD_DATA, "the schedule's '%s' is neither true nor false", name);
+  return RDNA_OK;
 }
 
-/* Which of the |count| |words| the setting is, of which the first is the default. */
+/* Which of the |count| |words| the setting is; |initial| where it is missing. */
 static rdna_status choice(const json_t *json, const char *name, const char *const *words, int count, int initial,
                           int *out) {
   const json_t *value = json_object_get(json, name);
@@ -82,11 +87,18 @@ static rdna_status choice(const json_t *json, const char *name, const char *cons
 static rdna_status check_rest(const json_t *json, const char *name) {
   static const char *const off[] = {"thresholding", "use_beta_sigmas", "use_lu_lambdas", "use_flow_sigmas",
                                     "use_dynamic_shifting"};
+  static const char *const missing[] = {"sigma_min", "sigma_max", "lambda_min_clipped"};
   static const struct {
     const char *name, *known;
   } texts[] = {{"interpolation_type", "linear"}, {"timestep_type", "discrete"}};
-  for (size_t i = 0; i < sizeof off / sizeof *off; i++)
-    if (flag(json, off[i], false)) return rdna__fail(RDNA_UNSUPPORTED, "the schedule's '%s' is true", off[i]);
+  for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
+    bool on;
+    RDNA_TRY(flag(json, off[i], false, &on));
+    if (on) return rdna__fail(RDNA_UNSUPPORTED, "the schedule's '%s' is true", off[i]);
+  }
+  for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+    if (json_is_number(json_object_get(json, missing[i])))
+      return rdna__fail(RDNA_UNSUPPORTED, "the schedule says '%s'", missing[i]);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     int which;
     RDNA_TRY(choice(json, texts[i].name, &texts[i].known, 1, 0, &which));
@@ -100,8 +112,8 @@ static rdna_status check_rest(const json_t *json, const char *name) {
   RDNA_TRY(choice(json, "algorithm_type", &algorithm, 1, 0, &which));
   RDNA_TRY(choice(json, "solver_type", &solver, 1, 0, &which));
   RDNA_TRY(number(json, "solver_order", 2, 1, 3, &order));
-  if (order == 2 && !json_is_number(json_object_get(json, "lambda_min_clipped"))) return RDNA_OK;
-  return rdna__fail(RDNA_UNSUPPORTED, "dpmpp_2m is of order 2, without a least lambda; the schedule asks otherwise");
+  if (order == 2) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "dpmpp_2m is of order 2; the schedule's 'solver_order' is %g", order);
 }
 
 /* Nichol and Dhariwal (2021), equation 17. */
@@ -124,7 +136,9 @@ static rdna_status read_shares(const json_t *json, settings *out) {
     share *= (double)(1 - (float)beta); /* rounded as in training, which at the end shows */
     out->share[i] = share;
   }
-  if (flag(json, "rescale_betas_zero_snr", false)) { /* Lin et al. (2024), algorithm 1 */
+  bool rescaled;
+  RDNA_TRY(flag(json, "rescale_betas_zero_snr", false, &rescaled));
+  if (rescaled) { /* Lin et al. (2024), algorithm 1 */
     double low = sqrt(out->share[n - 1]), high = sqrt(out->share[0]);
     if (!(high > low)) return rdna__fail(RDNA_BAD_DATA, "the schedule's noise does not grow, so it cannot be rescaled");
     for (int i = 0; i < n; i++) {
@@ -145,6 +159,7 @@ static rdna_status read_settings(const json_t *json, const sampler *of, settings
   static const char *const lasts[] = {"zero", "sigma_min"};
   int which, initial = 0;
   double value;
+  bool on;
   RDNA_TRY(check_rest(json, of->name));
   RDNA_TRY(number(json, "num_train_timesteps", 1000, 1, MOST_TRAINED, &value));
   out->trained = (int)value;
@@ -155,14 +170,17 @@ static rdna_status read_settings(const json_t *json, const sampler *of, settings
   out->timesteps = timesteps[which];
   RDNA_TRY(choice(json, "prediction_type", predictions, 3, 0, &which));
   s->prediction = (prediction)which;
-  if (of->clips && flag(json, "clip_sample", true)) RDNA_TRY(number(json, "clip_sample_range", 1, 0, 1e9, &s->clip));
+  RDNA_TRY(flag(json, "clip_sample", true, &on));
+  if (of->clips && on) RDNA_TRY(number(json, "clip_sample_range", 1, 0, 1e9, &s->clip));
   out->share = malloc((size_t)out->trained * sizeof *out->share);
   if (!out->share) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a schedule");
   RDNA_TRY(read_shares(json, out));
   RDNA_TRY(choice(json, "final_sigmas_type", lasts, 2, 0, &which));
   out->last_sigma = which && !of->noisy ? sigma_of(out->share[0]) : 0;
-  out->last_share = flag(json, "set_alpha_to_one", true) ? 1 : out->share[0];
-  return RDNA_OK;
+  RDNA_TRY(flag(json, "set_alpha_to_one", true, &on));
+  out->last_share = on ? 1 : out->share[0];
+  RDNA_TRY(flag(json, "lower_order_final", true, &s->lower_last));
+  return flag(json, "euler_at_final", false, &s->euler_last);
 }
 
 /* ---- noise levels ---- */
@@ -193,13 +211,15 @@ static double sigma_at(const settings *set, double t) {
   return a + (t - low) * (b - a);
 }
 
-/* The timestep of |sigma|, between two trained ones by its logarithm. */
+/* The timestep of |sigma|, between two trained ones by its logarithm. The last one's noise, which rescaling cuts off,
+ * may be less than that before it. */
 static double timestep_of(const settings *set, double sigma) {
   int low = 0, n = set->trained;
-  while (low < n - 2 && sigma_of(set->share[low + 1]) <= sigma) low++;
   if (n < 2) return 0;
+  for (int i = 0; i < n; i++)
+    if (sigma_of(set->share[i]) <= sigma) low = i < n - 2 ? i : n - 2;
   double a = log(sigma_of(set->share[low])), b = log(sigma_of(set->share[low + 1]));
-  double part = (log(sigma > 1e-10 ? sigma : 1e-10) - a) / (b - a);
+  double part = a == b ? 0 : (log(sigma > 1e-10 ? sigma : 1e-10) - a) / (b - a);
   return low + (part < 0 ? 0 : part > 1 ? 1 : part);
 }
 
@@ -226,6 +246,11 @@ static rdna_status set_levels(const settings *set, const char *spacing, rdna_ima
     int to = (int)s->timestep[i] - set->trained / s->steps;
     s->to[i] = sigma_of(to >= 0 ? set->share[to] : set->last_share);
   }
+  for (int i = 1; i < s->steps; i++)
+    if (!(s->sigma[i] < s->sigma[i - 1]))
+      return rdna__fail(RDNA_UNSUPPORTED,
+                        "%d steps: step %d would begin with no less noise than the one before it; take fewer steps",
+                        s->steps, i);
   double most = s->sigma[0];
   s->scale = !s->sampler->scaled ? 1 : strcmp(set->timesteps, "leading") == 0 ? sqrt(most * most + 1) : most;
   return RDNA_OK;
@@ -261,8 +286,8 @@ static void step_dpmpp_2m(const rdna_image_schedule *s, int i, const float *raw,
                           const float *noise, float *sample, size_t count) {
   double from = s->sigma[i], to = s->to[i], a = 1 / sqrt(1 + to * to);
   double keep = a * to * sqrt(1 + from * from) / from, gain = a * (1 - to / from), more = 0;
-  bool last = i + 1 == s->steps && (to == 0 || s->steps < 15); /* of first order */
-  if (i > 0 && !last) more = log(from / to) / log(s->sigma[i - 1] / from) / 2;
+  bool first_order = i + 1 == s->steps && (to == 0 || s->euler_last || (s->lower_last && s->steps < 15));
+  if (i > 0 && !first_order) more = log(from / to) / log(s->sigma[i - 1] / from) / 2;
   for (size_t k = 0; k < count; k++) {
     double x = (double)picture[k], change = more > 0 ? x - (double)s->before[k] : 0;
     sample[k] = (float)(keep * (double)sample[k] + gain * (x + more * change));

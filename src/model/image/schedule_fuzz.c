@@ -33,6 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!isfinite(rdna_image_schedule_timestep(schedule, i))) abort();
     if (!isfinite(rdna_image_schedule_input_scale(schedule, i))) abort();
     if (rdna_image_schedule_step(schedule, i, output, noise, sample, 3) != RDNA_OK) abort();
+    for (int k = 0; k < 3; k++)
+      if (isnan(sample[k])) abort();
   }
   rdna_image_schedule_release(schedule);
   return 0;

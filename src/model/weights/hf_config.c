@@ -122,6 +122,9 @@ static rdna_status check_rotary_encoder(const rdna__hf_config *c) {
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (json_is_true(json_object_get(c->json, others[i])))
       return rdna__fail(RDNA_UNSUPPORTED, "'%s' is set, which GGUF's %s has not", others[i], c->architecture->gguf);
+  if (rdna__hf_is_set(c->json, "rotary_emb_scale_base"))
+    return rdna__fail(RDNA_UNSUPPORTED, "'rotary_emb_scale_base' is set, which GGUF's %s has not",
+                      c->architecture->gguf);
   if (strcmp(activation, "swiglu") != 0)
     return rdna__fail(RDNA_UNSUPPORTED, "its activation is '%.40s'; models of this architecture have swiglu",
                       activation);
