@@ -333,10 +333,13 @@ static rdna_status take_output(call *c, TF_Tensor *tensor, rdna_tensor *out) {
 
 rdna_status call_output(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out) {
   TF_DataType type = tf.ExpectedOutputDataType(c->ctx, i);
-  int64_t count = 1;
-  for (int k = 0; k < rank; k++) count *= shape[k];
-  return take_output(
-      c, tf.AllocateOutput(c->ctx, i, type, shape, rank, rdna_dtype_bytes(dtype_of(type), count), c->status), out);
+  int64_t bytes = (int64_t)rdna_dtype_bytes(dtype_of(type), 1); /* TensorFlow ends the process where it is too much */
+  for (int k = 0; k < rank; k++) {
+    if (shape[k] < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "a negative size, %lld", (long long)shape[k]);
+    if (__builtin_mul_overflow(bytes, shape[k], &bytes))
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "a tensor of 2**63 bytes or more");
+  }
+  return take_output(c, tf.AllocateOutput(c->ctx, i, type, shape, rank, (size_t)bytes, c->status), out);
 }
 
 rdna_status call_output_over(call *c, int inputs, int i, int rank, const int64_t *shape, rdna_tensor *out) {

@@ -28,8 +28,9 @@ def test_conv_more():
     for stride in (1, 2):
         beside_cpu.compare(lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, stride, stride, 1], "SAME"),
                            [normal(2, 7, 6, 3), normal(3, 3, 3, 2)], scale=256)  # fmt: skip
-    beside_cpu.compare(lambda x, w: tf.nn.conv2d_transpose(x, w, [2, 9, 8, 3], 2, "SAME"),
-                       [normal(2, 5, 4, 4), normal(3, 3, 3, 4)], scale=256)  # fmt: skip
+    for samples in (2, -1):
+        beside_cpu.compare(lambda x, w: tf.nn.conv2d_transpose(x, w, [samples, 9, 8, 3], 2, "SAME"),
+                           [normal(2, 5, 4, 4), normal(3, 3, 3, 4)], scale=256)  # fmt: skip
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])

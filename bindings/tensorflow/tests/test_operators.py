@@ -271,3 +271,40 @@ def test_bad_arguments_say_so():
             tf.zeros([2, 3]) + tf.zeros([4])
         with pytest.raises(tf.errors.InvalidArgumentError, match="CPU"):  # the devices that have a kernel
             tf.linalg.svd(tf.zeros([3, 3]))
+
+
+def test_ellipsis_within_eight_dimensions():
+    with tf.device("/device:RDNA:0"):
+        x, new = tf.zeros([1] * 6 + [2, 3]), (tf.newaxis,)
+        assert x[0, 0][new * 2 + (...,)].shape == [1] * 6 + [2, 3]
+        for count in (1, 8):
+            with pytest.raises(tf.errors.UnimplementedError, match="more than 8 dimensions"):
+                x[new * count + (...,)]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Multiple ellipses"):
+            x[..., ...]
+
+
+WIDE = np.array([2**40, 2**40])
+IMPOSSIBLE = {
+    "a negative size": [lambda: tf.scatter_nd([[0]], [1.0], tf.constant([-1])), lambda: tf.fill([2, -1], 1.0),
+                        lambda: tf.raw_ops.RandomUniform(shape=[-1], dtype=tf.float32),
+                        lambda: tf.nn.conv2d_transpose(tf.zeros([2, 5, 4, 4]), tf.zeros([3, 3, 3, 4]), [2, -9, 8, 3], 2, "SAME")],
+    r"2\*\*63 bytes": [lambda: tf.fill(tf.constant(WIDE), 1.0), lambda: tf.broadcast_to(tf.zeros([1, 1]), tf.constant(WIDE)),
+                       lambda: tf.raw_ops.RandomUniform(shape=tf.constant(WIDE), dtype=tf.float32)],
+    "multiples": [lambda: tf.tile(tf.zeros([2, 2]), tf.constant(WIDE * 2**22)), lambda: tf.tile(tf.zeros([0]), [-1])],
+    "Paddings": [lambda: tf.pad(tf.zeros([3]), tf.constant([[2**63 - 1, 2**63 - 1]], tf.int64))],
+    "num_split": [lambda: tf.split(tf.zeros([3]), [1, 1, 1], num=2), lambda: tf.split(tf.zeros([3]), [1, 1, 1], num=4)],
+    "a part of size": [lambda: tf.split(tf.zeros([3]), tf.constant([2**63 - 1, 2**63 - 1, 5], tf.int64))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("match", IMPOSSIBLE)
+def test_impossible_sizes_are_refused(match):
+    for function in IMPOSSIBLE[match]:
+        with tf.device("/device:RDNA:0"), pytest.raises(tf.errors.InvalidArgumentError, match=match):
+            function()
+
+
+def test_bitcast_to_a_type_without_kernels():
+    with tf.device("/device:RDNA:0"), pytest.raises(tf.errors.UnimplementedError, match="Bitcast"):
+        tf.bitcast(tf.zeros([2, 2], tf.int64), tf.complex128)

@@ -103,7 +103,7 @@ rdna_status compute_conv(call *c) {
   return rdna_op_conv(c->stream, &conv, &x, &weight, NULL, &y);
 }
 
-/* (sizes of x, filter, dy) */
+/* (sizes of x, filter, dy); as many samples as dy has where the sizes say -1 */
 rdna_status compute_conv_gradient_of_x(call *c) {
   rdna_tensor filter, dy, dx;
   rdna_convolution conv;
@@ -113,6 +113,7 @@ rdna_status compute_conv_gradient_of_x(call *c) {
   TRY(call_input(c, 1, &filter));
   TRY(image_input(c, 2, &dy));
   if (count != dy.rank) return call_fail(c, RDNA_UNSUPPORTED, "input_sizes has %d numbers, not %d", count, dy.rank);
+  if (sizes[0] == -1) sizes[0] = dy.shape[0];
   rdna_tensor weight = as_weight(c, &filter);
   TRY(call_output(c, 0, count, sizes, &dx));
   dx = channels_second(c, dx);

@@ -56,14 +56,6 @@ static rdna_status host_scalar(call *c, int i, rdna_scalar *out) {
   return RDNA_OK;
 }
 
-/* A shape from an input in host memory. */
-static rdna_status host_shape(call *c, int i, int64_t *shape, int *rank) {
-  TRY(call_integers(c, i, RDNA_MAX_RANK, shape, rank));
-  for (int k = 0; k < *rank; k++)
-    if (shape[k] < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "a negative size, %lld", (long long)shape[k]);
-  return RDNA_OK;
-}
-
 rdna_status compute_transpose(call *c) {
   rdna_tensor x;
   int64_t order[RDNA_MAX_RANK];
@@ -142,11 +134,14 @@ rdna_status compute_split_v(call *c) { /* (x, sizes, dimension) */
   TRY(call_input(c, 0, &x));
   TRY(call_integers(c, 1, MAX_PARTS, sizes, &count));
   TRY(call_dim(c, 2, x.rank, &dim));
+  if (count != tf.NumOutputs(c->ctx))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "%d sizes of parts; num_split is %d", count, tf.NumOutputs(c->ctx));
   for (int i = 0; i < count; i++)
     if (sizes[i] == -1 && rest < 0)
       rest = i;
-    else if (sizes[i] < 0)
-      return call_fail(c, RDNA_INVALID_ARGUMENT, "a negative size of a part");
+    else if (sizes[i] < 0 || sizes[i] > x.shape[dim])
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "a part of size %lld of %lld", (long long)sizes[i],
+                       (long long)x.shape[dim]);
     else
       sum += sizes[i];
   if (rest >= 0) sum += sizes[rest] = x.shape[dim] - sum;
@@ -260,15 +255,19 @@ static rdna_status read_strided(call *c, int first, int rank, const int64_t *sha
   if (count != ends || count != steps)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "begin, end, and strides must be 1D equal size tensors");
   for (int i = 0; i < count; i++) {
-    if (a->ellipsis_mask >> i & 1)
+    if (a->ellipsis_mask >> i & 1) {
+      if (ellipsis >= 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "Multiple ellipses in slice spec not allowed");
       ellipsis = i;
-    else if (!(a->new_axis_mask >> i & 1))
+    } else if (!(a->new_axis_mask >> i & 1)) {
       taken++;
+    }
   }
   if (taken > rank) return call_fail(c, RDNA_INVALID_ARGUMENT, "Index out of range using input dim %d", rank);
   out->rank = 0;
   for (int i = 0; i <= count; i++) {
     if (i == ellipsis || (i == count && ellipsis < 0)) { /* dimensions that are not named are whole */
+      if (out->rank + rank - taken > RDNA_MAX_RANK)
+        return call_fail(c, RDNA_UNSUPPORTED, "more than %d dimensions", RDNA_MAX_RANK);
       for (int k = taken; k < rank; k++, dim++) {
         out->start[dim] = 0;
         out->count[dim] = out->shape[out->rank++] = shape[dim];
@@ -322,10 +321,10 @@ rdna_status compute_strided_slice_gradient(call *c) {
   int rank;
   struct strided at;
   rdna_tensor dy, out;
-  TRY(host_shape(c, 0, shape, &rank));
+  TRY(call_integers(c, 0, RDNA_MAX_RANK, shape, &rank));
+  TRY(call_output(c, 0, rank, shape, &out));
   TRY(read_strided(c, 1, rank, shape, &at));
   TRY(call_input(c, 4, &dy));
-  TRY(call_output(c, 0, rank, shape, &out));
   TRY(rdna_op_fill(c->stream, rdna_scalar_integer(0), &out));
   rdna_tensor view = strided_view(&out, &at), flat = reshaped(&dy, view.rank, view.shape);
   if (rdna_tensor_count(&dy) != rdna_tensor_count(&view))
@@ -345,9 +344,9 @@ rdna_status compute_pad(call *c) {
     return call_fail(c, RDNA_INVALID_ARGUMENT, "paddings must have 2 numbers for each dimension");
   for (int i = 0; i < x.rank; i++) {
     before[i] = widths[2 * i];
-    shape[i] = widths[2 * i] + x.shape[i] + widths[2 * i + 1];
-    if (widths[2 * i] < 0 || widths[2 * i + 1] < 0)
-      return call_fail(c, RDNA_INVALID_ARGUMENT, "Paddings must be non-negative");
+    if (widths[2 * i] < 0 || widths[2 * i + 1] < 0 || __builtin_add_overflow(x.shape[i], widths[2 * i], &shape[i]) ||
+        __builtin_add_overflow(shape[i], widths[2 * i + 1], &shape[i]))
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "Paddings must be non-negative, and a size below 2**63");
   }
   rdna_scalar value = {0, 0};
   if (call_inputs(c) == 3) TRY(host_scalar(c, 2, &value));
@@ -364,10 +363,12 @@ rdna_status compute_tile(call *c) {
   int64_t times[RDNA_MAX_RANK], shape[RDNA_MAX_RANK];
   int count;
   TRY(call_input(c, 0, &x));
-  TRY(host_shape(c, 1, times, &count));
+  TRY(call_integers(c, 1, RDNA_MAX_RANK, times, &count));
   if (count != x.rank)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "Expected multiples argument to be a vector of length %d", x.rank);
-  for (int i = 0; i < x.rank; i++) shape[i] = x.shape[i] * times[i];
+  for (int i = 0; i < x.rank; i++)
+    if (times[i] < 0 || __builtin_mul_overflow(x.shape[i], times[i], &shape[i]))
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "Expected multiples[%d] >= 0 and not %lld", i, (long long)times[i]);
   TRY(call_output(c, 0, x.rank, shape, &out));
   /* Each repetition is a dimension of its own with a stride of 0, where there are dimensions enough. */
   rdna_tensor from = x, to = out;
@@ -403,7 +404,7 @@ rdna_status compute_broadcast_to(call *c) {
   int64_t shape[RDNA_MAX_RANK], both[RDNA_MAX_RANK];
   int rank, wide;
   TRY(call_input(c, 0, &x));
-  TRY(host_shape(c, 1, shape, &rank));
+  TRY(call_integers(c, 1, RDNA_MAX_RANK, shape, &rank));
   rdna_tensor goal = rdna_tensor_contiguous(NULL, x.dtype, rank, shape);
   TRY(call_broadcast(c, &x, &goal, &wide, both));
   if (wide != rank || memcmp(both, shape, (size_t)rank * sizeof *shape) != 0)
@@ -417,7 +418,7 @@ rdna_status compute_fill(call *c) {
   rdna_tensor value, out;
   int64_t shape[RDNA_MAX_RANK];
   int rank;
-  TRY(host_shape(c, 0, shape, &rank));
+  TRY(call_integers(c, 0, RDNA_MAX_RANK, shape, &rank));
   TRY(call_input(c, 1, &value));
   if (value.rank != 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "value must be a scalar");
   TRY(call_output(c, 0, rank, shape, &out));
@@ -501,6 +502,7 @@ rdna_status compute_bitcast(call *c) {
   TRY(call_input(c, 0, &x));
   int64_t from = (int64_t)rdna_dtype_bytes(x.dtype, 1),
           to = (int64_t)rdna_dtype_bytes(dtype_of(tf.ExpectedOutputDataType(c->ctx, 0)), 1);
+  if (!to) return call_fail(c, RDNA_UNSUPPORTED, "Bitcast to a type that RDNA does not have");
   int rank = x.rank + (from > to) - (from < to);
   if (rank > RDNA_MAX_RANK || (from < to && (x.rank == 0 || x.shape[x.rank - 1] != to / from)))
     return call_fail(c, RDNA_INVALID_ARGUMENT, "Cannot bitcast values of %lld bytes into such of %lld", (long long)from,

@@ -62,8 +62,6 @@ static rdna_status begin(call *c, bool stateless, rdna_tensor *out, struct draw 
   int64_t shape[RDNA_MAX_RANK], key, counter[2];
   int rank, count;
   TRY(call_integers(c, 0, RDNA_MAX_RANK, shape, &rank));
-  for (int i = 0; i < rank; i++)
-    if (shape[i] < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "a negative size, %lld", (long long)shape[i]);
   TRY(call_output(c, 0, rank, shape, out));
   if (!stateless) {
     *draw = next_draw(c, rdna_tensor_count(out));
