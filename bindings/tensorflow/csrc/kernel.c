@@ -347,9 +347,8 @@ rdna_status call_output_over(call *c, int inputs, int i, int rank, const int64_t
   for (int k = 0; k < inputs && k < 4; k++) {
     rdna_tensor x;
     TRY(call_input(c, k, &x));
-    bool same = x.rank == rank && x.dtype == dtype_of(tf.ExpectedOutputDataType(c->ctx, i));
-    for (int d = 0; same && d < rank; d++) same = x.shape[d] == shape[d];
-    if (same) candidates[count++] = k;
+    if (same_shape(&x, rank, shape) && x.dtype == dtype_of(tf.ExpectedOutputDataType(c->ctx, i)))
+      candidates[count++] = k;
   }
   if (!count) return call_output(c, i, rank, shape, out);
   return take_output(
@@ -373,6 +372,12 @@ rdna_status call_scratch(call *c, rdna_dtype dtype, int rank, const int64_t *sha
   out->data = data;
   c->scratch[c->scratch_count++] = data;
   return RDNA_OK;
+}
+
+bool same_shape(const rdna_tensor *x, int rank, const int64_t *shape) {
+  bool same = x->rank == rank;
+  for (int i = 0; same && i < rank; i++) same = x->shape[i] == shape[i];
+  return same;
 }
 
 rdna_tensor reshaped(const rdna_tensor *x, int rank, const int64_t *shape) {

@@ -78,6 +78,7 @@ rdna_status call_fail(call *c, rdna_status status, const char *format, ...) __at
 /* What TensorFlow said in |c->status|. */
 rdna_status call_status(call *c);
 
+bool same_shape(const rdna_tensor *x, int rank, const int64_t *shape);
 /* A tensor with the same values in another contiguous shape. */
 rdna_tensor reshaped(const rdna_tensor *x, int rank, const int64_t *shape);
 /* The last two dimensions swapped. */

@@ -59,3 +59,5 @@ def test_batch_norm(training, factor):
         return y, tf.stop_gradient(new_mean), tf.stop_gradient(new_variance)
 
     beside_cpu.compare(function, [normal(3, 4, 5, 6), normal(6), normal(6), normal(6), np.abs(normal(6)) + 0.1], scale=512)
+    one = [normal(1, 1, 1, 3), normal(3), normal(3), normal(3), np.abs(normal(3)) + 0.1]  # a value of each channel
+    beside_cpu.compare(function, one, gradients=False)

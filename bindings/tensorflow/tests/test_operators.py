@@ -269,6 +269,10 @@ def test_bad_arguments_say_so():
             tf.zeros([2, 3])[5]
         with pytest.raises(tf.errors.InvalidArgumentError, match="Incompatible shapes"):
             tf.zeros([2, 3]) + tf.zeros([4])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="same size and shape"):
+            tf.raw_ops.AddN(inputs=[tf.zeros([2, 3]), tf.zeros([3])])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="duplicate dimension"):
+            tf.reduce_sum(tf.zeros([2, 3]), [0, -2])
         with pytest.raises(tf.errors.InvalidArgumentError, match="CPU"):  # the devices that have a kernel
             tf.linalg.svd(tf.zeros([3, 3]))
 

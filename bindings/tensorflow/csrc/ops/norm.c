@@ -3,6 +3,7 @@
 #include "ops.h"
 #include "rdna/op/channel_norm.h"
 #include "rdna/op/movement.h"
+#include "rdna/op/pointwise.h"
 
 /* (x, scale, offset, mean, variance) to (y, mean, variance, what the gradient needs in three parts). */
 rdna_status compute_batch_norm(call *c) {
@@ -25,8 +26,13 @@ rdna_status compute_batch_norm(call *c) {
                 : rdna_op_fill(c->stream, rdna_scalar_integer(0), &out[i]));
     if (!a->is_training) TRY(rdna_op_copy(c->stream, &in[2 + i], &out[2 + i]));
   }
-  if (a->is_training)
-    return rdna_op_batch_norm(c->stream, &x, &in[0], &in[1], &out[0], &out[1], factor, epsilon, &y, &out[2], &out[3]);
+  if (a->is_training) {
+    TRY(rdna_op_batch_norm(c->stream, &x, &in[0], &in[1], &out[0], &out[1], factor, epsilon, &y, &out[2], &out[3]));
+    if (rdna_tensor_count(&x) != x.shape[1]) return RDNA_OK;
+    /* One value has no unbiased variance; to TensorFlow it is 0. */
+    if (rdna_tensor_count(&in[3]) == 0 || factor == 1) return rdna_op_fill(c->stream, rdna_scalar_integer(0), &out[1]);
+    return rdna_op_map(c->stream, RDNA_MAP_AFFINE, &in[3], rdna_scalar_real(1 - factor), rdna_scalar_real(0), &out[1]);
+  }
   return rdna_op_batch_norm_inference(c->stream, &x, &in[0], &in[1], &in[2], &in[3], epsilon, NULL, false, &y);
 }
 

@@ -23,10 +23,9 @@ static rdna_status inputs(call *c, int first, int count, rdna_tensor *out) {
   return RDNA_OK;
 }
 
-static rdna_status same_shape(call *c, const rdna_tensor *var, const rdna_tensor *grad) {
-  bool same = var->rank == grad->rank;
-  for (int i = 0; same && i < var->rank; i++) same = var->shape[i] == grad->shape[i];
-  return same ? RDNA_OK : call_fail(c, RDNA_INVALID_ARGUMENT, "var and grad do not have the same shape");
+static rdna_status check_gradient(call *c, const rdna_tensor *var, const rdna_tensor *grad) {
+  if (same_shape(var, grad->rank, grad->shape)) return RDNA_OK;
+  return call_fail(c, RDNA_INVALID_ARGUMENT, "var and grad do not have the same shape");
 }
 
 /* (var, alpha, delta): var -= alpha delta */
@@ -34,7 +33,7 @@ static rdna_status gradient_descent(call *c) {
   rdna_tensor var, in[2], step;
   TRY(inputs(c, 1, 2, in));
   TRY(variable_to_write(c, 0, true, &var));
-  TRY(same_shape(c, &var, &in[1]));
+  TRY(check_gradient(c, &var, &in[1]));
   TRY(like(c, &var, &step));
   TRY(zip(c, RDNA_ZIP_MUL, &in[1], &in[0], &step));
   return zip(c, RDNA_ZIP_SUB, &var, &step, &var);
@@ -49,7 +48,7 @@ static rdna_status momentum(call *c) {
   bool keras = c->number == 1, nesterov = c->attributes->use_nesterov;
   TRY(variable_to_write(c, 0, true, &var));
   TRY(variable_to_write(c, 1, true, &accum));
-  TRY(same_shape(c, &var, grad));
+  TRY(check_gradient(c, &var, grad));
   TRY(like(c, &var, &step));
   TRY(zip(c, RDNA_ZIP_MUL, &accum, keep, &accum));
   TRY(zip(c, RDNA_ZIP_MUL, grad, lr, &step));
@@ -84,7 +83,7 @@ static rdna_status adam(call *c) {
   TRY(variable_to_write(c, 0, true, &var));
   TRY(variable_to_write(c, 1, true, &m));
   TRY(variable_to_write(c, 2, true, &v));
-  TRY(same_shape(c, &var, &in[GRAD]));
+  TRY(check_gradient(c, &var, &in[GRAD]));
   TRY(like(c, &in[RATE], &rate));
   TRY(like(c, &in[RATE], &below));
   TRY(like(c, &var, &step));
@@ -119,7 +118,7 @@ static rdna_status rms_prop(call *c) {
   TRY(variable_to_write(c, 0, true, &var));
   TRY(variable_to_write(c, 1, true, &ms));
   TRY(variable_to_write(c, 2, true, &mom));
-  TRY(same_shape(c, &var, &in[4]));
+  TRY(check_gradient(c, &var, &in[4]));
   rdna_tensor squares;
   TRY(like(c, &var, &step));
   TRY(like(c, &var, &squares));
@@ -140,7 +139,7 @@ static rdna_status adagrad(call *c) {
   TRY(inputs(c, 2, 3, in));
   TRY(variable_to_write(c, 0, true, &var));
   TRY(variable_to_write(c, 1, true, &accum));
-  TRY(same_shape(c, &var, &in[2]));
+  TRY(check_gradient(c, &var, &in[2]));
   TRY(like(c, &var, &step));
   TRY(map(c, RDNA_MAP_SQUARE, &in[2], 0, 0, &step));
   TRY(zip(c, RDNA_ZIP_ADD, &accum, &step, &accum));

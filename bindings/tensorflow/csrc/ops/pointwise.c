@@ -240,6 +240,8 @@ rdna_status compute_add_n(call *c) {
   if (call_inputs(c) == 1) return rdna_op_copy(c->stream, &sum, &out);
   for (int i = 1; i < call_inputs(c); i++) {
     TRY(call_input(c, i, &x));
+    if (!same_shape(&x, out.rank, out.shape))
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "Inputs to operation AddN must have the same size and shape");
     TRY(rdna_op_zip(c->stream, RDNA_ZIP_ADD, &sum, &x, zero, zero, &out));
     sum = out;
   }

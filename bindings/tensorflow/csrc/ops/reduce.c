@@ -20,7 +20,11 @@ static rdna_status reduced_dims(call *c, int rank, uint32_t *out_dims) {
     if (values[i] < -rank || values[i] >= rank)
       return call_fail(c, RDNA_INVALID_ARGUMENT, "Invalid reduction dimension (%lld for input with %d dimension(s)",
                        (long long)values[i], rank);
-    dims |= 1u << (values[i] < 0 ? values[i] + rank : values[i]);
+    uint32_t bit = 1u << (values[i] < 0 ? values[i] + rank : values[i]);
+    if (dims & bit)
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "Invalid reduction arguments: Axes contains duplicate dimension: %lld",
+                       (long long)values[i]);
+    dims |= bit;
   }
   *out_dims = dims;
   return RDNA_OK;
