@@ -51,6 +51,18 @@ def test_dropped_variables_give_their_memory_back():
     assert tf_rdna.config.get_memory_info()["current"] < 160 * 256 * 1024
 
 
+def test_few_large_variables_are_dropped_too():
+    def make(count):
+        for _ in range(count):
+            tf.Variable(tf.zeros([4, 2**20]))  # 16 MiB
+
+    with tf.device("/device:RDNA:0"):
+        make(2)
+        before = tf_rdna.config.get_memory_info()["current"]
+        make(30)
+    assert tf_rdna.config.get_memory_info()["current"] - before < 8 * 2**24
+
+
 def test_checkpoint(tmp_path):
     with tf.device("/device:RDNA:0"):
         v = tf.Variable([1.0, 2.0])

@@ -25,6 +25,7 @@ enum { BUCKETS = 4096 };
 static struct variable *buckets[BUCKETS];
 static pthread_mutex_t variables_lock = PTHREAD_MUTEX_INITIALIZER;
 static long variable_count, sweep_at = 64;
+static uint64_t bytes_held, bytes_fresh; /* by all values, and by those of variables made since the last sweep */
 
 /* ---- handles ---- */
 
@@ -72,17 +73,25 @@ static uint64_t hash(const char *key, size_t size) { /* FNV-1a */
   return h;
 }
 
+static void let_go_of_value(struct variable *v) {
+  if (!v->value) return;
+  bytes_held -= tf.TensorByteSize(v->value);
+  tf.DeleteTensor(v->value);
+  v->value = NULL;
+}
+
 static void release(struct variable *v) {
-  if (v->value) tf.DeleteTensor(v->value);
+  let_go_of_value(v);
   if (v->handle) tf.DeleteTensor(v->handle);
   free(v->key);
   free(v);
   variable_count--;
 }
 
-/* Lets go of variables that nobody can reach any more; from time to time, as it looks at all of them. */
+/* Lets go of variables that nobody can reach any more; from time to time, as it looks at all of them: when there are
+ * twice as many, or when new ones hold as much as the others. */
 static void sweep(void) {
-  if (variable_count < sweep_at) return;
+  if (variable_count < sweep_at && bytes_fresh <= bytes_held / 2) return;
   for (int i = 0; i < BUCKETS; i++) {
     for (struct variable **at = &buckets[i]; *at;) {
       struct variable *v = *at;
@@ -97,6 +106,7 @@ static void sweep(void) {
     }
   }
   sweep_at = variable_count * 2 < 64 ? 64 : variable_count * 2;
+  bytes_fresh = 0;
 }
 
 /* The variable whose handle is input |i|; with |create| a new one where there is none, else NULL. The lock is held. */
@@ -198,8 +208,11 @@ static rdna_status assign(call *c) {
     tf.DeleteTensor(value);
     return result;
   }
-  if (v->value) tf.DeleteTensor(v->value);
+  uint64_t bytes = tf.TensorByteSize(value);
+  if (!v->value) bytes_fresh += bytes;
+  let_go_of_value(v);
   v->value = value;
+  bytes_held += bytes;
   return RDNA_OK;
 }
 
@@ -225,9 +238,8 @@ static rdna_status update(call *c) {
   rdna_tensor old, value, fresh;
   TRY(variable_value(c, 0, &old));
   TRY(call_input(c, 1, &value));
-  bool same = old.rank == value.rank && old.dtype == value.dtype;
-  for (int i = 0; same && i < old.rank; i++) same = old.shape[i] == value.shape[i];
-  if (!same) return call_fail(c, RDNA_INVALID_ARGUMENT, "Cannot update variable with a value of another shape or type");
+  if (!same_shape(&old, value.rank, value.shape) || old.dtype != value.dtype)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "Cannot update variable with a value of another shape or type");
   TRY(variable_to_write(c, 0, false, &fresh));
   return rdna_op_zip(c->stream, (rdna_zip)c->number, &old, &value, rdna_scalar_real(0), rdna_scalar_real(0), &fresh);
 }
