@@ -453,13 +453,13 @@ static void create_device(const SP_Platform *platform, SE_CreateDeviceParams *pa
   (void)platform;
   rdna_driver_info driver;
   rdna_status result = find_driver(&driver);
-  int ordinal = params->ordinal, index = visible.asked ? visible.index[ordinal] : ordinal;
-  if (result != RDNA_OK || ordinal < 0 || ordinal >= MAX_DEVICES) {
-    tf.SetStatus(status, TF_NOT_FOUND, why_none);
+  int ordinal = params->ordinal;
+  if (result != RDNA_OK || ordinal < 0 || ordinal >= (visible.asked ? visible.count : MAX_DEVICES)) {
+    tf.SetStatus(status, TF_NOT_FOUND, result == RDNA_OK ? "there is no device of this number" : why_none);
     return;
   }
   char name[32];
-  snprintf(name, sizeof name, "%s:%d", driver.name, index);
+  snprintf(name, sizeof name, "%s:%d", driver.name, visible.asked ? visible.index[ordinal] : ordinal);
   rdna_device *device;
   result = rdna_device_open(name, &device);
   if (result != RDNA_OK) {

@@ -355,14 +355,6 @@ rdna_status call_output_over(call *c, int inputs, int i, int rank, const int64_t
       c, tf.ForwardInputOrAllocateOutput(c->ctx, candidates, count, i, shape, rank, &forwarded, c->status), out);
 }
 
-rdna_status call_pass(call *c, int i, int j, int rank, const int64_t *shape) {
-  rdna_tensor x, out;
-  TRY(call_input(c, i, &x));
-  TRY(call_output(c, j, rank, shape, &out));
-  size_t bytes = rdna_dtype_bytes(x.dtype, rdna_tensor_count(&x));
-  return bytes ? rdna_copy_on_device(c->stream, out.data, x.data, bytes) : RDNA_OK;
-}
-
 rdna_status call_scratch(call *c, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out) {
   void *data = NULL;
   *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);

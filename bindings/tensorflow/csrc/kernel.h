@@ -32,6 +32,8 @@ struct attributes { /* those that the operator does not have are zero */
 #undef TEXT
 };
 
+static const rdna_scalar zero = {0, 0}; /* the parameter of operations that have none, and their 0 */
+
 typedef struct call {
   const struct attributes *attributes;
   int number; /* which operation of its family, by the row */
@@ -69,8 +71,6 @@ rdna_status call_output(call *c, int i, int rank, const int64_t *shape, rdna_ten
 /* The same in the memory of one of the first |inputs| inputs, where that has this shape and nobody needs it any more.
  */
 rdna_status call_output_over(call *c, int inputs, int i, int rank, const int64_t *shape, rdna_tensor *out_tensor);
-/* Input |i| in another shape is output |j|: nothing is copied. */
-rdna_status call_pass(call *c, int i, int j, int rank, const int64_t *shape);
 /* Memory for the time of the call. */
 rdna_status call_scratch(call *c, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out_tensor);
 /* Returns |status| with a sentence of our own. */

@@ -5,8 +5,6 @@
 #include "rdna/op/pointwise.h"
 #include "rdna/op/reduce.h"
 
-static const rdna_scalar zero = {0, 0};
-
 /* librdna multiplies floats: |transpose_a|, |transpose_b| of MatMul, |adj_x|, |adj_y| of the batched ones */
 static rdna_status multiply(call *c, rdna_tensor a, bool turn_a, rdna_tensor b, bool turn_b, const rdna_tensor *out) {
   if (turn_a) a = transposed(a);

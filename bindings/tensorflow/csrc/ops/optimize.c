@@ -4,8 +4,6 @@
 #include "rdna/op/pointwise.h"
 #include "variable.h"
 
-static const rdna_scalar zero = {0, 0};
-
 static rdna_status zip(call *c, rdna_zip op, const rdna_tensor *a, const rdna_tensor *b, const rdna_tensor *out) {
   return rdna_op_zip(c->stream, op, a, b, zero, zero, out);
 }

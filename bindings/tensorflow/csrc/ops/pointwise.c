@@ -9,8 +9,6 @@
 #include "rdna/op/movement.h"
 #include "rdna/op/special.h"
 
-static const rdna_scalar zero = {0, 0};
-
 static rdna_scalar real(double v) { return rdna_scalar_real(v); }
 
 /* The one input of an operator and the output, which may be in its place. */

@@ -8,8 +8,6 @@
 #include "rdna/op/pointwise.h"
 #include "rdna/op/scan.h"
 
-static const rdna_scalar zero = {0, 0};
-
 /* The dimensions of input 1, which is in host memory, as bits. */
 static rdna_status reduced_dims(call *c, int rank, uint32_t *out_dims) {
   int64_t values[RDNA_MAX_RANK];

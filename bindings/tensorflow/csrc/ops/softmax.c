@@ -7,8 +7,6 @@
 #include "rdna/op/pointwise.h"
 #include "rdna/op/reduce.h"
 
-static const rdna_scalar zero = {0, 0};
-
 rdna_status compute_softmax(call *c) {
   rdna_tensor x, out;
   TRY(call_input(c, 0, &x));
