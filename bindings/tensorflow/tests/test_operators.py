@@ -156,6 +156,8 @@ def test_einsum(equation, shapes):
     beside_cpu.compare(lambda *x: tf.einsum(equation, *x), [normal(*shape) for shape in shapes], scale=256)
     with tf.device("/device:RDNA:0"), pytest.raises(tf.errors.UnimplementedError, match="diagonal"):
         tf.einsum("ii->i", tf.zeros([3, 3]))
+    with tf.device("/device:RDNA:0"), pytest.raises(tf.errors.UnimplementedError, match="sizes 1 and 3 of one dimension"):
+        tf.einsum("...i,...i->...", tf.zeros([2, 1, 4]), tf.zeros([2, 3, 4]))
 
 
 def test_softmax_and_losses():
