@@ -228,6 +228,12 @@ def test_scatter_and_segments():
     beside_cpu.compare(lambda t, r: tf.tensor_scatter_nd_update(t, ids, r), [x, rows])
     beside_cpu.compare(lambda t, r: tf.tensor_scatter_nd_add(t, again, r), [x, rows])
     beside_cpu.compare(lambda t, r: tf.tensor_scatter_nd_sub(t, again, r), [x, rows])
+    for whole in (tf.int32, tf.int64):  # outside, on either side: as on TensorFlow's GPUs
+        with tf.device("/device:RDNA:0"):
+            outside, row = tf.constant([[-1], [7], [1]], whole), tf.constant([1.0, 2.0, 3.0])
+            assert tf.scatter_nd(outside, row, tf.constant([4], whole)).numpy().tolist() == [0, 3, 0, 0]
+            assert tf.tensor_scatter_nd_add(tf.zeros(4), outside, row).numpy().tolist() == [0, 3, 0, 0]
+            assert tf.gather_nd(tf.range(1.0, 5.0), outside).numpy().tolist() == [0, 0, 2]
     segments = np.array([2, 0, 2, -1, 4, 0])
     for function in (tf.math.unsorted_segment_sum, tf.math.unsorted_segment_max, tf.math.unsorted_segment_min,
                      tf.math.unsorted_segment_prod):  # fmt: skip

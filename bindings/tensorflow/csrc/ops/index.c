@@ -67,10 +67,16 @@ static rdna_status split_columns(call *c, const rdna_tensor *indices, int rank, 
   int count = indices->rank ? (int)indices->shape[indices->rank - 1] : 0;
   if (indices->rank < 1 || count > rank || count < 1)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "index innermost dimension length must be from 1 to %d", rank);
+  /* librdna counts what is below 0 from the end: without its sign it is outside, and ignored as on TensorFlow's GPUs */
+  rdna_tensor outside;
+  rdna_scalar none = rdna_scalar_integer(0),
+              most = rdna_scalar_integer(indices->dtype == RDNA_I32 ? INT32_MAX : INT64_MAX);
+  TRY(call_scratch(c, indices->dtype, indices->rank, indices->shape, &outside));
+  TRY(rdna_op_zip_scalar(c->stream, RDNA_ZIP_BITWISE_AND, indices, most, false, none, none, &outside));
   memset(out->list, 0, sizeof out->list);
   out->count = count;
   for (int i = 0; i < count; i++) {
-    rdna_tensor column = *indices;
+    rdna_tensor column = outside;
     column.rank--;
     if (column.data) column.data = (char *)column.data + (size_t)i * rdna_dtype_bytes(column.dtype, 1);
     out->tensor[i] = column;
