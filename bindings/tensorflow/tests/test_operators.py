@@ -87,6 +87,17 @@ def test_integers():
             beside_cpu.compare(function, [a.astype(dtype), b.astype(dtype)], gradients=False)
 
 
+@pytest.mark.parametrize("function", [
+    lambda a, b: tf.bitwise.bitwise_and(a, b), lambda a, b: tf.bitwise.bitwise_or(a, b), lambda a, b: tf.bitwise.bitwise_xor(a, b),
+    lambda a, b: tf.bitwise.left_shift(a, b), lambda a, b: tf.bitwise.right_shift(a, b), lambda a, b: tf.bitwise.invert(a),
+    lambda a, b: tf.cumsum(a, 0), lambda a, b: tf.math.cumprod(b, 0), lambda a, b: tf.roll(a, 1, 0), lambda a, b: tf.nn.bias_add(a, b),
+    lambda a, b: tf.math.unsorted_segment_sum(a, [1, 0, 2, 0], 4), lambda a, b: tf.math.unsorted_segment_max(a, [1, 0, 2, 0], 4),
+])  # fmt: skip
+def test_int32_on_the_device(function):
+    beside_cpu.compare(function, [rng.integers(-50, 50, (4, 6)).astype(np.int32), rng.integers(1, 5, (6,)).astype(np.int32)],
+                       gradients=False)  # fmt: skip
+
+
 def test_logic_and_choice():
     p, q = rng.integers(0, 2, (3, 4)).astype(bool), rng.integers(0, 2, (4,)).astype(bool)
     for function in (tf.logical_and, tf.logical_or):

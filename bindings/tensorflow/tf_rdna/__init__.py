@@ -2,7 +2,7 @@
 package says what TensorFlow's own functions do not, and lets Keras compile for devices that XLA does not know."""
 
 from . import config
-from ._keras import without_xla as _without_xla
+from . import _data, _keras, _patches
 from ._plugin import device_count, ledger as _ledger, library as _library, operators
 
 __all__ = ["config", "device_count", "is_available", "operator_report", "operators", "reset_operator_report", "why_none"]
@@ -29,4 +29,4 @@ def reset_operator_report():
     _library().rdna_tensorflow_ledger_reset()
 
 
-_without_xla()
+_patches.apply(_keras.PATCHES | _data.PATCHES)
