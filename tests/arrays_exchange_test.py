@@ -90,6 +90,22 @@ class Exchange(Case):
             view = ra.asarray(a).__buffer__(0)  # what memoryview asks from Python 3.12 on
             self.assertEqual((view.shape, view.readonly, view.tobytes()), ((2, 3), True, a.tobytes()))
 
+    def test_bf16(self):
+        """Which NumPy has not: what it is and what to do is said."""
+        core = ra._core
+        x = core.make("rdna_array_full", core.stream(), core._dtypes["bf16"], 1, core.sizes((3,)), core.scalar(1.5))
+
+        class Brain:
+            def __dlpack_device__(self):
+                return 1, 0
+
+            def __dlpack__(self, **_):
+                return ra._exchange.to_dlpack(ra.Array(core.library.rdna_array_retain(x)), max_version=(1, 0))
+        for copy in (None, True):
+            with self.assertRaisesRegex(TypeError, "has no bf16; the other library makes it float32"):
+                ra.from_dlpack(Brain(), copy=copy)
+        core.library.rdna_array_release(x)
+
     def test_refusals(self):
         class Twice(Old):
             def __dlpack__(self, stream=None):

@@ -1,4 +1,5 @@
 """Parts of rdna.arrays' arrays, taken and assigned to, against NumPy."""
+import math
 import unittest
 
 import numpy as np
@@ -133,6 +134,63 @@ class Indexing(Case):
             with self.assertRaisesRegex(error, mentions):
                 call()
         self.same(x, np.zeros((3, 4), "f4"))
+
+
+class Assigned(Case):
+    def test_from_itself(self):
+        """What is read is what was there before, as NumPy has it."""
+        for _ in range(60):
+            n = int(rng.integers(1, 9))
+            a = rng.permutation(n)
+            for assign in (lambda v: v.__setitem__(slice(None, None, -1), v), lambda v: v.__setitem__(slice(1, None), v[:-1]),
+                           lambda v: v.__setitem__(v, v[::-1]), lambda v: v.__setitem__(v, v), lambda v: v.__setitem__(v, 3),
+                           lambda v: v.__setitem__(v[::-1], v), lambda v: v.__setitem__(Ellipsis, v), lambda v: v.__setitem__(v > 1, v[v > 1][::-1])):
+                x, want = ra.asarray(a), a.copy()
+                beside = x[...]
+                assign(x)
+                key = want.copy()
+                assign(want)
+                self.same(x, want)
+                self.same(beside, key)
+                self.same(x, x.numpy())
+        x = ra.asarray(np.arange(6.0).reshape(2, 3))
+        x[:, ::-1] = x
+        self.same(x, np.arange(6.0).reshape(2, 3)[:, ::-1])
+
+    def test_numbers_that_do_not_fit(self):
+        """As NumPy assigns Python's numbers: without their fractions, and refused where the type has none such."""
+        kinds = []
+        for dtype in TYPES:
+            for value in (300, -1, 2, 0, 127, 128, 255, 256, 2**31, 2**63 - 1, 2**63, -2**63, 10**30, 3.7, -0.5, 300.0, 1e30, math.nan, math.inf, True, 1j):
+                want, expected = np.zeros(3, dtype), None
+                if dtype.kind == "f" and isinstance(value, int) and value > 2**62:
+                    with np.errstate(over="ignore"):
+                        want[0] = float(value)
+                elif dtype.kind == "b" and value != 1j:
+                    want[0] = value != 0
+                elif value == 1j:
+                    expected = TypeError
+                else:
+                    try:
+                        with np.errstate(over="ignore"):
+                            want[0] = value
+                    except (OverflowError, ValueError) as error:
+                        expected = type(error)
+                kinds.append(expected)
+                for write in (lambda x: x.__setitem__(0, value), lambda x: x.__setitem__([0], value), lambda x: x.__setitem__(x.astype(ra.float64) > 9, value)
+                              if expected else x.__setitem__(slice(0, 1), value), lambda x: ra.full((2,), value, dtype=dtype)):
+                    x = ra.zeros(3, dtype=dtype)
+                    if expected:
+                        with self.assertRaises(expected, msg=f"{value} in {dtype}"):
+                            write(x)
+                        self.same(x, np.zeros(3, dtype))
+                        continue
+                    made = write(x)
+                    self.same(made if made is not None else x, np.full(2, want[0]) if made is not None else want)
+        self.assertEqual(set(kinds), {None, OverflowError, ValueError, TypeError})
+        for value in (300, -129):
+            with self.assertRaisesRegex(OverflowError, f"{value} is no value of type int8"):
+                ra.full(2, value, dtype=ra.int8)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,21 @@ class Values(Case):
                                      strict=True):
                     self.same(got, want)
 
+    def test_lines_of_any_numbers(self):
+        """NumPy's numbers and arrays of one value are numbers."""
+        for given in ((np.int64(3),), (np.int8(1), np.int16(9), np.int32(2)), (ra.asarray(3),), (np.float32(2.5),), (0, np.float64(1), 0.25), (5, 1, -2)):
+            plain = [v.item() if hasattr(v, "item") else v for v in given]
+            whole = all(isinstance(v, int) for v in plain)
+            self.same(ra.arange(*given), np.arange(*plain, dtype="i8" if whole else "f4"))
+            for dtype in COMPLEX:
+                self.same(ra.arange(*given, dtype=dtype), np.arange(*plain).astype(dtype))
+        self.same(ra.linspace(np.float64(0), np.int32(4), np.int64(5)), np.linspace(0, 4, 5, dtype="f4"))
+        self.same(ra.linspace(np.complex64(1j), ra.asarray(2), 3), np.linspace(1j, 2, 3).astype("c8"))
+        for error, text, call in ((TypeError, "not of complex", lambda: ra.arange(1j)), (ValueError, "steps of 0", lambda: ra.arange(0, 1, 0)),
+                                  (TypeError, "not of str", lambda: ra.arange("3")), (ValueError, "-1 numbers", lambda: ra.linspace(0, 1, -1))):
+            with self.assertRaisesRegex(error, text):
+                call()
+
     def test_moved(self):
         for _ in range(150):
             a = draw(rng.choice(TYPES + COMPLEX), any_shape() or (2,))

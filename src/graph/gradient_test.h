@@ -136,10 +136,14 @@ static inline void expect_differences(subject *s, double h, double tolerance) {
   rdna_plan_release(values);
 }
 
+/* Differences are off by h^2 times third derivatives, which here are below 1e3, and by the rounding of sums of up to
+ * 256 values over h: 1e-7 and 1e-9. */
 static inline void expect_slopes(subject *s) { expect_differences(s, 1e-5, 2e-6); }
 
 /* The same network in |dtype| has the values, gradients and second derivatives that it has in f64, where it is made of
- * other operators. */
+ * other operators. |tolerance|: 1e-4 is a thousand roundings of f32, as sums of up to 256 values and the quotients and
+ * exponentials around them have; 1e-3 where differences are divided by small variances, and second derivatives by their
+ * cubes. */
 static inline void expect_as_in_f64(subject *s, rdna_dtype dtype, double tolerance) {
   static double want[MOST_RESULTS][MOST], got[MOST_RESULTS][MOST];
   rdna_plan *plan;

@@ -78,16 +78,21 @@ static rdna_node *shares(rdna_recorder *r, const rdna_node *node, rdna_node *g, 
   rdna_node *count = rdna_record_reduce(r, is_it, RDNA_REDUCTION_SUM, node->attributes.dims, true, 0);
   return mul(r, is_it, quotient(r, g, count));
 }
+/* y, but 1 where it is 0: what is divided by it may be left out and is a number nevertheless, also when it is
+ * differentiated. */
+static rdna_node *one_for_zero(rdna_recorder *r, rdna_node *y) {
+  return choose(r, RDNA_COMPARE_EQ, y, rdna__number(r, y, 0), rdna__number(r, y, 1), y);
+}
 static rdna_node *of_norm(rdna_recorder *r, const rdna_node *node, rdna_node *g, rdna_node *x, rdna_node *y) {
   double p = node->attributes.p.real;
-  rdna_node *sign = map(r, RDNA_MAP_SIGN, x), *zero = rdna__number(r, x, 0), *slope;
+  rdna_node *sign = map(r, RDNA_MAP_SIGN, x), *zero = rdna__number(r, x, 0), *some = one_for_zero(r, y), *slope;
   if (p == 0) return NULL;
   if (p == 1) return mul(r, g, sign);
   if (isinf(p)) return mul(r, sign, shares(r, node, g, map(r, RDNA_MAP_ABS, x), y));
   if (p == 2)
-    slope = quotient(r, x, y);
+    slope = quotient(r, x, some);
   else
-    slope = mul(r, sign, power(r, quotient(r, map(r, RDNA_MAP_ABS, x), y), p - 1));
+    slope = mul(r, sign, power(r, quotient(r, map(r, RDNA_MAP_ABS, x), some), p - 1));
   return mul(r, g, choose(r, RDNA_COMPARE_EQ, y, zero, zero, slope)); /* the subgradient 0 at 0 */
 }
 static rdna_node *distance(rdna_recorder *r, const rdna_node *node, rdna_node *x) {
@@ -98,7 +103,10 @@ static rdna_node *of_var(rdna_recorder *r, const rdna_node *node, rdna_node *g, 
   return mul(r, affine(r, g, 2 / freedom(node), 0), distance(r, node, x));
 }
 static rdna_node *of_std(rdna_recorder *r, const rdna_node *node, rdna_node *g, rdna_node *x, rdna_node *y) {
-  return mul(r, quotient(r, affine(r, g, 1 / freedom(node), 0), y), distance(r, node, x));
+  /* of equal values 0, as PyTorch's */
+  rdna_node *zero = rdna__number(r, y, 0);
+  rdna_node *slope = mul(r, quotient(r, affine(r, g, 1 / freedom(node), 0), one_for_zero(r, y)), distance(r, node, x));
+  return choose(r, RDNA_COMPARE_EQ, y, zero, zero, slope);
 }
 static rdna_node *of_logsumexp(rdna_recorder *r, const rdna_node *node, rdna_node *g, rdna_node *x, rdna_node *y) {
   return mul(r, g, map(r, RDNA_MAP_EXP, sub(r, x, y)));

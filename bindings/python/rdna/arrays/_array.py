@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 
 from . import _core
-from ._core import BOOL, ZERO, Scalar, Tensor, check, complex_of, fail, library, make, scalar, sizes
+from ._core import BOOL, ZERO, Scalar, Tensor, complex_of, fail, library, make, scalar, sizes
 from ._types import known, promote, with_number
 
 _byref, _Pointer = ctypes.byref, ctypes.c_void_p
@@ -63,7 +63,11 @@ class Array:
     def numpy(self):
         """A copy of the values as NumPy's array, after they have been computed."""
         out = np.empty(self.shape, self.dtype)
-        check(library.rdna_array_to_host(self.pointer, out.ctypes.data, out.nbytes))
+        status = library.rdna_array_to_host(self.pointer, out.ctypes.data, out.nbytes)
+        if status:
+            if is_lazy(self):
+                _refuse_without_values()
+            fail(status)
         return out
 
     def __array__(self, dtype=None, copy=None):
@@ -129,6 +133,14 @@ class Array:
 # ---- between files ----
 
 
+def _refuse_without_values():
+    from ._grad import without_values
+
+    if without_values():
+        raise ValueError("a value is asked for within compile, or graph, where there is none yet: what a function does there must not depend on values; "
+                         "where(condition, a, b) takes the place of a branch")
+
+
 def from_numpy(values, device=None):
     """An array of NumPy's |values|, in their type."""
     dtype = known(values.dtype)
@@ -165,21 +177,42 @@ def empty_on(stream, shape, dtype):
     return Array(make("rdna_array_empty", stream, _core.number_of[dtype], len(shape), sizes(shape)), pairs)
 
 
+def number(value, dtype):
+    """A Python number as one of |dtype|, which is real: for integers without its fraction, as NumPy assigns it. OverflowError where the type
+    has none such."""
+    if isinstance(value, complex):
+        raise TypeError(f"{value} is no value of type {dtype}")
+    if dtype.kind == "b":
+        return Scalar(value != 0, value != 0)
+    if dtype.kind == "f":
+        return scalar(value if -2**63 <= value < 2**63 else float(value))
+    return scalar(in_range(int(value), dtype))
+
+
 def full_on(stream, shape, value, dtype):
     if dtype.kind == "c":
         made = empty_on(stream, shape, dtype)
-        for part, number in ((0, complex(value).real), (1, complex(value).imag)):
-            run("fill", made, scalar(number), part_of(made, part))
+        for part, value_of in ((0, complex(value).real), (1, complex(value).imag)):
+            run("fill", made, scalar(value_of), part_of(made, part))
         return made
-    return Array(make("rdna_array_full", stream, _core.number_of[dtype], len(shape), sizes(shape), scalar(value)))
+    return Array(make("rdna_array_full", stream, _core.number_of[dtype], len(shape), sizes(shape), number(value, dtype)))
+
+
+def is_lazy(x):
+    """Whether x has no values yet."""
+    return library.rdna_array_is_lazy(x.pointer)
+
+
+def not_recorded(operator):
+    return TypeError(f"{operator} is not recorded: it has no gradient and is no part of a plan; give it an array with values")
 
 
 def run(operator, x, *arguments):
     """rdna_op_|operator| on x's stream; arrays among the arguments are given as tensors."""
     status = getattr(library, "rdna_op_" + operator)(stream_of(x), *[tensor_of(a) if type(a) is Array else a for a in arguments])
     if status:
-        if builtins.any(type(a) is Array and library.rdna_array_is_lazy(a.pointer) for a in arguments):
-            raise TypeError(f"{operator} is not recorded: it has no gradient and is no part of a plan; give it an array with values")
+        if builtins.any(type(a) is Array and is_lazy(a) for a in arguments):
+            raise not_recorded(operator)
         fail(status)
 
 
@@ -203,6 +236,12 @@ def part_of(x, part):
 def again(x):
     """The same values as another object."""
     return Array(library.rdna_array_retain(x.pointer), x.pairs)
+
+
+def become(x, other):
+    """x is from now on what |other| is, which has its type and shape; other arrays stay as they are, |other| too."""
+    other = again(other)
+    x.pointer, other.pointer = other.pointer, x.pointer
 
 
 def cast(x, dtype):

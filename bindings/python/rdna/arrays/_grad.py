@@ -8,6 +8,8 @@ the value, may be nested in lists, tuples and dicts.
 import functools
 import threading
 
+import numpy as np
+
 from ._array import Array, full_on, need, stream_of
 from ._graph import Graph, Plan, evaluate, gradients, is_lazy, lazy, placeholder, record
 
@@ -15,27 +17,35 @@ from ._graph import Graph, Plan, evaluate, gradients, is_lazy, lazy, placeholder
 class _State(threading.local):
     depth = 0  # of functions that are being recorded
     plans = 0  # of those, such as are to be plans
+    blind = 0  # and such as have placeholders, to whose values nothing leads yet
 
 
 _state = _State()
 
 
 class _recording:
-    def __init__(self, plan=False):
-        self.plan = plan
+    def __init__(self, plan=False, blind=False):
+        self.plan, self.blind = plan, plan or blind
 
     def __enter__(self):
         _state.depth += 1
         _state.plans += self.plan
+        _state.blind += self.blind
 
     def __exit__(self, *_):
         _state.depth -= 1
         _state.plans -= self.plan
+        _state.blind -= self.blind
 
 
 def recording_plan():
     """Whether what is called now is recorded to be run again."""
     return _state.plans > 0
+
+
+def without_values():
+    """Whether values of lazy arrays may be such as cannot be asked for."""
+    return _state.blind > 0
 
 
 # ---- nested arguments ----
@@ -66,13 +76,22 @@ def _rebuild(form, leaves):
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 
+def _exact(value):
+    """|value| as something that is equal to itself alone: 0.0 is not -0.0, and NaN is NaN."""
+    if isinstance(value, np.generic):
+        return value.tobytes()
+    if isinstance(value, float):
+        return value.hex()
+    return (value.real.hex(), value.imag.hex()) if isinstance(value, complex) else value
+
+
 def _key(form):
     """|form| as something to look up by."""
     if form is Array:
         return Array
     kind, inner = form
     if kind is None:
-        return type(inner), inner
+        return type(inner), _exact(inner)
     if kind is dict:
         return dict, tuple((key, _key(x)) for key, x in inner)
     return kind, tuple(_key(x) for x in inner)
@@ -222,7 +241,12 @@ def compile(function):
         if _state.depth or any(is_lazy(x) for x in leaves):
             return function(*arguments, **keywords)  # part of what is being recorded
         key = (None if plain else _key(form)), *((x.shape, x.dtype, stream_of(x)) for x in leaves)
-        if key not in plans:
+        try:
+            known = key in plans
+        except TypeError as error:
+            raise TypeError(f"compile: an argument that is no array must have a hash, by which its plan is found: {error}; asarray makes arrays of "
+                            "NumPy's") from None
+        if not known:
             plans[key] = record_plan(form or _flatten((arguments, keywords), []), leaves)
         plan, shape = plans[key]
         made = plan.run(leaves) if plan else ()
@@ -237,7 +261,7 @@ def graph(function, *arguments, **keywords):
     form = _flatten((arguments, keywords), leaves)
     inputs = [placeholder(x) for x in leaves]
     given, named = _rebuild(form, iter(inputs))
-    with _recording():
+    with _recording(blind=True):
         _flatten(function(*given, **named), outputs)
     if not outputs:
         raise TypeError("graph: the function returned no array")

@@ -3,7 +3,7 @@
 import ctypes
 
 from . import _core
-from ._array import Array, stream_of
+from ._array import Array, is_lazy, stream_of
 from ._core import check, library, make, sizes
 
 for _name, _letters in {"rdna_array_lazy": "pp", "rdna_array_placeholder": "piipp", "rdna_array_gradients": "pippip",
@@ -27,10 +27,6 @@ def pointers(arrays):
 def _taken(out, like):
     """Arrays of the pointers that a call has filled in, complex where those of |like| are."""
     return [Array(pointer, x.pairs) for pointer, x in zip(out, like)]
-
-
-def is_lazy(x):
-    return library.rdna_array_is_lazy(x.pointer)
 
 
 def lazy(x):
@@ -76,6 +72,11 @@ def record(function, operands, *arguments):
         status = library.rdna_array_recorded(recorder, node, keep_lazy, ctypes.byref(out))
     check(status)
     return Array(out.value)
+
+
+def still(x):
+    """x, by which nothing is differentiated."""
+    return record("stop", [x]) if is_lazy(x) else x
 
 
 _Write = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)

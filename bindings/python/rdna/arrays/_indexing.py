@@ -2,19 +2,28 @@
 
 import builtins
 import ctypes
+import math
 import operator
 
 import numpy as np
 
 from . import _core
-from ._array import Array, again, axis_of, cast, choose, compare, empty_on, from_numpy, full_on, need, parts, reduce, run, stream_of, tensor_of
-from ._core import BOOL, I32, I64, library, make, scalar
-from ._graph import record
+from ._array import (
+    Array, again, axis_of, become, cast, choose, compare, empty_on, from_numpy, full_on, is_lazy, joined, need, not_recorded, number, parts, reduce, run, stream_of,
+    tensor_of)
+from ._core import BOOL, I32, I64, make
+from ._grad import without_values
+from ._graph import evaluate, record
 from ._moving import broadcast_shapes, broadcast_to, expand_dims, permute_dims, reshape, slice_of, squeeze
 
 
 def nonzero_rows(x):
     """The coordinates of values that are not 0, (count, x.ndim)."""
+    if is_lazy(x):
+        if without_values():
+            raise TypeError("how many places a mask has depends on its values, and within compile there are none yet, so that a result would have no "
+                            "shape; where(mask, x, other) keeps x's")
+        x, = evaluate([x])
     stream = stream_of(x)
     count = empty_on(stream, (), I64)
     run("nonzero_count", x, x, count)
@@ -41,6 +50,8 @@ def _expand(x, key):
             keys.append(k)
         elif isinstance(k, Array) and k.ndim and k.dtype.kind in "iu":
             keys.append(k if k.dtype in (I64, I32) else cast(k, I64))
+        elif isinstance(k, Array) and k.dtype.kind in "iu" and is_lazy(k) and without_values():
+            keys.append(cast(k, I64))  # an index whose value comes when the plan runs
         elif hasattr(k, "__index__") and not (isinstance(k, Array) and k.dtype.kind not in "iu"):
             keys.append(operator.index(k))
         else:
@@ -138,8 +149,9 @@ class _Outside:
 
 def gather_at(x, indices):
     """Advanced indexing: an array of indices or None for each dimension."""
-    if library.rdna_array_is_lazy(x.pointer):
-        return _recorded_gather(x, indices)
+    if is_lazy(x) or without_values() and builtins.any(k is not None and is_lazy(k) for k in indices):
+        return joined(_recorded_gather(parts(x), [*indices, None])) if x.pairs else _recorded_gather(x, indices)
+    indices = [k if k is None else evaluate([k])[0] for k in indices]
     made = empty_on(stream_of(x), _indexed_shape(x, indices), x.dtype)
     if made.size == 0 and not builtins.any(k is not None and k.size for k in indices):
         return made
@@ -149,24 +161,38 @@ def gather_at(x, indices):
     return made
 
 
+def _counted(name, x, dim, indices):
+    """Indices of dimension |dim| of x, counted from its start, of which one outside is refused. Where their values come later: with which of them
+    are inside, the others being 0, so that what is taken by these can be NaN."""
+    k, n = cast(indices, I64), x.shape[dim]
+    inside = compare(k, n, _core.compares["lt"], None) & compare(k, -n, _core.compares["ge"], None)
+    later = is_lazy(k) and without_values()
+    if later and x.dtype.kind != "f":
+        raise TypeError(f"{name}: of indices that are computed within compile one may be outside, for which floats have NaN, and {x.dtype} nothing")
+    if later:
+        k = choose(inside, k, 0)
+    elif not reduce(inside, "all", range(k.ndim), False).item():
+        raise IndexError(f"{name}: an index is outside of an array of shape {x.shape}")
+    return choose(compare(k, 0, _core.compares["lt"], None), k + n, k), inside if later else None
+
+
 def _recorded_gather(x, indices):
     """The same as rows of a matrix, whose gradient is known: the dimensions with indices become its rows, the others its columns."""
     at = [i for i, k in enumerate(indices) if k is not None]
     rest = [i for i, k in enumerate(indices) if k is None]
-    rows = full_on(stream_of(x), (), 0, I64)
+    rows, inside = full_on(stream_of(x), (), 0, I64), None
     for i in at:
-        k, n = cast(indices[i], I64), x.shape[i]
-        outside = reduce(compare(k, n, _core.compares["ge"], _core.compares["le"]) | compare(k, -n, _core.compares["lt"], _core.compares["gt"]),
-                         "any", range(k.ndim), False)
-        if outside.item():
-            raise IndexError(f"index: an index is outside of an array of shape {x.shape}")
-        rows = rows * n + choose(compare(k, 0, _core.compares["lt"], _core.compares["gt"]), k + n, k)
+        k, there = _counted("index", x, i, indices[i])
+        rows = rows * x.shape[i] + k
+        inside = there if inside is None else inside if there is None else inside & there
     table = permute_dims(x, at + rest)
     count = 1
     for i in at:
         count *= x.shape[i]
     table = reshape(table, (count, x.size // count if count else 0))
     taken = reshape(record("embedding", [table, rows]), (*rows.shape, *(x.shape[i] for i in rest)))
+    if inside is not None:
+        taken = choose(reshape(broadcast_to(inside, rows.shape), (*rows.shape, *(1 for _ in rest))), taken, math.nan)
     place = at[0] if at[-1] - at[0] + 1 == len(at) else 0
     order = [*range(rows.ndim, rows.ndim + place), *range(rows.ndim), *range(rows.ndim + place, taken.ndim)]
     return permute_dims(taken, order)
@@ -193,6 +219,7 @@ def setitem(x, key, value):
         value = from_numpy(np.asarray(value), x.device)
     elif not isinstance(value, (Array, int, float, complex)):
         raise TypeError(f"{type(value).__name__} is no value of an array")
+    beside = again(x) if value is x or builtins.any(k is x for k in entries) else None  # so that what is written is not what is read
     owned = Array(make("rdna_array_own", x.pointer), x.pairs)
     view, indices = _view(*_masks_to_places(owned, entries))
     if indices is None:
@@ -204,7 +231,8 @@ def setitem(x, key, value):
         if values.size:
             gather_at(view, indices)  # which refuses an index that is outside, before anything is written
             run("index_put", x, view, _tensors(view, indices), values, 1, None)  # of several for one place the last
-    x.pointer, owned.pointer = owned.pointer, x.pointer
+    del beside
+    become(x, owned)
 
 
 def _without_ones(values, shape):
@@ -221,9 +249,7 @@ def _write(view, value):
             value = cast(value, view.dtype)
         run("copy", view, broadcast_to(_without_ones(value, view.shape), view.shape), view)
     else:
-        if isinstance(value, complex):
-            raise TypeError(f"{value} is no value of type {view.dtype}")
-        run("fill", view, scalar(value), view)
+        run("fill", view, number(value, view.dtype), view)
 
 
 def take(x, indices, /, *, axis=None):
@@ -246,13 +272,20 @@ def take_along_axis(x, indices, /, *, axis=-1):
     if x.ndim != indices.ndim:
         raise ValueError(f"take_along_axis: indices have {indices.ndim} dimensions, the array {x.ndim}")
     axis = axis_of("take_along_axis", axis, x.ndim)
-    indices, n = cast(indices, I64), x.shape[axis]
-    indices = choose(compare(indices, 0, _core.compares["lt"], _core.compares["gt"]), indices + n, indices)
+    indices, n, inside = cast(indices, I64), x.shape[axis], None
+    recorded = is_lazy(x) or is_lazy(indices)
+    if recorded and x.pairs:
+        raise not_recorded("take_along_axis of complex numbers")
+    if recorded:
+        indices, inside = _counted("take_along_axis", x, axis, indices)
+    else:
+        indices = choose(compare(indices, 0, _core.compares["lt"], None), indices + n, indices)
     shape = list(broadcast_shapes(x.shape[:axis] + (1,) + x.shape[axis + 1:], indices.shape[:axis] + (1,) + indices.shape[axis + 1:]))
     x = broadcast_to(x, (*shape[:axis], n, *shape[axis + 1:]))
     indices = broadcast_to(indices, (*shape[:axis], indices.shape[axis], *shape[axis + 1:]))
-    if library.rdna_array_is_lazy(x.pointer):
-        return Array(make("rdna_array_gather", x.pointer, axis, indices.pointer))
+    if recorded:
+        taken = Array(make("rdna_array_gather", x.pointer, axis, indices.pointer))
+        return taken if inside is None else choose(inside, taken, math.nan)
     made = empty_on(stream_of(x), indices.shape, x.dtype)
     if made.size == 0:
         return made

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from . import _core
-from ._array import Array, again, cast, empty_on, from_numpy, full_on, need, part_of, run, stream_of
+from ._array import Array, again, cast, choose, empty_on, from_numpy, full_on, is_lazy, need, part_of, run, stream_of
 from ._core import make, scalar
 from ._types import complex64, float32, int64, known
 
@@ -103,12 +103,26 @@ def arange_on(stream, dtype, count, start, step):
     return Array(make("rdna_array_arange", stream, _core.number_of[dtype], count, scalar(start), scalar(step)))
 
 
+def _python_number(name, value):
+    """A real number, which may be NumPy's or an array of one value, as Python's."""
+    if isinstance(value, (Array, np.generic, np.ndarray)):
+        value = value.item()
+    if not isinstance(value, (int, float)):
+        raise TypeError(f"{name} is of real numbers, not of {type(value).__name__}")
+    return value
+
+
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     """start, start + step, … before |stop|; of one number, from 0 to before it."""
     if stop is None:
         start, stop = 0, start
+    start, stop, step = (_python_number("arange", v) for v in (start, stop, step))
     whole = builtins.all(isinstance(v, int) for v in (start, stop, step))
     dtype = known(dtype) if dtype is not None else int64 if whole else float32
+    if step == 0:
+        raise ValueError("arange: steps of 0 do not come to an end")
+    if dtype.kind == "c":
+        return cast(arange(start, stop, step, dtype=_core.part_of[dtype], device=device), dtype)
     count = builtins.max(0, -((start - stop) // step) if whole else math.ceil((stop - start) / step))
     if dtype.kind != "f" and not whole:  # NumPy's rule: the first two decide on the distance
         start, step = int(start), int(start + step) - int(start)
@@ -119,6 +133,10 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     """|num| numbers from |start| to |stop|, evenly apart; without |endpoint| the last is one step before it."""
     steps = num - 1 if endpoint else num
     stream = _core.stream(device)
+    start, stop = (v.item() if isinstance(v, (Array, np.generic, np.ndarray)) else v for v in (start, stop))
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"linspace: {num} numbers")
     if isinstance(start, complex) or isinstance(stop, complex):
         dtype = complex64 if dtype is None else known(dtype)
     dtype = float32 if dtype is None else known(dtype)
@@ -172,6 +190,12 @@ def _triangle(name, x, upper, k):
     x = need(name, x)
     if x.ndim < 2:
         raise ValueError(f"{name} is of matrices; an array of {x.ndim} dimensions has none")
+    if is_lazy(x):
+        from ._moving import reshape
+
+        rows, columns = (arange_on(stream_of(x), int64, n, 0, 1) for n in x.shape[-2:])
+        rows = reshape(rows, (x.shape[-2], 1))
+        return choose((columns - rows >= k) if upper else (columns - rows <= k), x, 0)
     made = empty_on(stream_of(x), x.shape, x.dtype)
     for own, out in ([(x, made)] if not x.pairs else [(part_of(x, i), part_of(made, i)) for i in (0, 1)]):
         run("triangle", x, own, upper, k, out)

@@ -7,9 +7,10 @@ of librdna's; those that it has not are made of several, in float64 for what is 
 import math
 
 from . import _core
-from ._array import (Array, again, ask, binary, cast, choose, compare, empty_on, full_on, is_complex, joined, need, operands, part_of, parts,
-                     prepare, reduce, run, stream_of, unary)
-from ._core import F32, F64, NOTHING, Complex, make, scalar
+from ._array import (Array, again, ask, binary, cast, choose, compare, empty_on, full_on, is_complex, is_lazy, joined, need,
+                     not_recorded, operands, part_of, parts, prepare, reduce, run, stream_of, unary)
+from ._core import F32, F64, I32, I64, NOTHING, Complex, make, scalar
+from ._graph import still
 from ._moving import broadcast_shapes, expand_dims
 from ._types import iinfo, promote
 
@@ -172,7 +173,8 @@ def _whole_quotient(x1, x2):
     endless += [full_on(stream_of(quotient), (), True, _core.BOOL) for x in (x1, x2) if isinstance(x, float) and math.isinf(x)]
     if not endless:
         return quotient
-    return choose(endless[0] | endless[1] if len(endless) > 1 else endless[0], binary(x1, x2, _core.zips["div"]), quotient)
+    divided = still(binary(x1, x2, _core.zips["div"]))
+    return choose(endless[0] | endless[1] if len(endless) > 1 else endless[0], divided, quotient)
 
 
 def _question(name, own):
@@ -239,7 +241,7 @@ def conj(x, /):
 
 def _as_float(x):
     """Real numbers in the floating type in which functions of floats take them."""
-    return x if x.dtype.kind in "fc" else cast(x, F64 if x.dtype in (_core.I32, I64) else F32)
+    return x if x.dtype.kind in "fc" else cast(x, F64 if x.dtype in (I32, I64) else F32)
 
 
 def _bits(x):
@@ -254,9 +256,9 @@ def _from_bits(bits, dtype):
 
 @public
 def signbit(x, /):
-    """Whether the sign is minus, that of zeros and NaN too."""
+    """Whether the sign is minus, that of zeros too, and of NaN unless it is recorded."""
     x = _as_float(need("signbit", x))
-    return _bits(x)[0] < 0
+    return (x < 0) | (1 / x < 0) if is_lazy(x) else _bits(x)[0] < 0
 
 
 @public
@@ -264,21 +266,27 @@ def copysign(x1, x2, /):
     """x1's magnitudes with x2's signs."""
     x1, x2 = operands(x1, x2)
     dtype = _as_float_type(x1, x2)
-    (magnitude, width), (sign, _) = _bits(cast(x1, dtype)), _bits(cast(x2, dtype))
+    x1, x2 = cast(x1, dtype), cast(x2, dtype)
+    if is_lazy(x1) or is_lazy(x2):
+        size = abs(x1)
+        return choose(signbit(x2), negative(size), size)
+    (magnitude, width), (sign, _) = _bits(x1), _bits(x2)
     return _from_bits((magnitude & 2 ** (width - 1) - 1) | (sign & -2 ** (width - 1)), dtype)
 
 
 def _as_float_type(x1, x2):
     dtype = promote(x1.dtype, x2.dtype)
-    return dtype if dtype.kind == "f" else F64 if dtype in (_core.I32, I64) else F32
+    return dtype if dtype.kind == "f" else F64 if dtype in (I32, I64) else F32
 
 
 @public
 def nextafter(x1, x2, /):
-    """The number of the type that is next to x1 towards x2."""
+    """The number of the type that is next to x1 towards x2. It is not recorded."""
     x1, x2 = operands(x1, x2)
     dtype = _as_float_type(x1, x2)
     a, b = cast(x1, dtype), cast(x2, dtype)
+    if is_lazy(a) or is_lazy(b):
+        raise not_recorded("nextafter")
     bits, width = _bits(a)
     away = (a < b) == (a > 0)
     moved = bits + choose(away, 1, full_on(stream_of(a), (), -1, bits.dtype))
@@ -315,6 +323,10 @@ def _of_double(real_function, complex_function):
 _HUGE = 2.0 ** 28  # beside whose square 1 is nothing
 
 
+# These are recorded too, and differentiated, twice and more. So they have no copied signs, and nothing that is chosen between has an infinite
+# derivative where the other is taken, as 0 times that would be NaN: arguments are chosen, not results.
+
+
 def _acos(x):
     return atan2(sqrt(1 - x), sqrt(1 + x)) * 2
 
@@ -327,48 +339,42 @@ def _atan(x):
     return atan2(x, 1.0)
 
 
-# Copied signs have no derivative, so that what is differentiated has formulas without.
+def _log_of_twice(x):
+    return log(x) + math.log(2)
+
+
+def _asinh_above(x):
+    """asinh of what is not negative."""
+    small = choose(x > _HUGE, 0.0, x)
+    near = log1p(small * (1 + small / (1 + sqrt(small * small + 1))))
+    return choose(x > _HUGE, _log_of_twice(choose(x > _HUGE, x, 1.0)), near)
 
 
 def _asinh(x):
-    if _core.library.rdna_array_is_lazy(x.pointer):
-        return _atanh(x / (1 + sqrt(1 + x * x))) * 2
-    a = abs(x)
-    small = log1p(a + a * a / (1 + sqrt(a * a + 1)))
-    return copysign(choose(a > _HUGE, log(a) + math.log(2), small), x)
+    above = x >= 0
+    return _asinh_above(choose(above, x, 0.0)) - _asinh_above(choose(above, 0.0, negative(x)))
 
 
 def _acosh(x):
-    t = x - 1
-    return choose(x > _HUGE, log(x) + math.log(2), log1p(t + sqrt(t) * sqrt(t + 2)))
+    t = choose(x > _HUGE, 1.0, x - 1)
+    return choose(x > _HUGE, _log_of_twice(choose(x > _HUGE, x, 1.0)), log1p(t + sqrt(t) * sqrt(t + 2)))
 
 
 def _atanh(x):
-    if _core.library.rdna_array_is_lazy(x.pointer):
-        return (log1p(x) - log1p(negative(x))) * 0.5
-    a = abs(x)
-    return copysign(log1p(a * 2 / (1 - a)) * 0.5, x)
-
-
-def _halves(a):
-    """exp(a) / 2 where exp(a) would be too large."""
-    half = exp(a * 0.5)
-    return half * 0.5 * half
+    return (log1p(x) - log1p(negative(x))) * 0.5
 
 
 def _sinh(x):
-    if _core.library.rdna_array_is_lazy(x.pointer):
-        rise = expm1(x)
-        return (rise + rise / (rise + 1)) * 0.5
-    a = abs(x)
-    e = expm1(a)
-    return copysign(choose(a > 22, _halves(a), (e + e / (e + 1)) * 0.5), x)
+    """2 sinh(x / 2) cosh(x / 2), as exp(x) would be too large before sinh is."""
+    half = x * 0.5
+    below = negative(half)
+    return (expm1(half) - expm1(below)) * 0.5 * (exp(half) + exp(below))
 
 
 def _cosh(x):
-    a = abs(x)
-    e = exp(a)
-    return choose(a > 22, _halves(a), (e + 1 / e) * 0.5)
+    half = x * 0.5
+    rise, fall = exp(half), exp(negative(half))
+    return rise * 0.5 * rise + fall * 0.5 * fall
 
 
 # Of complex numbers as Kahan has them ("Branch cuts for complex elementary functions", 1987); of infinities and NaN as C's annex G, which the
@@ -433,11 +439,12 @@ sinh, cosh = _of_double(_sinh, lambda x: _complex_map(x, "sinh")), _of_double(_c
 
 
 def _hypot(a, b):
-    a, b = abs(a), abs(b)
-    most, least = maximum(a, b), minimum(a, b)
-    ratio = least / choose(most == 0, 1.0, most)
-    length = most * sqrt(1 + ratio * ratio)
-    return choose(isinf(a) | isinf(b), math.inf, length)
+    endless, zero = isinf(a) | isinf(b), (a == 0) & (b == 0)
+    plain = ~(endless | zero)
+    x, y = choose(plain, a, 1.0), choose(plain, b, 1.0)
+    scale = still(maximum(abs(x), abs(y)))  # of which the length does not depend
+    length = sqrt(square(x / scale) + square(y / scale)) * scale
+    return choose(endless, math.inf, choose(zero, 0.0, length))
 
 
 @public
@@ -449,8 +456,11 @@ def hypot(x1, x2, /):
 
 
 def _logaddexp(a, b):
-    apart = log1p(exp(negative(abs(a - b)))) + maximum(a, b)
-    return choose(a == b, a + math.log(2), apart)
+    """Either way round the same, so that equal ones share the gradient."""
+    same = (a == b) & isinf(a)
+    apart = choose(same, 0.0, a - b)
+    more, less = (unary(x, _core.maps["softplus"], scalar(1.0), scalar(40.0)) for x in (negative(apart), apart))
+    return choose(same, a * 0.5 + b * 0.5, choose(apart > 0, a + more, b + less))
 
 
 @public

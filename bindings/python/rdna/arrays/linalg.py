@@ -10,7 +10,8 @@ import typing
 import numpy as np
 
 from . import _core
-from ._array import Array, axes_of, axis_of, cast, choose, empty_on, full_on, need, one_type, part_of, parts, reduce, run, stream_of, unary
+from ._array import (
+    Array, axes_of, axis_of, cast, choose, empty_on, full_on, is_lazy, need, one_type, part_of, parts, reduce, run, stream_of, unary)
 from ._core import C64, C128, F32, I32, make, scalar
 from ._indexing import take_along_axis
 from ._making import tril, triu
@@ -127,6 +128,11 @@ def diagonal(x, /, *, offset=0):
     x = need("diagonal", x)
     if x.ndim < 2:
         raise ValueError(f"diagonal is of matrices; an array of {x.ndim} dimensions has none")
+    if is_lazy(x):  # every so many of the values in a row
+        rows, columns = x.shape[-2:]
+        count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+        start = (offset if offset >= 0 else -offset * columns) if count else 0
+        return slice_of(reshape(x, (*x.shape[:-2], rows * columns)), x.ndim - 2, start, count, columns + 1)
     return Array(make("rdna_array_diagonal", x.pointer, x.ndim - 2, x.ndim - 1, offset), x.pairs)
 
 
