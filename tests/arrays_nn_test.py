@@ -55,6 +55,7 @@ class Networks(Case):
                 optimizer.update(parameters, {name: ra.asarray(np.asfortranarray(v)) for name, v in g.items()})
             for name, v in start.items():
                 want = reference(kind, v.astype("f8"), [g[name].astype("f8") for g in slopes], **options)
+                # four steps of a dozen float32 operations on numbers near 1, of which a quotient by a root of 1e-3 makes more
                 np.testing.assert_allclose(parameters[name].numpy(), want, rtol=2e-5, atol=2e-5, err_msg=f"{kind} {options}")
             self.same(beside, start["a"][0])
 
@@ -88,6 +89,7 @@ class Networks(Case):
     def test_modules_are_their_functions(self):
         x, image = (ra.asarray(rng.standard_normal(shape).astype("f4")) for shape in ((3, 6), (2, 4, 5, 5)))
         linear, conv = nn.Linear(6, 4), nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2)
+        # both sums of 6 products in float32
         np.testing.assert_allclose(linear(x).numpy(), x.numpy() @ linear.weight.numpy().T + linear.bias.numpy(), rtol=1e-4, atol=1e-5)
         self.assertLess(abs(linear.weight.numpy()).max(), 1 / math.sqrt(6))
         self.same(conv(image), nn.conv2d(image, conv.weight, conv.bias, 2, 1, 1, 2).numpy())
@@ -117,6 +119,7 @@ class Networks(Case):
         for step in steps:
             _, slopes = step(ra.asarray(x))
             mean, var = 0.9 * mean + 0.1 * x.mean((0, 2, 3)), 0.9 * var + 0.1 * x.var((0, 2, 3), ddof=1)
+        # float32 means of 40 numbers; dividing by roots of variances doubles the error of these
         np.testing.assert_allclose(norm.running_mean.numpy(), mean, rtol=1e-5)
         np.testing.assert_allclose(norm.running_var.numpy(), var, rtol=1e-5)
         self.assertEqual(set(slopes), {"weight", "bias"})
@@ -139,6 +142,115 @@ class Networks(Case):
             other.load_state_dict({name: v for name, v in one.state_dict().items() if name != "1.bias"})
         with self.assertRaisesRegex(ValueError, r"0.bias is float32 \(3,\), and here float32 \(4,\)"):
             other.load_state_dict({**one.state_dict(), "0.bias": ra.zeros(3)})
+
+    def test_loaded_and_given_out(self):
+        """What is trained, assigned to or loaded afterwards changes neither what was loaded nor what was given out."""
+        one, x = nn.Linear(2, 3), ra.ones((4, 2))
+        given = {"weight": ra.ones((3, 2)), "bias": np.zeros(3, "f4")}
+        one.load_state_dict(given)
+        seen, weight = one.state_dict(), one.weight
+        optim.SGD(lr=1.0).update(one, {"weight": ra.ones((3, 2)), "bias": ra.ones(3)})
+        one.bias[0] = 7.0
+        self.same(one.weight, np.zeros((3, 2), "f4"))
+        self.same(one.bias, np.float32([7, -1, -1]))
+        self.assertIs(one.weight, weight)  # who has the parameter still has it
+        for state in (given, seen):
+            self.same(ra.asarray(state["weight"]), np.ones((3, 2), "f4"))
+            self.same(ra.asarray(state["bias"]), np.zeros(3, "f4"))
+        given["weight"][:] = 5.0
+        self.same(one.weight, np.zeros((3, 2), "f4"))
+        one.load_state_dict(seen)
+        self.same(one(x), np.full((4, 3), 2, "f4"))
+        with self.assertRaisesRegex(ValueError, "bias is float64"):
+            one.load_state_dict({"weight": np.ones((3, 2), "f4") * 9, "bias": np.zeros(3)})
+        self.same(one.weight, np.ones((3, 2), "f4"))  # nothing is loaded of what does not fit
+
+    def test_tied(self):
+        """One array at several places is one parameter, whose gradient is the sum of theirs, at once and in a plan."""
+        class Tied(nn.Module):
+            def __init__(self):
+                self.first, self.second = nn.Linear(3, 3, bias=False), nn.Linear(3, 3)
+                self.second.weight = self.first.weight
+                self.again = self.second  # a module at two places
+
+            def forward(self, x):
+                return self.again(ra.tanh(self.second(ra.tanh(self.first(x)))))
+        nn.manual_seed(2)
+        model, x = Tied(), ra.asarray(rng.standard_normal((4, 3)).astype("f4"))
+        self.assertEqual(list(model.parameters()), ["first.weight", "second.bias"])
+        self.assertEqual(len(model.state_dict()), 5)
+        w, b = (p.astype(ra.float64) for p in (model.first.weight, model.second.bias))
+
+        def apart(first, second, third, bias, last):
+            a = ra.tanh(x.astype(ra.float64) @ first.T)
+            return ((ra.tanh(a @ second.T + bias) @ third.T + last) ** 2.0).sum()
+        wants = ra.grad(apart, (0, 1, 2, 3, 4))(w, w, w, b, b)
+        for compiled in (False, True):
+            step = nn.value_and_grad(model, lambda x: (model(x) ** 2.0).sum(), compiled=compiled)
+            _, slopes = step(x)
+            self.assertEqual(list(slopes), ["first.weight", "second.bias"])
+            # sums of a dozen float32 products of numbers near 1
+            np.testing.assert_allclose(slopes["first.weight"].numpy(), sum(g.numpy() for g in wants[:3]), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(slopes["second.bias"].numpy(), sum(g.numpy() for g in wants[3:]), rtol=1e-4, atol=1e-5)
+        optim.SGD(lr=0.1).update(model, slopes)
+        self.assertIs(model.second.weight, model.first.weight)
+        np.testing.assert_allclose(model.first.weight.numpy(), w.numpy() - 0.1 * slopes["first.weight"].numpy(), rtol=1e-5, atol=1e-6)
+        # loading keeps them tied; one name is enough, and two values are refused
+        state = model.state_dict()
+        other = Tied()
+        other.load_state_dict({name: v.numpy() for name, v in state.items() if not name.startswith(("second.weight", "again"))})
+        self.assertIs(other.again.weight, other.first.weight)
+        self.same(other(x), model(x).numpy())
+        other.load_state_dict({name: v.numpy() for name, v in state.items()})
+        with self.assertRaisesRegex(ValueError, "second.weight and first.weight are one array here, and have two values"):
+            other.load_state_dict({**state, "second.weight": ra.zeros((3, 3))})
+        # plans are of the places that were tied
+        model.second.weight = ra.asarray(w.numpy().astype("f4"))
+        self.assertEqual(list(step(x)[1]), ["first.weight", "second.weight", "second.bias"])
+        with self.assertRaisesRegex(ValueError, "one array has several names"):
+            optim.SGD().update({"a": w, "b": w}, {"a": w, "b": w})
+
+    def test_modes_have_plans_of_their_own(self):
+        model = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.5))
+        x = ra.asarray(rng.standard_normal((6, 3)).astype("f4") + 4)
+        steps = [nn.value_and_grad(model, lambda x: (model(x) ** 2.0).sum(), compiled=compiled) for compiled in (False, True)]
+        model[1].eval()
+        for training in (True, False, True):
+            model[0].train(training)
+            mean = model[0].running_mean.numpy()
+            values = []
+            for step in steps:
+                model[0].running_mean = ra.asarray(mean)
+                values.append(float(step(x)[0]))
+            self.assertAlmostEqual(values[0], values[1], delta=1e-4 * abs(values[0]))
+            self.assertEqual((model[0].running_mean.numpy() != mean).all(), training)
+        model.train()
+        with self.assertRaisesRegex(RuntimeError, "the same values in each run"):
+            steps[1](x)
+        self.assertIsInstance(model[0].running_mean.numpy(), np.ndarray)  # what failed left nothing behind that has no values
+
+    def test_running_statistics_have_values(self):
+        norm, x = nn.BatchNorm1d(3), ra.asarray(rng.standard_normal((6, 3)).astype("f4"))
+        ra.grad(lambda v: (norm(v) ** 3.0).sum())(x)
+        np.testing.assert_allclose(norm.running_mean.numpy(), 0.1 * x.numpy().mean(0), rtol=1e-5)  # a mean of 6
+        self.assertFalse(ra._array.is_lazy(norm.running_mean))
+        with self.assertRaisesRegex(RuntimeError, "would not keep running statistics"):
+            ra.compile(norm)(x)
+        with self.assertRaisesRegex(RuntimeError, "within compile the parameters would stay"):
+            ra.compile(nn.value_and_grad(norm, lambda v: norm(v).sum()))(x)
+        with self.assertRaisesRegex(ValueError, "a channel needs several values"):
+            norm(x[:1])
+        self.same(ra.compile(norm.eval())(x), norm(x).numpy())
+
+    def test_steps_that_failed_do_not_count(self):
+        x, adam, other = ra.ones(3), optim.Adam(lr=0.1), optim.Adam(lr=0.1)
+        with self.assertRaises(TypeError):
+            adam.update({"a": x, "b": x + 1}, {"a": x + 0, "b": ra.ones(4)})
+        self.assertEqual(adam.step, 0)
+        for optimizer in (adam, other):
+            p = ra.ones(3)
+            optimizer.update({"a": p}, {"a": ra.full(3, 0.5)})
+        self.assertEqual((adam.step, p.tolist()), (1, [p.tolist()[0]] * 3))
 
     def test_dropout(self):
         x = ra.ones((40, 50, 2, 2))

@@ -4,14 +4,16 @@ names in |buffers|: what is kept and not trained. Initial values are uniform as 
 import ctypes
 import functools
 import math
+import threading
 
 from . import _core
 from . import _functional as F
-from ._array import Array, empty_on, run
+from ._array import Array, again, become, empty_on, need, run
 from ._core import F32, library
-from ._grad import compile, recording_plan, stop_gradient
+from ._grad import compile, recording_plan
 from ._grad import value_and_grad as _value_and_grad
-from ._making import full, ones, zeros
+from ._graph import evaluate, still
+from ._making import asarray, full, ones, zeros
 from ._moving import matrix_transpose, permute_dims, reshape
 from ._pointwise import gelu, relu, sigmoid, silu, tanh
 from ._products import matmul
@@ -64,28 +66,56 @@ class Module:
         for name, module in self._modules():
             yield from module._places(f"{prefix}{name}.")
 
-    def parameters(self):
-        """Arrays by their names, "0.weight"."""
-        return {name: getattr(module, at) for name, module, at in self._places() if at not in module.buffers}
-
-    def state_dict(self):
-        """The parameters, and what else is kept: running statistics."""
+    def _arrays(self):
         return {name: getattr(module, at) for name, module, at in self._places()}
 
+    def _first_names(self):
+        """For each name the first name of its array, of places that are trained if there are such: one array may stand at several, which are tied."""
+        first, places = {}, sorted(self._places(), key=lambda place: place[2] in place[1].buffers)
+        return {name: first.setdefault(id(getattr(module, at)), name) for name, module, at in places}
+
+    def parameters(self):
+        """Arrays by their names, "0.weight"; one that stands at several places by the first of them."""
+        found = {}
+        for name, module, at in self._places():
+            if at not in module.buffers:
+                x = getattr(module, at)
+                found.setdefault(id(x), (name, x))
+        return dict(found.values())
+
+    def state_dict(self):
+        """The parameters and what else is kept, running statistics, as they are now: what is trained or assigned to later leaves these alone."""
+        return {name: again(x) for name, x in self._arrays().items()}
+
     def load_state_dict(self, state):
-        """Takes the arrays of |state|, which has all names and shapes that state_dict has."""
-        own = self.state_dict()
-        if own.keys() != state.keys():
-            raise ValueError(f"load_state_dict: {sorted(own.keys() ^ state.keys())} are on one side alone")
+        """Takes the values of |state|, arrays or NumPy's, which has all names, shapes and types that state_dict has; of places that are tied one
+        name is enough."""
+        own, first = self._arrays(), self._first_names()
+        given = {first[name] for name in state if name in first}
+        alone = sorted({*(state.keys() - own.keys()), *(name for name in own if first[name] not in given)})
+        if alone:
+            raise ValueError(f"load_state_dict: {alone} are on one side alone")
+        taken = {}
         for name, x in state.items():
-            if x.shape != own[name].shape or x.dtype != own[name].dtype:
-                raise ValueError(f"load_state_dict: {name} is {x.dtype} {x.shape}, and here {own[name].dtype} {own[name].shape}")
-        self._put(state)
+            x, here = asarray(need("load_state_dict", x), device=own[name].device), own[name]
+            if x.shape != here.shape or x.dtype != here.dtype:
+                raise ValueError(f"load_state_dict: {name} is {x.dtype} {x.shape}, and here {here.dtype} {here.shape}")
+            other = taken.setdefault(first[name], x)
+            if other.pointer != x.pointer and other.numpy().tobytes() != x.numpy().tobytes():
+                raise ValueError(f"load_state_dict: {name} and {first[name]} are one array here, and have two values")
+        for name, x in taken.items():
+            become(own[name], x)
 
     def _put(self, state):
         for name, module, at in list(self._places()):
             if name in state:
                 setattr(module, at, state[name])
+
+    def _each(self):
+        """This module and all below."""
+        yield self
+        for _, module in self._modules():
+            yield from module._each()
 
     def train(self, training=True):
         """Dropout drops, and batch norm takes the statistics of what it is given. Returns the module."""
@@ -98,27 +128,60 @@ class Module:
         return self.train(False)
 
 
+class _Keeping(threading.local):
+    modules = frozenset()  # ids of those whose running statistics are given out as results of what is being recorded
+
+
+_keeping = _Keeping()
+
+
+class _Form:
+    """What a plan of a model depends on beside its arrays, to look it up by: which places are tied, and what is in training."""
+
+    def __init__(self, model):
+        self.first = model._first_names()
+        self.key = tuple(self.first.items()), tuple(module.training for module in model._each())
+
+    def __eq__(self, other):
+        return self.key == other.key
+
+    def __hash__(self):
+        return hash(self.key)
+
+    def everywhere(self, values):
+        """|values| under all names of their places."""
+        return {name: values[first] for name, first in self.first.items() if first in values}
+
+
 def value_and_grad(model, function, compiled=False):
     """A function with function's arguments, which returns its value, an array of one value, and the gradients by model's parameters, by
     their names. function calls the model, whose running statistics are updated. |compiled|: as a plan for each set of shapes, which is
     recorded once; other arrays than arguments and those of the model are then as they were at that time."""
-    def pure(parameters, state, arguments, keywords):
-        model._put({**state, **parameters})
-        value = function(*arguments, **keywords)
-        return value, {name: x for name, x in model.state_dict().items() if name not in parameters}
+    def pure(parameters, state, form, arguments, keywords):
+        trained = form.everywhere(parameters)
+        model._put({**state, **trained})
+        before, _keeping.modules = _keeping.modules, _keeping.modules | {id(module) for module in model._each()}
+        try:
+            value = function(*arguments, **keywords)
+        finally:
+            _keeping.modules = before
+        return value, {name: x for name, x in model._arrays().items() if name not in trained}
 
     both = _value_and_grad(pure, has_aux=True)
     both = compile(both) if compiled else both
 
     @functools.wraps(function)
     def wrapped(*arguments, **keywords):
-        parameters, state = model.parameters(), model.state_dict()
-        kept = {name: x for name, x in state.items() if name not in parameters}
+        if recording_plan():
+            raise RuntimeError("nn.value_and_grad: within compile the parameters would stay what they are now; give it compiled=True instead")
+        form, parameters = _Form(model), model.parameters()
+        trained = form.everywhere(parameters)
+        kept = {name: x for name, x in model._arrays().items() if name not in trained}
         after = kept
         try:
-            (value, after), slopes = both(parameters, kept, arguments, keywords)
+            (value, after), slopes = both(parameters, kept, form, arguments, keywords)
         finally:
-            model._put({**parameters, **after})
+            model._put({**trained, **after})
         return value, slopes
     return wrapped
 
@@ -232,11 +295,19 @@ class _BatchNorm(Module):
         if x.ndim not in self.ranks:
             raise ValueError(f"{type(self).__name__}: x has {x.ndim} dimensions, not {' or '.join(map(str, self.ranks))}")
         if self.training:
-            seen = stop_gradient(x)
-            axes = tuple(i for i in range(x.ndim) if i != 1)
-            self.running_mean = self.running_mean * (1 - self.momentum) + mean(seen, axis=axes) * self.momentum
-            self.running_var = self.running_var * (1 - self.momentum) + var(seen, axis=axes, correction=1) * self.momentum
+            self._keep_statistics(still(x))
         return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.training, self.eps)
+
+
+    def _keep_statistics(self, x):
+        axes, kept = tuple(i for i in range(x.ndim) if i != 1), id(self) in _keeping.modules
+        if x.size == x.shape[1]:
+            raise ValueError(f"{type(self).__name__}: in training a channel needs several values, and x is {x.shape}")
+        if recording_plan() and not kept:
+            raise RuntimeError("a plan would not keep running statistics; nn.value_and_grad(model, f, compiled=True) does, and eval() needs none")
+        found = [old * (1 - self.momentum) + new * self.momentum for old, new in (
+            (self.running_mean, mean(x, axis=axes)), (self.running_var, var(x, axis=axes, correction=1)))]
+        self.running_mean, self.running_var = found if kept else evaluate(found)
 
 
 class BatchNorm1d(_BatchNorm):

@@ -7,7 +7,7 @@
 import ctypes
 import math
 
-from ._array import Array, full_on, stream_of, tensor_of
+from ._array import Array, become, full_on, stream_of, tensor_of
 from ._core import F32, check, library, make
 from ._pointwise import minimum, sqrt
 
@@ -47,7 +47,8 @@ class Optimizer:
             raise ValueError(f"update: {sorted(parameters.keys() ^ gradients.keys())} are among the parameters or the gradients alone")
         if not parameters:
             return
-        self.step += 1
+        if len({id(x) for x in parameters.values()}) < len(parameters):
+            raise ValueError("update: one array has several names, and a gradient of each; a Module's parameters() have it once")
         items, held = (_Item * len(parameters))(), []
         for item, (name, x) in zip(items, parameters.items()):
             g = gradients[name]
@@ -60,9 +61,10 @@ class Optimizer:
             held += [own, g]
             item.param, item.grad = tensor_of(own), tensor_of(g)
             item.state = (ctypes.c_void_p * 3)(*(None if s is None else tensor_of(s) for s in (*state, None, None, None)[:3]))
-            x.pointer, own.pointer = own.pointer, x.pointer  # what x is from now on, as where a part of it is assigned to
-        options = _Options(ctypes.sizeof(_Options), self.kind, self.lr, step=self.step, **self.options)
+            become(x, own)
+        options = _Options(ctypes.sizeof(_Options), self.kind, self.lr, step=self.step + 1, **self.options)
         check(library.rdna_op_optim_step(stream_of(next(iter(parameters.values()))), ctypes.byref(options), items, len(parameters), None, None))
+        self.step += 1
 
 
 class SGD(Optimizer):
