@@ -1,5 +1,5 @@
-/* Pictures by diffusion: so far CLIP's text encoder, which reads what a picture is asked to show, and the schedules by
- * which noise is taken away, step by step. */
+/* Pictures by diffusion: so far CLIP's text encoder, which reads what a picture is asked to show, the schedules by
+ * which noise is taken away, step by step, and the autoencoder that makes a picture of what is left. */
 #ifndef RDNA_IMAGE_H
 #define RDNA_IMAGE_H
 
@@ -9,6 +9,7 @@
 
 #include "rdna/device.h"
 #include "rdna/status.h"
+#include "rdna/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,6 +58,51 @@ RDNA_CHECKED rdna_status rdna_image_text_encoder_tokens(const rdna_image_text_en
  * RDNA_OUT_OF_MEMORY. RDNA_DEVICE_ERROR. */
 RDNA_CHECKED rdna_status rdna_image_text_encoder_encode(rdna_image_text_encoder *encoder, const int32_t *ids, int count,
                                                         int skip, bool normed, float *out_states, float *out_pooled);
+
+/* ---- Autoencoders ---- */
+
+/* AutoencoderKL of Rombach et al. (2022): pictures as latents of a |factor|th of their size, and back. Latents here are
+ * those that networks see: what the encoder makes, less |shift|, times |scaling|. Pictures and latents are f32 in host
+ * memory, contiguous, of pictures mostly -1 to 1. One thread at a time. */
+typedef struct rdna_image_autoencoder rdna_image_autoencoder;
+
+typedef struct rdna_image_autoencoder_info {
+  int in_channels, out_channels; /* of pictures that are encoded, and decoded */
+  int latent_channels;
+  int factor;
+  double scaling, shift;
+  bool encodes;
+  size_t weights_bytes; /* on the device */
+} rdna_image_autoencoder_info;
+
+/* Of the folder |name| ("vae") in |folder|, which diffusers saved: config.json, and diffusion_pytorch_model.safetensors
+ * or that name's index or variant fp16, of f32, f16 or bf16. Weights and activations on the device are of |dtype|: f32,
+ * f16 or bf16. Where it need not encode the encoder is not loaded. The device is retained. RDNA_NOT_FOUND: a file is
+ * missing. RDNA_BAD_DATA: settings that make no sense, tensors that are missing or not of the shapes that settings ask
+ * for. RDNA_UNSUPPORTED: another class, blocks or type of tensors; tensors that the settings do not speak of; f16 where
+ * the settings say that its range is left. RDNA_OUT_OF_MEMORY. */
+RDNA_CHECKED rdna_status rdna_image_autoencoder_create(rdna_device *device, const char *folder, const char *name,
+                                                       rdna_dtype dtype, bool encodes,
+                                                       rdna_image_autoencoder **out_autoencoder);
+RDNA_API void rdna_image_autoencoder_release(rdna_image_autoencoder *autoencoder); /* NULL is fine */
+/* Borrowed; lives as long as the autoencoder. */
+RDNA_API const rdna_image_autoencoder_info *rdna_image_autoencoder_get_info(const rdna_image_autoencoder *autoencoder);
+
+/* |out_pictures| (count, out_channels, factor height, factor width) of |latents| (count, latent_channels, height,
+ * width), one after another. |tile|, unless 0: a larger one is decoded in tiles of so many latents in height and width,
+ * a multiple of 4, each of which laps over the next by a quarter, where one goes over into the other; memory on the
+ * device is then that of one tile. It is another picture than without tiles, as attention and norms see a tile: the
+ * very one that diffusers makes with enable_tiling. RDNA_INVALID_ARGUMENT: sizes or a tile outside the limits.
+ * RDNA_OUT_OF_MEMORY. RDNA_DEVICE_ERROR. */
+RDNA_CHECKED rdna_status rdna_image_autoencoder_decode(rdna_image_autoencoder *autoencoder, const float *latents,
+                                                       int count, int height, int width, int tile, float *out_pictures);
+/* |out_latents| (count, latent_channels, height / factor, width / factor) of |pictures| (count, in_channels, height,
+ * width). |noise|, of the latents' shape and of deviation 1, draws them from what the encoder makes of a picture; NULL:
+ * the means of that. |tile| as above, in latents. RDNA_INVALID_ARGUMENT: sizes that are no multiples of the factor, or
+ * as above; an autoencoder that was not made to encode. */
+RDNA_CHECKED rdna_status rdna_image_autoencoder_encode(rdna_image_autoencoder *autoencoder, const float *pictures,
+                                                       int count, int height, int width, int tile, const float *noise,
+                                                       float *out_latents);
 
 /* ---- Schedules ---- */
 

@@ -246,16 +246,17 @@ static rdna_status open_listed(const char *folder, const char *path, const rdna_
 }
 
 /* One file, or those of the index when there is no such file. */
-static rdna_status open_folder(const char *folder, rdna__safetensors **out) {
+static rdna_status open_folder(const char *folder, const char *name, const char *index_name, rdna__safetensors **out) {
   char path[4096];
   RDNA_TRY(create(1, out));
-  rdna_status status = add_file(*out, folder, "model.safetensors");
+  rdna_status status = add_file(*out, folder, name);
   if (status != RDNA_NOT_FOUND) return status;
   rdna__file index = {0};
-  snprintf(path, sizeof path, "%s/model.safetensors.index.json", folder);
+  if (snprintf(path, sizeof path, "%s/%s", folder, index_name) >= (int)sizeof path)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %s is too long", index_name);
   status = rdna__file_map(path, &index);
   if (status == RDNA_NOT_FOUND)
-    return rdna__fail(RDNA_NOT_FOUND, "%s holds neither model.safetensors nor model.safetensors.index.json", folder);
+    return rdna__fail(RDNA_NOT_FOUND, "%s holds neither %s nor %s", folder, name, index_name);
   RDNA_TRY(rdna__annotate(status, "%s", path));
   rdna__safetensors_close(*out);
   *out = NULL;
@@ -264,15 +265,20 @@ static rdna_status open_folder(const char *folder, rdna__safetensors **out) {
   return status;
 }
 
-rdna_status rdna__safetensors_open(const char *folder, rdna__safetensors **out_tensors) {
+rdna_status rdna__safetensors_open_named(const char *folder, const char *file, const char *index,
+                                         rdna__safetensors **out_tensors) {
   rdna__safetensors *s = NULL;
-  rdna_status status = open_folder(folder, &s);
+  rdna_status status = open_folder(folder, file, index, &s);
   if (status == RDNA_OK) {
     *out_tensors = s;
   } else {
     rdna__safetensors_close(s);
   }
   return status;
+}
+
+rdna_status rdna__safetensors_open(const char *folder, rdna__safetensors **out_tensors) {
+  return rdna__safetensors_open_named(folder, "model.safetensors", "model.safetensors.index.json", out_tensors);
 }
 
 size_t rdna__safetensors_count(const rdna__safetensors *s) { return s->count; }

@@ -25,6 +25,9 @@ typedef struct rdna__safetensors rdna__safetensors;
  * RDNA_NOT_FOUND: none of the two, or a listed file is missing. RDNA_BAD_DATA: what breaks the format, or contradicts
  * the index; every number is checked before use. */
 rdna_status rdna__safetensors_open(const char *folder, rdna__safetensors **out_tensors);
+/* The same of files that are called otherwise. */
+rdna_status rdna__safetensors_open_named(const char *folder, const char *file, const char *index,
+                                         rdna__safetensors **out_tensors);
 /* One file in |size| bytes at |data|, which the caller keeps. */
 rdna_status rdna__safetensors_open_memory(const void *data, size_t size, rdna__safetensors **out_tensors);
 void rdna__safetensors_close(rdna__safetensors *tensors); /* NULL is fine */

@@ -1,0 +1,218 @@
+/* The autoencoder's interface: pictures and latents in host memory, one at a time, whole or by tiles. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model/image/autoencoder.h"
+#include "model/image/tiles.h"
+#include "rdna/image.h"
+#include "rdna/memory.h"
+#include "rdna/op.h"
+
+enum { PATH_BYTES = 4096, MOST_SIDE = 1 << 15, MOST_COUNT = 1 << 10 };
+
+struct rdna_image_autoencoder {
+  rdna__network network;
+  rdna__autoencoder_settings set;
+  rdna_image_autoencoder_info info;
+  rdna__autoencoder_half encoder, decoder;
+};
+
+/* ---- making one ---- */
+
+static rdna_status load(rdna_image_autoencoder *a, rdna__component *c, bool encodes) {
+  RDNA_TRY(rdna__autoencoder_settings_read(c->settings, &a->set));
+  if (a->set.upcast && a->network.dtype == RDNA_F16)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "the setting 'force_upcast' says that values leave the range of f16; ask for bf16 or f32");
+  RDNA_TRY(rdna__autoencoder_load(c, &a->set, false, &a->decoder));
+  if (encodes) {
+    RDNA_TRY(rdna__autoencoder_load(c, &a->set, true, &a->encoder));
+  } else {
+    RDNA_TRY(rdna__component_leave(c, "encoder."));
+    RDNA_TRY(rdna__component_leave(c, "quant_conv."));
+  }
+  return rdna__component_check_all_read(c);
+}
+
+static rdna_status open_all(rdna_image_autoencoder *a, const char *folder, const char *name, bool encodes) {
+  char path[PATH_BYTES];
+  rdna__component component;
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", name);
+  RDNA_TRY(rdna__component_open(path, "diffusion_pytorch_model", &a->network, &component));
+  rdna_status status = rdna__annotate(load(a, &component, encodes), "%s", path);
+  rdna__component_close(&component);
+  a->info = (rdna_image_autoencoder_info){.in_channels = a->set.in_channels,
+                                          .out_channels = a->set.out_channels,
+                                          .latent_channels = a->set.latent_channels,
+                                          .factor = 1 << (a->set.levels > 0 ? a->set.levels - 1 : 0),
+                                          .scaling = a->set.scaling,
+                                          .shift = a->set.shift,
+                                          .encodes = encodes,
+                                          .weights_bytes = a->network.bytes};
+  return status;
+}
+
+rdna_status rdna_image_autoencoder_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
+                                          bool encodes, rdna_image_autoencoder **out_autoencoder) {
+  if (!device || !folder || !name || !out_autoencoder || (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16))
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "rdna_image_autoencoder_create needs a device, two names of folders, f32, "
+                      "f16 or bf16, and a place");
+  rdna_image_autoencoder *a = calloc(1, sizeof *a);
+  if (!a) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for an autoencoder");
+  a->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype};
+  rdna_status status = open_all(a, folder, name, encodes);
+  if (status == RDNA_OK)
+    *out_autoencoder = a;
+  else
+    rdna_image_autoencoder_release(a);
+  return status;
+}
+
+void rdna_image_autoencoder_release(rdna_image_autoencoder *a) {
+  if (!a) return;
+  rdna__network_deinit(&a->network);
+  rdna_device_release(a->network.device);
+  free(a);
+}
+
+const rdna_image_autoencoder_info *rdna_image_autoencoder_get_info(const rdna_image_autoencoder *a) { return &a->info; }
+
+/* ---- a pass ---- */
+
+typedef struct work {
+  const rdna_image_autoencoder *a;
+  bool encodes;
+} work;
+
+/* |out|, an image of the pass, is that of |in| (channels, height, width) in host memory, times |by| and plus |add|. */
+static rdna_status bring(rdna__image_pass *pass, const float *in, int64_t channels, int64_t height, int64_t width,
+                         double by, double add, rdna_tensor *out) {
+  const int64_t shape[] = {1, channels, height, width};
+  rdna_tensor there;
+  RDNA_TRY(rdna__pass_tensor(pass, RDNA_F32, 4, shape, &there));
+  RDNA_TRY(rdna_copy_to_device(pass->stream, there.data, in, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&there))));
+  if (by != 1 || add != 0)
+    RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_AFFINE, &there, rdna_scalar_real(by), rdna_scalar_real(add), &there));
+  RDNA_TRY(rdna__pass_image(pass, 1, channels, height, width, out));
+  RDNA_TRY(rdna_op_copy(pass->stream, &there, out));
+  return rdna__pass_drop(pass, &there);
+}
+
+static rdna_status take_back(rdna__image_pass *pass, rdna_tensor *x, float *out) {
+  rdna_tensor plain;
+  RDNA_TRY(rdna__pass_tensor(pass, RDNA_F32, 4, x->shape, &plain));
+  RDNA_TRY(rdna_op_copy(pass->stream, x, &plain));
+  return rdna_copy_to_host(pass->stream, out, plain.data, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&plain)));
+}
+
+static rdna_status run(rdna__image_pass *pass, const work *w, const float *in, int64_t height, int64_t width,
+                       float *out) {
+  const rdna__autoencoder_settings *set = &w->a->set;
+  rdna_tensor x;
+  if (w->encodes) {
+    RDNA_TRY(bring(pass, in, set->in_channels, height, width, 1, 0, &x));
+    RDNA_TRY(rdna__autoencoder_encode(pass, &w->a->encoder, &x));
+  } else {
+    RDNA_TRY(bring(pass, in, set->latent_channels, height, width, 1 / set->scaling, set->shift, &x));
+    RDNA_TRY(rdna__autoencoder_decode(pass, &w->a->decoder, &x));
+  }
+  return take_back(pass, &x, out);
+}
+
+static rdna_status run_tile(void *context, const float *in, int64_t height, int64_t width, float *out) {
+  const work *w = context;
+  rdna__image_pass pass = {.stream = rdna_device_default_stream(w->a->network.device),
+                           .dtype = w->a->network.dtype,
+                           .holder = "an autoencoder"};
+  rdna_status status = run(&pass, w, in, height, width, out);
+  rdna_status waited = rdna_stream_synchronize(pass.stream);
+  status = rdna__pass_end(&pass, status);
+  return status == RDNA_OK ? waited : status;
+}
+
+/* Sizes are of latents. */
+static rdna_status check_sizes(const char *function, int64_t count, int64_t height, int64_t width, int tile) {
+  if (count < 1 || count > MOST_COUNT || height < 1 || width < 1 || height > MOST_SIDE || width > MOST_SIDE)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: %lld latents of %lld x %lld; 1 to %d of up to %d x %d can be had",
+                      function, (long long)count, (long long)height, (long long)width, MOST_COUNT, MOST_SIDE,
+                      MOST_SIDE);
+  if (tile >= 0 && tile <= MOST_SIDE && tile % 4 == 0) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT,
+                    "%s: tiles of %d latents; a multiple of 4 up to %d, or 0 for none, can be had", function, tile,
+                    MOST_SIDE);
+}
+
+static int64_t tile_of(int tile, int64_t height, int64_t width) {
+  return tile ? tile : height > width ? height : width;
+}
+
+rdna_status rdna_image_autoencoder_decode(rdna_image_autoencoder *a, const float *latents, int count, int height,
+                                          int width, int tile, float *out_pictures) {
+  if (!a || !latents || !out_pictures)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "rdna_image_autoencoder_decode needs an autoencoder, latents and a place for pictures");
+  RDNA_TRY(check_sizes("rdna_image_autoencoder_decode", count, height, width, tile));
+  work w = {a, false};
+  const rdna__tiling tiling = {a->set.latent_channels,
+                               a->set.out_channels,
+                               height,
+                               width,
+                               tile_of(tile, height, width),
+                               a->info.factor,
+                               1,
+                               run_tile,
+                               &w};
+  size_t in = (size_t)a->set.latent_channels * (size_t)height * (size_t)width;
+  size_t out = (size_t)a->set.out_channels * (size_t)height * (size_t)width * (size_t)(a->info.factor * a->info.factor);
+  for (int i = 0; i < count; i++)
+    RDNA_TRY(rdna__tiles_run(&tiling, latents + (size_t)i * in, out_pictures + (size_t)i * out));
+  return RDNA_OK;
+}
+
+/* |moments| (2 channels, …) as latents for a network; |noise| NULL: their means. */
+static void draw(const rdna__autoencoder_settings *set, const float *moments, const float *noise, size_t count,
+                 float *out) {
+  for (size_t i = 0; i < count; i++) {
+    double logarithm = fmin(fmax(moments[count + i], -30), 20); /* as the encoder was trained with */
+    double value = moments[i] + (noise ? exp(logarithm / 2) * noise[i] : 0);
+    out[i] = (float)((value - set->shift) * set->scaling);
+  }
+}
+
+rdna_status rdna_image_autoencoder_encode(rdna_image_autoencoder *a, const float *pictures, int count, int height,
+                                          int width, int tile, const float *noise, float *out_latents) {
+  if (!a || !pictures || !out_latents || !a->info.encodes)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "rdna_image_autoencoder_encode needs an autoencoder that was made to "
+                      "encode, pictures and a place for latents");
+  int factor = a->info.factor;
+  if (height % factor != 0 || width % factor != 0)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a picture of %d x %d; height and width must be multiples of %d", height,
+                      width, factor);
+  RDNA_TRY(check_sizes("rdna_image_autoencoder_encode", count, height / factor, width / factor, tile));
+  size_t in = (size_t)a->set.in_channels * (size_t)height * (size_t)width;
+  size_t out = (size_t)a->set.latent_channels * (size_t)(height / factor) * (size_t)(width / factor);
+  float *moments = malloc(2 * out * sizeof *moments);
+  if (!moments) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's latents");
+  work w = {a, true};
+  const rdna__tiling tiling = {a->set.in_channels,
+                               2 * a->set.latent_channels,
+                               height,
+                               width,
+                               (int64_t)factor * tile_of(tile, height / factor, width / factor),
+                               1,
+                               factor,
+                               run_tile,
+                               &w};
+  rdna_status status = RDNA_OK;
+  for (int i = 0; i < count && status == RDNA_OK; i++) {
+    status = rdna__tiles_run(&tiling, pictures + (size_t)i * in, moments);
+    const float *draws = noise ? noise + (size_t)i * out : NULL;
+    if (status == RDNA_OK) draw(&a->set, moments, draws, out, out_latents + (size_t)i * out);
+  }
+  free(moments);
+  return status;
+}

@@ -1,0 +1,184 @@
+#include "model/image/component.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "rdna/memory.h"
+#include "rdna/op/movement.h"
+
+enum { PATH_BYTES = 4096, NAME_BYTES = 96 };
+
+/* ---- what a network has ---- */
+
+void rdna__network_deinit(rdna__network *network) {
+  for (size_t i = 0; i < network->count; i++) (void)!rdna_memory_free(network->device, network->blocks[i]);
+  free(network->blocks);
+  network->blocks = NULL;
+  network->count = network->capacity = network->bytes = 0;
+}
+
+static rdna_status take(rdna__network *n, size_t bytes, void **out_data) {
+  if (n->count == n->capacity) {
+    size_t capacity = n->capacity ? 2 * n->capacity : 256;
+    void **grown = realloc(n->blocks, capacity * sizeof *grown);
+    if (!grown) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a list of tensors");
+    n->blocks = grown;
+    n->capacity = capacity;
+  }
+  RDNA_TRY(rdna_memory_alloc_named(n->device, bytes, NULL, "weights", out_data));
+  n->blocks[n->count++] = *out_data;
+  n->bytes += bytes;
+  return RDNA_OK;
+}
+
+/* ---- files ---- */
+
+static bool has_file(const char *folder, const char *name) {
+  char path[PATH_BYTES];
+  return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && access(path, F_OK) == 0;
+}
+
+/* Weights as they are before those of the variant fp16, which is left to where there are no others. */
+static rdna_status open_tensors(const char *folder, const char *stem, rdna__safetensors **out) {
+  static const char *const forms[2][2] = {{"%s.safetensors", "%s.safetensors.index.json"},
+                                          {"%s.fp16.safetensors", "%s.safetensors.index.fp16.json"}};
+  char names[2][2][NAME_BYTES];
+  for (int variant = 0; variant < 2; variant++)
+    for (int index = 0; index < 2; index++) snprintf(names[variant][index], NAME_BYTES, forms[variant][index], stem);
+  bool plain = has_file(folder, names[0][0]) || has_file(folder, names[0][1]);
+  bool half = !plain && (has_file(folder, names[1][0]) || has_file(folder, names[1][1]));
+  return rdna__safetensors_open_named(folder, names[half][0], names[half][1], out);
+}
+
+rdna_status rdna__component_open(const char *folder, const char *stem, rdna__network *network,
+                                 rdna__component *out_component) {
+  *out_component = (rdna__component){.network = network};
+  RDNA_TRY(rdna__settings_open(folder, &out_component->settings));
+  rdna_status status = open_tensors(folder, stem, &out_component->tensors);
+  if (status != RDNA_OK) rdna__component_close(out_component);
+  return status;
+}
+
+void rdna__component_close(rdna__component *c) {
+  rdna__strmap_deinit(&c->read);
+  rdna__safetensors_close(c->tensors);
+  json_decref(c->settings);
+  *c = (rdna__component){0};
+}
+
+/* ---- tensors ---- */
+
+static rdna_status find(const rdna__component *c, const char *prefix, const char *name,
+                        char out_name[RDNA__COMPONENT_NAME], const rdna__safetensor **out) {
+  const char *point = *prefix && *name ? "." : "";
+  if (snprintf(out_name, RDNA__COMPONENT_NAME, "%s%s%s", prefix, point, name) >= RDNA__COMPONENT_NAME)
+    return rdna__fail(RDNA_INTERNAL, "the tensor's name '%s%s%s' is too long", prefix, point, name);
+  *out = rdna__safetensors_find(c->tensors, out_name);
+  return RDNA_OK;
+}
+
+int rdna__component_rank(const rdna__component *c, const char *prefix, const char *name) {
+  char full[RDNA__COMPONENT_NAME];
+  const rdna__safetensor *t = NULL;
+  return find(c, prefix, name, full, &t) == RDNA_OK && t ? t->rank : -1;
+}
+
+static void write_shape(char *out, size_t size, int rank, const int64_t *shape) {
+  size_t at = 0;
+  *out = 0;
+  for (int i = 0; i < rank && at < size; i++)
+    at += (size_t)snprintf(out + at, size - at, i ? " x %lld" : "%lld", (long long)shape[i]);
+}
+
+static rdna_status check(const rdna__safetensor *t, const char *name, int rank, const int64_t *shape) {
+  char wanted[96], found[192];
+  if (!t) return rdna__fail(RDNA_BAD_DATA, "there is no tensor '%s'", name);
+  if (t->dtype != RDNA_F32 && t->dtype != RDNA_F16 && t->dtype != RDNA_BF16)
+    return rdna__fail(RDNA_UNSUPPORTED, "tensor '%s' is of type %s; F32, F16 and BF16 are read", name, t->type);
+  bool same = t->rank == rank;
+  for (int i = 0; i < rank && same; i++) same = t->shape[i] == shape[i];
+  if (same) return RDNA_OK;
+  write_shape(wanted, sizeof wanted, rank, shape);
+  write_shape(found, sizeof found, t->rank, t->shape);
+  return rdna__fail(RDNA_BAD_DATA, "tensor '%s' is %s; the settings ask for %s", name, found, wanted);
+}
+
+/* |to|, which is dense, becomes the tensor's values. From a copy: what is in the file's map may change or vanish. */
+static rdna_status upload(const rdna__component *c, const rdna__safetensor *t, bool as_it_is, const rdna_tensor *to) {
+  rdna_device *device = c->network->device;
+  rdna_stream *stream = rdna_device_default_stream(device);
+  uint8_t *bytes = malloc(t->bytes ? t->bytes : 1);
+  if (!bytes) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for tensor '%s'", t->name);
+  rdna_tensor from = rdna_tensor_contiguous(NULL, t->dtype, t->rank, t->shape);
+  rdna_status status = rdna__file_read(t->data, t->bytes, bytes);
+  if (as_it_is) {
+    if (status == RDNA_OK) status = rdna_copy_to_device(stream, to->data, bytes, t->bytes);
+  } else {
+    if (status == RDNA_OK) status = rdna_memory_alloc_named(device, t->bytes, NULL, "loading weights", &from.data);
+    if (status == RDNA_OK) status = rdna_copy_to_device(stream, from.data, bytes, t->bytes);
+    if (status == RDNA_OK) status = rdna_op_copy(stream, &from, to);
+    rdna_status freed = rdna_memory_free(device, from.data);
+    if (status == RDNA_OK) status = freed;
+  }
+  free(bytes);
+  return status;
+}
+
+static rdna_status load(rdna__component *c, const char *prefix, const char *name, bool channels_last, rdna_tensor *to) {
+  char full[RDNA__COMPONENT_NAME];
+  const rdna__safetensor *t;
+  bool inserted;
+  RDNA_TRY(find(c, prefix, name, full, &t));
+  RDNA_TRY(check(t, full, to->rank, to->shape));
+  RDNA_TRY(rdna__strmap_insert(&c->read, t->name, strlen(t->name), 0, &inserted));
+  RDNA_TRY(take(c->network, rdna_dtype_bytes(to->dtype, rdna_tensor_count(to)), &to->data));
+  if (channels_last) {
+    to->stride[1] = 1;
+    to->stride[3] = to->shape[1];
+    to->stride[2] = to->shape[3] * to->stride[3];
+  }
+  return upload(c, t, t->dtype == to->dtype && !channels_last, to);
+}
+
+rdna_status rdna__component_load(rdna__component *c, const char *prefix, const char *name, rdna_dtype dtype, int rank,
+                                 const int64_t *shape, rdna_tensor *out) {
+  *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
+  return load(c, prefix, name, false, out);
+}
+
+rdna_status rdna__component_load_window(rdna__component *c, const char *prefix, const char *name, int out, int in,
+                                        int height, int width, rdna_tensor *out_weight) {
+  *out_weight = rdna_tensor_contiguous(NULL, c->network->dtype, 4, (const int64_t[]){out, in, height, width});
+  return load(c, prefix, name, true, out_weight);
+}
+
+rdna_status rdna__component_leave(rdna__component *c, const char *prefix) {
+  for (size_t i = 0; i < rdna__safetensors_count(c->tensors); i++) {
+    const char *name = rdna__safetensors_at(c->tensors, i)->name;
+    bool inserted;
+    if (strncmp(name, prefix, strlen(prefix)) == 0)
+      RDNA_TRY(rdna__strmap_insert(&c->read, name, strlen(name), 0, &inserted));
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna__component_check_all_read(const rdna__component *c) {
+  size_t count = rdna__safetensors_count(c->tensors), unread = 0;
+  const char *first = "";
+  RDNA_TRY(rdna_stream_synchronize(rdna_device_default_stream(c->network->device)));
+  for (size_t i = count; i-- > 0;) {
+    const char *name = rdna__safetensors_at(c->tensors, i)->name;
+    uint32_t value;
+    if (rdna__strmap_find(&c->read, name, strlen(name), &value)) continue;
+    unread++;
+    first = name;
+  }
+  if (!unread) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED,
+                    "it has %zu tensor%s that its settings do not speak of, '%.120s' for one; without what they hold "
+                    "it would be another model",
+                    unread, unread == 1 ? "" : "s", first);
+}

@@ -1,0 +1,55 @@
+/* One component of a folder that diffusers saved, as "unet" or "vae": its settings, and its tensors on their way to a
+ * device. Each tensor of the file is to be asked for, or the model is another one than its settings say. */
+#ifndef RDNA_MODEL_IMAGE_COMPONENT_H
+#define RDNA_MODEL_IMAGE_COMPONENT_H
+
+#include "base/strmap.h"
+#include "model/image/settings.h"
+#include "model/weights/safetensors.h"
+#include "rdna/device.h"
+
+enum { RDNA__COMPONENT_NAME = 160 }; /* bytes of a tensor's name that is asked for, and its end */
+
+/* What a network has on its device. Zeros but for |device| and |dtype| are an empty one. */
+typedef struct rdna__network {
+  rdna_device *device;
+  rdna_dtype dtype; /* of activations and of weights of products: f32, f16 or bf16. Those of norms are f32 */
+  void **blocks;    /* (count) */
+  size_t count, capacity;
+  size_t bytes;
+} rdna__network;
+
+/* Gives the weights back. */
+void rdna__network_deinit(rdna__network *network);
+
+typedef struct rdna__component {
+  json_t *settings;
+  rdna__safetensors *tensors;
+  rdna__strmap read; /* names that were asked for */
+  rdna__network *network;
+} rdna__component;
+
+/* config.json of |folder| and |stem|.safetensors, "diffusion_pytorch_model" for diffusers and "model" for transformers,
+ * or the files that |stem|.safetensors.index.json lists; where there is neither, their variant fp16. What is loaded
+ * belongs to |network|. RDNA_NOT_FOUND, RDNA_BAD_DATA, RDNA_OUT_OF_MEMORY; nothing is to be closed then. */
+rdna_status rdna__component_open(const char *folder, const char *stem, rdna__network *network,
+                                 rdna__component *out_component);
+void rdna__component_close(rdna__component *component); /* of zeros is fine */
+
+/* All functions below: the name of a tensor is |prefix|, a point and |name|; or one of them where the other is "". */
+
+/* -1: there is no such tensor. */
+int rdna__component_rank(const rdna__component *component, const char *prefix, const char *name);
+/* A tensor of exactly that shape, contiguous, f32, f16 or bf16 in the file, as |dtype| on the device.
+ * RDNA_BAD_DATA: it is missing or of another shape. RDNA_UNSUPPORTED: another type. RDNA_OUT_OF_MEMORY. */
+rdna_status rdna__component_load(rdna__component *component, const char *prefix, const char *name, rdna_dtype dtype,
+                                 int rank, const int64_t *shape, rdna_tensor *out);
+/* A convolution's (out, in, height, width), in the network's type and laid out with channels last. */
+rdna_status rdna__component_load_window(rdna__component *component, const char *prefix, const char *name, int out,
+                                        int in, int height, int width, rdna_tensor *out_weight);
+/* Tensors whose names begin with |prefix| count as read. */
+rdna_status rdna__component_leave(rdna__component *component, const char *prefix);
+/* RDNA_UNSUPPORTED: some tensor was not asked for; the sentence names one. Waits until all is on the device. */
+rdna_status rdna__component_check_all_read(const rdna__component *component);
+
+#endif
