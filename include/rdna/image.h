@@ -1,5 +1,6 @@
-/* Pictures by diffusion: so far CLIP's text encoder, which reads what a picture is asked to show, the schedules by
- * which noise is taken away, step by step, and the autoencoder that makes a picture of what is left. */
+/* The parts of pictures by diffusion: CLIP's text encoder, which reads what a picture is asked to show, the U-Net,
+ * which tells noise from picture, the schedules by which noise is taken away, step by step, and the autoencoder, which
+ * makes a picture of what is left. */
 #ifndef RDNA_IMAGE_H
 #define RDNA_IMAGE_H
 
@@ -103,6 +104,52 @@ RDNA_CHECKED rdna_status rdna_image_autoencoder_decode(rdna_image_autoencoder *a
 RDNA_CHECKED rdna_status rdna_image_autoencoder_encode(rdna_image_autoencoder *autoencoder, const float *pictures,
                                                        int count, int height, int width, int tile, const float *noise,
                                                        float *out_latents);
+
+/* ---- U-Nets ---- */
+
+/* The network that Stable Diffusion 1, 2 and XL tell noise from picture with (Rombach et al., 2022; Podell et al.,
+ * 2023), UNet2DConditionModel of diffusers. Samples are f32 in host memory, contiguous. One thread at a time. */
+typedef struct rdna_image_unet rdna_image_unet;
+
+typedef struct rdna_image_unet_info {
+  int in_channels, out_channels;
+  int sample;           /* height and width of samples that it was trained with; 0: the settings do not say it */
+  int text_width;       /* values of a token's state */
+  int added_width;      /* XL: of a text's vector and of numbers, together; 0: it reads neither */
+  int number_width;     /* XL: of each number */
+  size_t weights_bytes; /* on the device */
+} rdna_image_unet_info;
+
+/* Of the folder |name| ("unet") in |folder|, which diffusers saved: config.json, and
+ * diffusion_pytorch_model.safetensors or that name's index or variant fp16, of f32, f16 or bf16. Weights and
+ * activations on the device are of |dtype|: f32, f16 or bf16. The device is retained. RDNA_NOT_FOUND: a file is
+ * missing. RDNA_BAD_DATA: settings that make no sense, tensors that are missing or not of the shapes that settings ask
+ * for. RDNA_UNSUPPORTED: another class, settings that are not known or not offered, tensors that they do not speak of.
+ * RDNA_OUT_OF_MEMORY. */
+RDNA_CHECKED rdna_status rdna_image_unet_create(rdna_device *device, const char *folder, const char *name,
+                                                rdna_dtype dtype, rdna_image_unet **out_unet);
+RDNA_API void rdna_image_unet_release(rdna_image_unet *unet); /* NULL is fine */
+/* Borrowed; lives as long as the U-Net. */
+RDNA_API const rdna_image_unet_info *rdna_image_unet_get_info(const rdna_image_unet *unet);
+
+typedef struct rdna_image_unet_input {
+  size_t size; /* of the struct: RDNA_IMAGE_UNET_INPUT_INIT sets it */
+  int count;   /* 1 to 64 */
+  int height, width, tokens;
+  const float *sample; /* (count, in_channels, height, width) */
+  const float *states; /* (count, tokens, text_width) */
+  double timestep;
+  /* XL, whose pooled_width + number_count number_width is added_width; others do not look at them */
+  const float *pooled;  /* (count, pooled_width) */
+  const float *numbers; /* (count, number_count): sizes before and after cropping, where it was cropped */
+  int pooled_width, number_count;
+} rdna_image_unet_input;
+#define RDNA_IMAGE_UNET_INPUT_INIT .size = sizeof(rdna_image_unet_input)
+
+/* |out| (count, out_channels, height, width), by a schedule's prediction_type the noise in the samples or another
+ * mixture of noise and picture. Heights and widths need be no multiple of anything. RDNA_INVALID_ARGUMENT: sizes
+ * outside the limits, or that are not the U-Net's. RDNA_OUT_OF_MEMORY. RDNA_DEVICE_ERROR. */
+RDNA_CHECKED rdna_status rdna_image_unet_run(rdna_image_unet *unet, const rdna_image_unet_input *input, float *out);
 
 /* ---- Schedules ---- */
 

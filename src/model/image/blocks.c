@@ -117,15 +117,14 @@ rdna_status rdna__image_load_resnet(rdna__component *c, const char *prefix, int 
   return rdna__image_load_conv(c, prefix, "conv_shortcut", &one, &r->shortcut);
 }
 
-/* Of a window of 1 x 1 too, which lies as the matrix does. */
-static rdna_status load_projection(rdna__component *c, const char *prefix, const char *name, int channels,
-                                   rdna__image_linear *out) {
+rdna_status rdna__image_load_projection(rdna__component *c, const char *prefix, const char *name, int channels,
+                                        rdna__image_linear *out) {
   char full[RDNA__COMPONENT_NAME];
   const int64_t shape[] = {channels, channels, 1, 1};
   snprintf(full, sizeof full, "%s.weight", name);
   int rank = rdna__component_rank(c, prefix, full) == 4 ? 4 : 2;
   RDNA_TRY(rdna__component_load(c, prefix, full, c->network->dtype, rank, shape, &out->weight));
-  out->weight.rank = 2;
+  out->weight.rank = 2; /* a window of 1 x 1 lies as the matrix does */
   out->weight.stride[0] = channels;
   out->weight.stride[1] = 1;
   return load_vector(c, prefix, name, "bias", c->network->dtype, channels, &out->bias);
@@ -141,7 +140,7 @@ rdna_status rdna__image_load_attention(rdna__component *c, const char *prefix, i
   const char *const *name = names[rdna__component_rank(c, prefix, "query.weight") > 0];
   rdna__image_linear *const all[] = {&out->q, &out->k, &out->v, &out->out};
   RDNA_TRY(rdna__image_load_norm(c, prefix, "group_norm", channels, groups, epsilon, &out->norm));
-  for (int i = 0; i < 4; i++) RDNA_TRY(load_projection(c, prefix, name[i], channels, all[i]));
+  for (int i = 0; i < 4; i++) RDNA_TRY(rdna__image_load_projection(c, prefix, name[i], channels, all[i]));
   return RDNA_OK;
 }
 

@@ -79,6 +79,9 @@ rdna_status rdna__image_load_norm(rdna__component *c, const char *prefix, const 
                                   double epsilon, rdna__image_norm *out);
 rdna_status rdna__image_load_linear(rdna__component *c, const char *prefix, const char *name, int in, int out,
                                     bool biased, rdna__image_linear *out_linear);
+/* Between equal channels, with a bias, of a matrix or a window of 1 x 1. */
+rdna_status rdna__image_load_projection(rdna__component *c, const char *prefix, const char *name, int channels,
+                                        rdna__image_linear *out);
 /* norm1, conv1, time_emb_proj where |time_width| is not 0, norm2, conv2, and where in is not out conv_shortcut. */
 rdna_status rdna__image_load_resnet(rdna__component *c, const char *prefix, int in, int out, int time_width, int groups,
                                     double epsilon, rdna__image_resnet *out_resnet);

@@ -1,0 +1,81 @@
+/* The U-Net that Stable Diffusion 1, 2 and XL take noise away with (diffusers' UNet2DConditionModel): its settings, and
+ * the transformers between its convolutions. */
+#ifndef RDNA_MODEL_IMAGE_UNET_H
+#define RDNA_MODEL_IMAGE_UNET_H
+
+#include "model/image/blocks.h"
+#include "rdna/image.h"
+
+/* ---- Settings ---- */
+
+enum { RDNA__UNET_STAGES = 6, RDNA__UNET_LAYERS = 6 };
+
+typedef struct rdna__unet_settings {
+  int in_channels, out_channels;
+  int sample; /* height and width of the latents it was trained with; 0: it is not said */
+  int stages;
+  int channels[RDNA__UNET_STAGES]; /* of each stage on the way down, as all that follow */
+  int layers[RDNA__UNET_STAGES];   /* resnet blocks; on the way up there is one more */
+  int blocks[RDNA__UNET_STAGES];   /* of a transformer */
+  int heads[RDNA__UNET_STAGES];
+  bool down_attends[RDNA__UNET_STAGES];
+  bool up_attends[RDNA__UNET_STAGES]; /* by the stage's number on the way down */
+  int text_width;
+  int groups;
+  double epsilon;
+  double middle_divisor; /* of the resnet blocks in the middle */
+  bool cosines_first;    /* of the embedding of numbers */
+  double shift;          /* in its frequencies */
+  int time_width;        /* of the embedding that resnet blocks read */
+  int added_width;       /* what is embedded beside the timestep: a text's vector, and numbers; 0: nothing */
+  int number_width;      /* values of each of these numbers */
+} rdna__unet_settings;
+
+/* RDNA_UNSUPPORTED: a setting that is not known, or a value of one that would make it another network. RDNA_BAD_DATA:
+ * values that make no sense. */
+rdna_status rdna__unet_settings_read(json_t *json, rdna__unet_settings *out);
+
+/* ---- Transformers ---- */
+
+typedef struct rdna__image_layer_norm { /* over a token's channels */
+  rdna_tensor weight, bias;             /* (channels), f32 */
+  double epsilon;
+} rdna__image_layer_norm;
+
+typedef struct rdna__image_heads { /* attention of tokens over tokens */
+  rdna__image_linear q, k, v, out; /* the first three without bias */
+} rdna__image_heads;
+
+typedef struct rdna__image_transformer_block {
+  rdna__image_layer_norm norm1, norm2, norm3;
+  rdna__image_heads own, text;
+  rdna__image_linear up, down; /* (2 hidden, channels): what is kept, then its gates; (channels, hidden) */
+} rdna__image_transformer_block;
+
+/* x + out(blocks(in(norm(x)))), where each block is
+ *
+ *     t --+-- norm1 -- own -- (+) --+-- norm2 -- text -- (+) --+-- norm3 -- up, gelu gate, down -- (+) --
+ *         |____________________|    |_____________________|    |_______________________________|         */
+typedef struct rdna__image_transformer {
+  rdna__image_norm norm;
+  rdna__image_linear in, out;
+  rdna__image_transformer_block *blocks; /* (count) */
+  int count, heads;
+} rdna__image_transformer;
+
+/* Names are |prefix| and those of diffusers behind it. To be given back by _deinit whatever is returned. */
+rdna_status rdna__image_load_transformer(rdna__component *component, const char *prefix, int channels, int text_width,
+                                         int heads, int groups, int blocks, rdna__image_transformer *out);
+void rdna__image_transformer_deinit(rdna__image_transformer *transformer); /* of zeros is fine; weights stay */
+
+/* Changes the image |x| (n, channels, height, width). |text| (n, tokens, text_width). */
+rdna_status rdna__image_transformer_run(rdna__image_pass *pass, const rdna__image_transformer *transformer,
+                                        const rdna_tensor *text, const rdna_tensor *x);
+
+/* ---- Numbers as vectors ---- */
+
+/* |out| (width): sine and cosine of |number| at frequencies from 1 to about 1 / 10000 (Vaswani et al., 2017), a 0 at
+ * the end of an odd width. In f32, as in training: large arguments show its rounding. */
+void rdna__image_embed_number(const rdna__unet_settings *settings, double number, int width, float *out);
+
+#endif
