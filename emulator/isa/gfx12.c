@@ -107,5 +107,6 @@ const struct emu_isa emu_isa_gfx1201 = {
     .simd_registers = 1536,
     .simd_granule = 24,
     .message_dealloc = true,
+    .dot_pairs = true,
     .v1_swizzle = {30, 2},
 };

@@ -233,6 +233,7 @@ struct emu_isa {
   // ---- the machine
   uint16_t simd_registers;      // vector registers of 32 lanes that a SIMD has
   uint8_t simd_granule;         // how many of them a wave takes at a time
+  bool dot_pairs;               // sums of products are those of dot_pairs.c; else those of dot.c
   bool comparand_first;         // DS_CMPSTORE*: data0 is what is compared, data1 what is stored
   bool grid_barrier_gws;        // groups of a cooperative grid meet in the global wave sync, not in memory
   bool message_dealloc;         // S_SENDMSG 3 gives the vector registers back

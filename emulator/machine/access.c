@@ -1,6 +1,8 @@
 // Loads, stores and atomics on the places that lanes point to.
 #include "machine/access.h"
 
+#include "machine/valu.h"
+
 static inline void *host(uint64_t at) { return (void *)(uintptr_t)at; }
 
 static void load_small(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg) {
@@ -138,6 +140,29 @@ static uint64_t select_float(uint64_t old, uint64_t data, bool wide, bool maximu
   return (a < b) == maximum ? data : old;
 }
 
+// The sum of two 16-bit floats, rounded to the nearest once: as floats the sum of halves is exact, that of brain floats
+// is exact in double.
+static uint32_t add_half(uint32_t a, uint32_t b, bool bfloat) {
+  if (!bfloat) {
+    if (emu__is_nan16(a) || emu__is_nan16(b)) return emu__nan16(a, b, 0);
+    uint32_t r = emu__f32_to_f16(emu__f16_to_f32((uint16_t)a) + emu__f16_to_f32((uint16_t)b));
+    return emu__is_nan16(r) ? 0xfe00 : r;
+  }
+  if (emu__is_nan32(a << 16) || emu__is_nan32(b << 16)) return emu__nan32(a << 16, b << 16, 0) >> 16;
+  double exact = (double)emu__f32(a << 16) + (double)emu__f32(b << 16);
+  if (exact != exact) return 0xffc0;
+  float rough = (float)exact;  // to odd, so that the second rounding sees no tie that is none
+  uint32_t bits = emu__bits32(rough);
+  if ((double)rough != exact) {
+    if (__builtin_fabs((double)rough) > __builtin_fabs(exact)) bits--;
+    bits |= 1;
+  }
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+static uint32_t add_halves(uint32_t old, uint32_t data, bool bfloat) {
+  return add_half(data & 0xffff, old & 0xffff, bfloat) | add_half(data >> 16, old >> 16, bfloat) << 16;
+}
+
 static uint64_t changed(enum emu_atomic kind, bool wide, uint64_t old, uint64_t data, uint64_t compare) {
   switch (kind) {
     case EMU_ATOMIC_SWAP:
@@ -179,6 +204,12 @@ static uint64_t changed(enum emu_atomic kind, bool wide, uint64_t old, uint64_t 
     case EMU_ATOMIC_ADD_F:
       return wide ? bits_of(number(old, true) + number(data, true), true)
                   : emu__bits32(emu__f32((uint32_t)old) + emu__f32((uint32_t)data));
+    case EMU_ATOMIC_COND_SUB:
+      return old < data ? old : old - data;
+    case EMU_ATOMIC_PK_ADD_F16:
+      return add_halves((uint32_t)old, (uint32_t)data, false);
+    case EMU_ATOMIC_PK_ADD_BF16:
+      return add_halves((uint32_t)old, (uint32_t)data, true);
     case EMU_ATOMIC_MSKOR:
       return (old & ~data) | compare;
     case EMU_ATOMIC_WRAP:

@@ -94,6 +94,8 @@ static uint8_t vector_rule(const struct emu_inst *inst, unsigned op) {
     case EMU_V_CVT_F32_UBYTE1:
     case EMU_V_CVT_F32_UBYTE2:
     case EMU_V_CVT_F32_UBYTE3:
+    case EMU_V_CVT_F32_FP8:
+    case EMU_V_CVT_F32_BF8:
       return plain ? EMU_RULE_BYTE : EMU_RULE_ANY;
     case EMU_V_DOT2_F32_F16:
     case EMU_V_DOT2_F32_BF16:

@@ -299,7 +299,8 @@ static uint32_t apply(struct shadow *s, unsigned rule) {
       unsigned byte = s->op == EMU_V_CVT_F32_UBYTE0   ? 0
                       : s->op == EMU_V_CVT_F32_UBYTE1 ? 8
                       : s->op == EMU_V_CVT_F32_UBYTE2 ? 16
-                                                      : 24;
+                      : s->op == EMU_V_CVT_F32_UBYTE3 ? 24
+                                                      : 8 * (unsigned)s->step->inst->imm;
       EMU_EACH u[l] = s->u[0][0][l] >> byte & 255 ? UINT32_MAX : 0;
       break;
     }
@@ -333,6 +334,10 @@ static void put_result(struct shadow *s, uint32_t exec) {
     }
   } else if (inst->lanes == EMU_LANES_SDWA) {
     // the whole register
+  } else if (s->step->action->part) {
+    unsigned bits = s->step->action->part, at = bits == 8 ? 8 * (unsigned)inst->imm : dst->high ? 16 : 0;
+    uint32_t mask = ((1u << bits) - 1) << at;
+    EMU_EACH u[l] = (old[l] & ~mask) | (u[l] ? mask : 0);
   } else if (s->op == EMU_V_FMA_MIXHI_F16 || (is_half(dst->type) && dst->high)) {
     EMU_EACH u[l] = (old[l] & 0xffff) | u[l] << 16;
   } else if (is_half(dst->type)) {
@@ -561,10 +566,11 @@ void emu__check_lanes(struct emu_wave *wave, const struct emu_step *step) {
 
 static bool is_fragment(const struct emu_operand *o) { return o->type >= EMU_FRAG1 && o->type <= EMU_FRAG8; }
 
-// Of copies only the first 16 lanes are read.
+// Of copies only the first 16 lanes are read, and where one register would do for half as many lanes, only they hold
+// it.
 static uint32_t lines_undefined(const struct emu_wave *wave, const struct emu_operand *o) {
   uint32_t lines = 0;
-  unsigned lanes = is_fragment(o) ? wave->lanes : 16;
+  unsigned lanes = !is_fragment(o) ? 16 : o->type == EMU_FRAG1 ? 32 : wave->lanes;
   for (unsigned k = 0; k < o->dwords; k++) {
     const uint32_t *u = emu__undefined(wave, o->reg + k, 0);
     for (unsigned l = 0; l < lanes; l++) lines |= (uint32_t)(u[l] != 0) << l % 16;
@@ -572,14 +578,28 @@ static uint32_t lines_undefined(const struct emu_wave *wave, const struct emu_op
   return lines;
 }
 
+// The rows of A whose indices, those of the key, are undefined.
+static uint32_t indices_undefined(const struct emu_wave *wave, const struct emu_inst *inst) {
+  unsigned bits = (inst->op == EMU_V_SWMMAC_I32_16X16X64_IU4 ? 1024 : 512) / wave->lanes;
+  unsigned lanes = inst->src[0].type == EMU_FRAG1 ? 32 : wave->lanes;
+  if (lanes < wave->lanes) bits *= 2;
+  const uint32_t *u = emu__undefined(wave, inst->src[2].reg, 0);
+  uint32_t rows = 0;
+  for (unsigned l = 0; l < lanes; l++)
+    rows |= (uint32_t)(emu__bits(u[l], bits * (unsigned)inst->imm % 32, bits) != 0) << l % 16;
+  return rows;
+}
+
 // Of C and D that are shared out as wmma_fragment.c says. With two elements in a register either makes both undefined.
 static void check_fragment(struct emu_wave *wave, const struct emu_inst *inst, uint32_t rows, uint32_t columns) {
-  const struct emu_operand *c = &inst->src[2];
+  bool sparse = inst->src[2].type == EMU_B32;  // the accumulator is D
+  const struct emu_operand *c = sparse ? &inst->dst : &inst->src[2];
   unsigned in_lane = 256 / wave->lanes, in_register = in_lane / inst->dst.dwords;
+  if (sparse) rows |= indices_undefined(wave, inst);
   for (unsigned i = 0; i < inst->dst.dwords; i++) {
     uint32_t *to = emu__undefined(wave, inst->dst.reg + i, 0);
     for (unsigned l = 0; l < wave->lanes; l++) {
-      unsigned row = l / 16 * in_lane + i * in_register;
+      unsigned row = l / 16 % 2 * 8 + l / 32 * 4 + i * in_register;
       bool undefined = columns >> (l % 16) & 1 || emu__bits(rows, row, in_register);
       if (c->kind == EMU_OPERAND_VECTOR) undefined |= *emu__undefined(wave, c->reg + i, l) != 0;
       to[l] = undefined ? UINT32_MAX : 0;

@@ -75,6 +75,12 @@ static void S_BARRIER_SIGNAL_ISFIRST(struct emu_wave *w, const struct emu_step *
   S_BARRIER_SIGNAL(w, step);
   w->scc = first;
 }
+static void S_GET_BARRIER_STATE(struct emu_wave *w, const struct emu_step *step) {
+  const struct emu_group *group = w->group;
+  if (!is_group_barrier(w, step, (int32_t)emu__scalar_read(w, &step->inst->src[0]))) return;
+  // valid, how many waves take part, how many have come
+  emu__scalar_write(w, step->inst->dst.reg, 1 | (group->waves - group->ended) << 4 | group->waiting << 16);
+}
 static void S_BARRIER_WAIT(struct emu_wave *w, const struct emu_step *step) {
   if (is_group_barrier(w, step, step->inst->imm)) emu__wave_await(w);
 }
@@ -115,7 +121,7 @@ enum {
 static bool read_register(const struct emu_wave *w, unsigned id, uint32_t *value) {
   switch (id) {
     case HW_MODE:
-      *value = w->mode;
+      *value = emu__wave_mode(w);
       return true;
     case HW_STATUS:
       *value = w->scc | (uint32_t)!emu__wave_exec(w) << 9 | (uint32_t)vcc_zero(w) << 10;
@@ -248,6 +254,7 @@ const struct emu_action emu__control_actions[] = {ROW(S_BRANCH, BRANCH, S_BRANCH
                                                   ROW(S_BARRIER_SIGNAL, BARRIER, S_BARRIER_SIGNAL),
                                                   ROW(S_BARRIER_SIGNAL_ISFIRST, BARRIER, S_BARRIER_SIGNAL_ISFIRST),
                                                   ROW(S_BARRIER_WAIT, WAIT, S_BARRIER_WAIT),
+                                                  ROW(S_GET_BARRIER_STATE, SALU, S_GET_BARRIER_STATE),
                                                   IDLE(S_WAITCNT_VSCNT),
                                                   IDLE(S_WAITCNT_VMCNT),
                                                   IDLE(S_WAITCNT_EXPCNT),

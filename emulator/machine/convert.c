@@ -29,8 +29,13 @@ EACH1(f32_i32, emu__bits32((float)(int32_t)a))
 EACH1(f32_u32, emu__bits32((float)a))
 EACH1(i32_f32, to_i32((double)emu__f32(a)))
 EACH1(u32_f32, to_u32((double)emu__f32(a)))
-EACH1(nearest_i32_f32, to_i32(__builtin_floor((double)emu__f32(a) + 0.5)))
-EACH1(floor_i32_f32, to_i32(__builtin_floor((double)emu__f32(a))))
+// A NaN is 0, or the end of the range on its side where gfx1201's rules hold, as recorded there.
+static inline uint32_t whole_i32(uint32_t bits, double more, uint32_t mode) {
+  if (mode & EMU_MODE_2019 && emu__is_nan32(bits)) return bits >> 31 ? 0x80000000u : 0x7fffffff;
+  return (uint32_t)to_i32(__builtin_floor((double)emu__f32(bits) + more));
+}
+EACH1(nearest_i32_f32, whole_i32(a, 0.5, x->mode))
+EACH1(floor_i32_f32, whole_i32(a, 0, x->mode))
 EACH1(f16_f32, emu__f32_to_f16(emu__f32(a)))
 EACH1(f32_f16, quiet32(emu__bits32(emu__f16_to_f32((uint16_t)a))))
 EACH1(off_f32_i4, emu__bits32((float)((int32_t)(a << 28) >> 28) * 0.0625f))

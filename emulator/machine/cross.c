@@ -44,16 +44,19 @@ static void V_WRITELANE_B32(struct emu_wave *w, const struct emu_step *step) {
   *emu__vector(w, step->inst->dst.reg, lane) = emu__scalar_read(w, &step->inst->src[0]);
 }
 
-// Within rows of 16 lanes, or from the neighbouring row: sixteen selectors of four bits in two scalars.
+// Within rows of 16 lanes, or from the neighbouring row: sixteen selectors of four bits in two scalars, or each lane's
+// own in a vector register.
 static void permlane16(struct emu_wave *w, const struct emu_step *step, unsigned flip) {
   const struct emu_inst *inst = step->inst;
-  uint64_t select = emu__scalar_read(w, &inst->src[1]) | (uint64_t)emu__scalar_read(w, &inst->src[2]) << 32;
+  bool own = inst->src[1].kind == EMU_OPERAND_VECTOR;
+  uint64_t select = own ? 0 : emu__scalar_read(w, &inst->src[1]) | (uint64_t)emu__scalar_read(w, &inst->src[2]) << 32;
   uint64_t exec = emu__wave_exec(w);
-  uint32_t from[64];
+  uint32_t from[64], selectors[64];
   memcpy(from, emu__vector(w, inst->src[0].reg, 0), w->lanes * 4);
+  if (own) memcpy(selectors, emu__vector(w, inst->src[1].reg, 0), w->lanes * 4);
   uint32_t *to = emu__vector(w, inst->dst.reg, 0);
   for (unsigned l = 0; l < w->lanes; l++) {
-    unsigned lane = ((l & ~15u) ^ flip) | (select >> (4 * (l & 15)) & 15);
+    unsigned lane = ((l & ~15u) ^ flip) | (own ? selectors[l] & 15 : select >> (4 * (l & 15)) & 15);
     bool readable = inst->fetch_inactive || exec >> lane & 1;
     if (exec >> l & 1 && (readable || inst->bound_ctrl)) to[l] = readable ? from[lane] : 0;
   }
@@ -127,16 +130,19 @@ static void V_SWAPREL_B32(struct emu_wave *w, const struct emu_step *step) {
 }
 
 #define ROW(name) {.op = EMU_##name, .klass = EMU_CLASS_VALU, .run = name}
-const struct emu_action emu__cross_actions[] = {ROW(V_READFIRSTLANE_B32),
-                                                ROW(V_READLANE_B32),
-                                                ROW(V_WRITELANE_B32),
-                                                ROW(V_PERMLANE16_B32),
-                                                ROW(V_PERMLANEX16_B32),
-                                                ROW(V_PERMLANE64_B32),
-                                                ROW(V_SWAP_B32),
-                                                ROW(V_MOVRELS_B32),
-                                                ROW(V_MOVRELD_B32),
-                                                ROW(V_MOVRELSD_B32),
-                                                ROW(V_MOVRELSD_2_B32),
-                                                ROW(V_SWAPREL_B32),
-                                                {0}};
+const struct emu_action emu__cross_actions[] = {
+    ROW(V_READFIRSTLANE_B32),
+    ROW(V_READLANE_B32),
+    ROW(V_WRITELANE_B32),
+    ROW(V_PERMLANE16_B32),
+    ROW(V_PERMLANEX16_B32),
+    ROW(V_PERMLANE64_B32),
+    {.op = EMU_V_PERMLANE16_VAR_B32, .klass = EMU_CLASS_VALU, .run = V_PERMLANE16_B32},
+    {.op = EMU_V_PERMLANEX16_VAR_B32, .klass = EMU_CLASS_VALU, .run = V_PERMLANEX16_B32},
+    ROW(V_SWAP_B32),
+    ROW(V_MOVRELS_B32),
+    ROW(V_MOVRELD_B32),
+    ROW(V_MOVRELSD_B32),
+    ROW(V_MOVRELSD_2_B32),
+    ROW(V_SWAPREL_B32),
+    {0}};

@@ -35,7 +35,7 @@ struct term {
 static int leading(struct term t) { return t.significand ? t.exponent + 63 - __builtin_clzll(t.significand) : NOTHING; }
 static int larger(int a, int b) { return a > b ? a : b; }
 
-static uint64_t round_even(uint64_t value, int shift) {
+uint64_t emu__round_even(uint64_t value, int shift) {
   if (shift <= 0) return value << -shift;
   if (shift >= 64) return 0;
   uint64_t whole = value >> shift, rest = value & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
@@ -45,7 +45,7 @@ static uint64_t round_even(uint64_t value, int shift) {
 // `units` on a grid of 2^grid, to a float.
 static uint32_t pack_float(uint64_t magnitude, int grid, uint32_t sign) {
   int top = 63 - __builtin_clzll(magnitude), exponent = top + grid;
-  uint64_t significand = round_even(magnitude, top - 23);
+  uint64_t significand = emu__round_even(magnitude, top - 23);
   if (significand >> 24) {
     significand >>= 1;
     exponent++;
@@ -58,7 +58,7 @@ static uint32_t pack_float(uint64_t magnitude, int grid, uint32_t sign) {
 // … to a half, with denormals.
 static uint32_t pack_half(uint64_t magnitude, int grid, uint32_t sign) {
   int top = 63 - __builtin_clzll(magnitude), exponent = larger(top + grid, -14);
-  uint64_t significand = round_even(magnitude, exponent - 10 - grid);
+  uint64_t significand = emu__round_even(magnitude, exponent - 10 - grid);
   if (!significand) return 0;
   if (significand >> 11) {
     significand >>= 1;
@@ -69,7 +69,7 @@ static uint32_t pack_half(uint64_t magnitude, int grid, uint32_t sign) {
   return sign << 15 | (uint32_t)(exponent + 15) << 10 | ((uint32_t)significand & 0x3ff);
 }
 
-static uint32_t pack_special(uint32_t bits, enum emu_dot_result result) {
+uint32_t emu__dot_special(uint32_t bits, enum emu_dot_result result) {
   if (result == EMU_DOT_F32) return bits;
   if (bits == (uint32_t)FACTOR_NAN) return result == EMU_DOT_BF16 ? 0xfffd : 0xfe3d;
   return result == EMU_DOT_BF16 ? bits >> 16 : (bits >> 16 & 0x8000) | 0x7c00 | (bits >> 13 & 0x3ff);
@@ -106,7 +106,8 @@ uint32_t emu__dot2(uint32_t pair_a, uint32_t pair_b, uint32_t c, bool bfloat, en
   const struct factor b[2] = {factor_of(pair_b & 0xffff, bfloat), factor_of(pair_b >> 16, bfloat)};
   bool odd = a[0].nan | a[0].inf | a[1].nan | a[1].inf | b[0].nan | b[0].inf | b[1].nan | b[1].inf;
   uint32_t special;
-  if ((odd || (c & 0x7f800000) == 0x7f800000) && is_special(a, b, c, &special)) return pack_special(special, result);
+  if ((odd || (c & 0x7f800000) == 0x7f800000) && is_special(a, b, c, &special))
+    return emu__dot_special(special, result);
 
   int fraction = bfloat ? 7 : 10, field = (int)(c >> 23 & 255), product_top = NOTHING;
   struct term t[3] = {

@@ -1,31 +1,16 @@
 // See hardware_dot.h; dot.c explains the arithmetic, and where it was measured. Magnitudes on the common grid are below
 // 2^27, so that 32-bit lanes hold every sum.
-#include "machine/hardware_dot.h"
-
-#include <immintrin.h>
-#include <string.h>
-
-typedef int32_t ints __attribute__((vector_size(32)));
-typedef float floats __attribute__((vector_size(32)));
-
-enum { NOTHING = -1024 };  // the exponent of a zero
+#include "machine/hardware_lanes.h"
 
 struct factors {
   ints significand, exponent;  // exponent: of the leading place of a normal number
   ints sign;                   // 0 or -1
 };
 
-static inline ints all(int32_t value) { return (ints)_mm256_set1_epi32(value); }
-static inline ints choose(ints mask, ints a, ints b) { return (a & mask) | (b & ~mask); }
-static inline ints larger(ints a, ints b) { return (ints)_mm256_max_epi32((__m256i)a, (__m256i)b); }
-
 // v 2^by, cut. Shifts by 32 and more, and by negative numbers, give 0 in these instructions.
 static inline ints shifted(ints v, ints by) {
   return (ints)_mm256_or_si256(_mm256_sllv_epi32((__m256i)v, (__m256i)by), _mm256_srlv_epi32((__m256i)v, (__m256i)-by));
 }
-// floor(log2 v) of 0 < v < 2^24; -127 of 0.
-static inline ints log2_of(ints v) { return ((ints) __builtin_convertvector(v, floats) >> 23) - 127; }
-
 // *odd is set where a factor is infinite or NaN.
 static inline struct factors factors_of(ints bits, bool bfloat, ints *odd) {
   const int fraction = bfloat ? 7 : 10, top = bfloat ? 255 : 31;
@@ -39,24 +24,6 @@ static inline struct factors factors_of(ints bits, bool bfloat, ints *odd) {
 
 static inline struct factors broadcast(const int32_t significand, const int32_t exponent, const int32_t sign) {
   return (struct factors){all(significand), all(exponent), all(sign)};
-}
-
-static inline ints to_half(ints sum, ints grid, ints sign) {
-  // what lies below 24 bits only decides ties
-  ints size = choose(sum < 0, -sum, sum), big = size >= 1 << 24;
-  ints kept = choose(big, (size >> 5) | (((size & 31) != 0) & 1), size), places = grid + (big & 5);
-  ints bits = (ints) __builtin_convertvector(kept, floats);
-  bits = choose(kept == 0, all(0), bits + (places << 23));
-  __m128i halves = _mm256_cvtps_ph((__m256)bits, _MM_FROUND_TO_NEAREST_INT);
-  ints half = (ints)_mm256_cvtepu16_epi32(halves);
-  return choose(half == 0, half, half | (sign & 0x8000));
-}
-
-static inline ints to_float(ints sum, ints grid, ints sign) {
-  ints bits = (ints) __builtin_convertvector(sum, floats), field = ((bits >> 23) & 255) + grid;
-  ints value = (bits & 0x7fffff) | field << 23;
-  value = choose(field > 254, all(0x7f800000), value) | (sign & INT32_MIN);
-  return choose((sum == 0) | (field < 1), all(0), value);
 }
 
 // c is a float's bits; so is the result, but for EMU_DOT_F16, and cut to its upper half for EMU_DOT_BF16. *odd is set
@@ -84,8 +51,6 @@ static inline ints step(const struct factors *a0, const struct factors *b0, cons
   ints value = to_float(choose(sum < 0, -sum, sum), grid, sign);
   return result == EMU_DOT_BF16 ? value & (int32_t)0xffff0000 : value;
 }
-
-static inline unsigned mask_of(ints m) { return (unsigned)_mm256_movemask_ps((__m256)m); }
 
 static inline void dot2(const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *d, bool bfloat) {
   for (int l = 0; l < 32; l += 8) {
@@ -119,14 +84,6 @@ static uint32_t element(const uint32_t *a, const uint32_t *b, uint32_t sum, bool
     sum = emu__dot2(a[k], b[k], c, bfloat, result);
   }
   return sum;
-}
-
-// The float that an accumulator of 16 bits stands for, and back.
-static inline ints open_c(ints c, enum emu_dot_result result) {
-  if (result == EMU_DOT_BF16) return c << 16;
-  if (result == EMU_DOT_F32) return c;
-  __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)c), _mm256_extracti128_si256((__m256i)c, 1));
-  return (ints)_mm256_cvtph_ps(halves);
 }
 
 static inline void wmma(const uint32_t a[16][8], const uint32_t b[16][8], const uint32_t c[16][16], uint32_t d[16][16],

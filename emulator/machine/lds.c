@@ -211,6 +211,10 @@ ATOMIC(a_min_f, MIN_F)
 ATOMIC(a_max_f, MAX_F)
 ATOMIC(a_add_f, ADD_F)
 ATOMIC(a_wrap, WRAP)
+ATOMIC(a_sub_clamp, CSUB)
+ATOMIC(a_cond_sub, COND_SUB)
+ATOMIC(a_pk_f16, PK_ADD_F16)
+ATOMIC(a_pk_bf16, PK_ADD_BF16)
 
 // ---- shuffles: the source is read whole before the destination is written
 
@@ -336,4 +340,10 @@ const struct emu_action emu__lds_actions[] = {ROW(DS_LOAD_I8, load_i8),
                                               ROW(DS_STOREXCHG_RTN_B32, a_swap_4),
                                               ROW(DS_STOREXCHG_RTN_B64, a_swap_8),
                                               ROW(DS_WRAP_RTN_B32, a_wrap_4),
+                                              A32(SUB_CLAMP, U, a_sub_clamp),
+                                              A32(COND_SUB, U, a_cond_sub),
+                                              ROW(DS_PK_ADD_F16, a_pk_f16_4),
+                                              ROW(DS_PK_ADD_RTN_F16, a_pk_f16_4),
+                                              ROW(DS_PK_ADD_BF16, a_pk_bf16_4),
+                                              ROW(DS_PK_ADD_RTN_BF16, a_pk_bf16_4),
                                               {0}};

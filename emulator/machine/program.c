@@ -104,7 +104,7 @@ uint64_t emu__step_offset(const struct emu_wave *wave, const struct emu_step *st
 
 // ---- actions by opcode
 
-static const struct emu_action *actions[EMU_OP_COUNT];
+static const struct emu_action *actions[EMU_OP_COUNT], *pairs[EMU_OP_COUNT];
 static pthread_once_t actions_once = PTHREAD_ONCE_INIT;
 
 static void collect_actions(void) {
@@ -114,15 +114,17 @@ static void collect_actions(void) {
                                        emu__divide_actions,   emu__transcendental_actions, emu__compare_actions,
                                        emu__fragment_actions, emu__scalar_float_actions,   emu__cross_actions,
                                        emu__dot_actions,      emu__wmma_actions,           emu__lds_actions,
-                                       emu__gws_actions,      emu__global_actions,         emu__buffer_actions};
+                                       emu__gws_actions,      emu__global_actions,         emu__buffer_actions,
+                                       emu__float8_actions};
   for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
     for (const struct emu_action *a = tables[i]; a->op; a++) actions[a->op] = a;
   }
+  for (const struct emu_action *a = emu__pairs_actions; a->op; a++) pairs[a->op] = a;
 }
 
-const struct emu_action *emu__action_of(enum emu_op op) {
+const struct emu_action *emu__action_of(const struct emu_isa *target, enum emu_op op) {
   pthread_once(&actions_once, collect_actions);
-  return actions[op];
+  return target->dot_pairs && pairs[op] ? pairs[op] : actions[op];
 }
 
 // ---- steps
@@ -199,7 +201,7 @@ static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, struc
   step->inst = inst;
   if (status != EMU_DECODE_OK) return run_undecodable;
   step->words = inst->size / 4;
-  const struct emu_action *action = emu__action_of((enum emu_op)inst->op);
+  const struct emu_action *action = emu__action_of(program->target, (enum emu_op)inst->op);
   if (!action) return run_unknown;
   step->action = action;
   step->klass = inst->format == EMU_VOPD ? EMU_CLASS_VOPD : action->klass;
@@ -215,7 +217,7 @@ static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, struc
     for (int i = 0; i < 3; i++) need(step, &inst->y.src[i]);
     pair = keep(program, sizeof(*pair));
     if (!pair) return NULL;
-    pair->action = emu__action_of((enum emu_op)inst->y.op);
+    pair->action = emu__action_of(program->target, (enum emu_op)inst->y.op);
     if (!pair->action || !pair->action->lanes) return run_unknown;
     pair->inst = inst;
     pair->lanes = pair->action->lanes;

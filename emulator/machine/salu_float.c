@@ -26,6 +26,10 @@
   X(S_MIN_F16, V_MIN_F16)                       \
   X(S_MAX_F32, V_MAX_F32)                       \
   X(S_MAX_F16, V_MAX_F16)                       \
+  X(S_MINIMUM_F32, V_MINIMUM_F32)               \
+  X(S_MINIMUM_F16, V_MINIMUM_F16)               \
+  X(S_MAXIMUM_F32, V_MAXIMUM_F32)               \
+  X(S_MAXIMUM_F16, V_MAXIMUM_F16)               \
   X(S_MUL_F32, V_MUL_F32)                       \
   X(S_MUL_F16, V_MUL_F16)                       \
   X(S_FMAC_F32, V_FMAC_F32)                     \
@@ -89,26 +93,29 @@ static uint32_t source(const struct emu_wave *w, const struct emu_operand *o) {
   return o->neg ? v ^ sign : v;
 }
 
+static uint32_t flush_half(uint32_t bits) { return bits & 0x7c00 ? bits : bits & 0xfc00; }
+
 static void run(struct emu_wave *w, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
-  if (inst->clamp || inst->omod) {
-    emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "Scalar arithmetic with clamp or mul is not executed.");
-    return;
-  }
-  const struct emu_action *action = emu__action_of((enum emu_op)vector_of[inst->op]);
+  bool halves = w->unusual & EMU_FLOAT_64, flushes_in = halves && !(w->mode >> 6 & 1);
+  const struct emu_action *action = emu__action_of(w->group->run->target, (enum emu_op)vector_of[inst->op]);
   uint32_t from[3][EMU_HALF] __attribute__((aligned(64))) = {{0}}, to[EMU_HALF] __attribute__((aligned(64)));
   bool accumulates = inst->op == EMU_S_FMAC_F32 || inst->op == EMU_S_FMAC_F16;
   struct emu_half_wave x = {
       .d = to, .s = {from[0], from[1], from[2]}, .exec = UINT32_MAX, .mode = w->mode, .inst = inst};
   for (unsigned i = 0; i < 3; i++) {
-    uint32_t v = inst->src[i].kind ? source(w, &inst->src[i]) : i == 2 && accumulates ? w->s[inst->dst.reg] : 0;
+    const struct emu_operand *o = i == 2 && accumulates ? &inst->dst : &inst->src[i];
+    uint32_t v = o->kind ? source(w, o) : 0;
     if (inst->op == EMU_S_CVT_HI_F32_F16) v >>= 16;
+    if (flushes_in && (o->type == EMU_F16 || o->type == EMU_B16)) v = flush_half(v);
     EMU_EACH from[i][l] = v;
   }
   bool odd_mode = action->floats & w->unusual;
   if (odd_mode) _mm_setcsr(w->mxcsr[action->floats == EMU_FLOAT_32 ? 0 : 1]);
   action->lanes(&x);
+  emu__valu_finish(w, inst, to);
   if (odd_mode) _mm_setcsr(EMU_MXCSR_DEFAULT);
+  if (halves && !(w->mode >> 7 & 1) && inst->dst.type == EMU_F16 && action->floats) to[0] = flush_half(to[0]);
   if (emu__scalar_float_compares(inst->op)) {
     w->scc = x.mask_out & 1;
   } else {

@@ -7,7 +7,7 @@
 
 #define EACH(name, function)                        \
   static void name##_f32(struct emu_half_wave *x) { \
-    bool quiet = x->mode & EMU_MODE_IEEE;           \
+    bool quiet = x->mode & EMU_MODE_QUIETS;         \
     EMU_EACH x->d[l] = function(x->s[0][l], quiet); \
   }
 EACH(rcp, emu__hw_rcp_f32)
@@ -17,14 +17,14 @@ EACH(exp_, emu__hw_exp_f32)
 EACH(log_, emu__hw_log_f32)
 
 static void trig(struct emu_half_wave *x, bool cosine) {
-  EMU_EACH x->d[l] = emu__hw_trig_f32(x->s[0][l], cosine, x->mode >> 4 & 3, x->mode & EMU_MODE_IEEE);
+  EMU_EACH x->d[l] = emu__hw_trig_f32(x->s[0][l], cosine, x->mode >> 4 & 3, x->mode & EMU_MODE_QUIETS);
 }
 static void sin_f32(struct emu_half_wave *x) { trig(x, false); }
 static void cos_f32(struct emu_half_wave *x) { trig(x, true); }
 
 #define HALF(name, function)                                                                         \
   static void name##_f16(struct emu_half_wave *x) {                                                  \
-    bool overflow_to_max = x->mode >> 23 & 1, quiet = x->mode & EMU_MODE_IEEE;                       \
+    bool overflow_to_max = x->mode >> 23 & 1, quiet = x->mode & EMU_MODE_QUIETS;                     \
     EMU_EACH x->d[l] = emu__hw_half(function, x->s[0][l], x->mode >> 6 & 3, overflow_to_max, quiet); \
   }
 HALF(rcp, EMU_HW_RCP)

@@ -275,6 +275,11 @@ static void apply_clamp(const struct emu_wave *wave, unsigned type, uint32_t *va
   }
 }
 
+void emu__valu_finish(const struct emu_wave *wave, const struct emu_inst *inst, uint32_t *value) {
+  if (inst->omod) apply_omod(wave, inst->omod, inst->dst.type, value);
+  if (inst->clamp) apply_clamp(wave, inst->dst.type, value);
+}
+
 static void insert_sdwa(const struct emu_inst *inst, uint32_t *value, const uint32_t *old) {
   unsigned select = inst->dst_sel;
   if (select == EMU_DWORD) return;
@@ -289,6 +294,14 @@ static void insert_sdwa(const struct emu_inst *inst, uint32_t *value, const uint
   }
 }
 
+// The bits of a register that a conversion to 8-bit floats leaves alone.
+static void keep_rest(const struct general *g, uint32_t *value, const uint32_t *old) {
+  unsigned bits = g->step->action->part;
+  unsigned at = bits == 8 ? 8 * (unsigned)g->inst->imm : g->inst->dst.high ? 16 : 0;
+  uint32_t mask = ((1u << bits) - 1) << at;
+  EMU_EACH value[l] = (old[l] & ~mask) | (value[l] << at & mask);
+}
+
 static void write_result(const struct general *g, const struct emu_half_wave *x, uint32_t *value, uint32_t exec) {
   const struct emu_inst *inst = g->inst;
   unsigned type = inst->dst.type;
@@ -300,6 +313,7 @@ static void write_result(const struct general *g, const struct emu_half_wave *x,
   bool flushes = g->wave->unusual & EMU_FLOAT_64 && !(g->wave->mode >> 7 & 1);
   if (flushes && (type == EMU_F16 || type == EMU_PKF16) && g->step->floats) flush_halves(value);
   uint32_t *to = emu__vector(g->wave, inst->dst.reg, g->half * EMU_HALF);
+  if (g->step->action->part) keep_rest(g, value, to);
   if (inst->lanes == EMU_LANES_SDWA) {
     insert_sdwa(inst, value, to);
   } else if (inst->op == EMU_V_FMA_MIXHI_F16 || (is_half_type(type) && inst->dst.high)) {
@@ -415,13 +429,16 @@ static bool is_integer(unsigned type) {
 static bool has_unknown_modifier(const struct emu_inst *inst, const struct emu_action *action) {
   bool compares = inst->sdst.kind && !inst->dst.kind;
   if (inst->clamp && !compares && !action->saturates && is_integer(inst->dst.type)) return true;
+  if (inst->omod && is_integer(inst->dst.type)) return true;
   for (int i = 0; i < 3; i++) {
     const struct emu_operand *o = &inst->src[i];
     if (o->kind == EMU_OPERAND_SPECIAL && (o->reg == EMU_LDS_DIRECT || o->reg == EMU_POPS_EXITING_WAVE_ID)) return true;
     bool pairs = is_packed(o->type) && inst->format == EMU_VOP3;
     if (pairs && (o->neg || o->abs || o->high)) return true;  // which of the two halves they mean is not known
     // a packed operation has a third source of one number: the bits for its second half have no meaning
-    if (inst->format == EMU_VOP3P && o->kind && o->neg_high && !is_packed(o->type) && action->lanes) return true;
+    bool float8 = inst->op >= EMU_V_DOT4_F32_FP8_BF8 && inst->op <= EMU_V_DOT4_F32_BF8_BF8;  // it is abs there
+    bool odd_high = o->kind && o->neg_high && !is_packed(o->type) && !float8;
+    if (inst->format == EMU_VOP3P && odd_high && action->lanes) return true;
     if (inst->lanes != EMU_LANES_PLAIN && i == 0 && o->dwords > 1) return true;
   }
   return false;
@@ -466,7 +483,8 @@ bool emu__valu_prepare(struct emu_step *step, struct emu_step *pair) {
     return plain;
   }
   bool masks = inst->sdst.kind || (inst->src[2].kind && inst->src[2].type == EMU_MASK) || inst->src[3].kind;
-  bool modified = inst->lanes != EMU_LANES_PLAIN || inst->clamp || inst->omod || inst->format == EMU_VOP3P;
+  bool modified =
+      inst->lanes != EMU_LANES_PLAIN || inst->clamp || inst->omod || inst->format == EMU_VOP3P || step->action->part;
   bool whole = !modified && inst->dst.dwords <= 2 && !is_half_type(inst->dst.type) &&
                (inst->dst.kind == EMU_OPERAND_VECTOR || !inst->dst.kind);
   for (unsigned i = 0; i < step->nsrc; i++) {

@@ -12,6 +12,9 @@ enum { EMU_MXCSR_DEFAULT = 0x1f80 };  // round to nearest, denormals kept, no ex
 // is not executed.
 bool emu__valu_prepare(struct emu_step *step, struct emu_step *pair);
 
+// The instruction's output multiplier and clamp on a float result of 32 lanes.
+void emu__valu_finish(const struct emu_wave *wave, const struct emu_inst *inst, uint32_t *value);
+
 // The lane that DPP reads for `lane`, both counted in their half. *inside: it lies in the row.
 unsigned emu__dpp_lane(const struct emu_inst *inst, unsigned lane, bool *inside);
 

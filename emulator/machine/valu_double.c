@@ -32,25 +32,34 @@ static void fma_(struct emu_half_wave *x) {
 }
 
 static inline int64_t order(uint64_t bits) { return (int64_t)(bits ^ ((uint64_t)((int64_t)bits >> 63) >> 1)); }
-static uint64_t pick(uint64_t a, uint64_t b, bool maximum, bool ieee) {
-  const uint64_t quiet = UINT64_C(1) << 51;
-  if (ieee && emu__is_nan64(a) && !(a & quiet)) return a | quiet;
-  if (ieee && emu__is_nan64(b) && !(b & quiet)) return b | quiet;
-  if (emu__is_nan64(a)) return emu__is_nan64(b) ? a : b;
-  if (emu__is_nan64(b)) return a;
+static const uint64_t quiet64 = UINT64_C(1) << 51;
+static bool is_signaling(uint64_t bits) { return emu__is_nan64(bits) && !(bits & quiet64); }
+static uint64_t pick(uint64_t a, uint64_t b, bool maximum, uint32_t mode) {
+  if (mode & EMU_MODE_IEEE && (is_signaling(a) || is_signaling(b))) return (is_signaling(a) ? a : b) | quiet64;
+  if (emu__is_nan64(a) && emu__is_nan64(b)) return a | (mode & EMU_MODE_2019 ? quiet64 : 0);
+  if (emu__is_nan64(a) || emu__is_nan64(b)) return emu__is_nan64(a) ? b : a;
+  return (maximum ? order(a) >= order(b) : order(a) <= order(b)) ? a : b;
+}
+static uint64_t pass(uint64_t a, uint64_t b, bool maximum, uint32_t mode) {
+  (void)mode;
+  if (is_signaling(a) || is_signaling(b)) return (is_signaling(a) ? a : b) | quiet64;
+  if (emu__is_nan64(a) || emu__is_nan64(b)) return emu__is_nan64(a) ? a : b;
   return (maximum ? order(a) >= order(b) : order(a) <= order(b)) ? a : b;
 }
 static uint64_t flush(uint64_t bits) { return bits & 0x7ff0000000000000 ? bits : bits & ~(uint64_t)INT64_MAX; }
-static void select_two(struct emu_half_wave *x, bool maximum) {
+static void select_two(struct emu_half_wave *x, bool maximum,
+                       uint64_t (*pick_of)(uint64_t a, uint64_t b, bool maximum, uint32_t mode)) {
   bool flushes = !(x->mode & 0x40);
   EMU_EACH {
     uint64_t a = emu__pair(x->s[0], l), b = emu__pair(x->s[1], l);
     if (flushes) a = flush(a), b = flush(b);
-    emu__set_pair(x->d, l, pick(a, b, maximum, x->mode & EMU_MODE_IEEE));
+    emu__set_pair(x->d, l, pick_of(a, b, maximum, x->mode));
   }
 }
-static void min2(struct emu_half_wave *x) { select_two(x, false); }
-static void max2(struct emu_half_wave *x) { select_two(x, true); }
+static void min2(struct emu_half_wave *x) { select_two(x, false, pick); }
+static void max2(struct emu_half_wave *x) { select_two(x, true, pick); }
+static void minimum2(struct emu_half_wave *x) { select_two(x, false, pass); }
+static void maximum2(struct emu_half_wave *x) { select_two(x, true, pass); }
 
 #define OP1(name, expression)                                      \
   static void name(struct emu_half_wave *x) {                      \
@@ -124,6 +133,8 @@ const struct emu_action emu__double_actions[] = {F(V_ADD_F64, add),
                                                  F(V_FMA_F64, fma_),
                                                  F(V_MIN_F64, min2),
                                                  F(V_MAX_F64, max2),
+                                                 F(V_MINIMUM_F64, minimum2),
+                                                 F(V_MAXIMUM_F64, maximum2),
                                                  F(V_FLOOR_F64, floor_),
                                                  F(V_CEIL_F64, ceil_),
                                                  F(V_TRUNC_F64, trunc_),

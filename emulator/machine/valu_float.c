@@ -82,12 +82,20 @@ static void mullit(struct emu_half_wave *x) {
 
 static inline int32_t order(uint32_t bits) { return (int32_t)(bits ^ ((uint32_t)((int32_t)bits >> 31) >> 1)); }
 
+static bool is_signaling(uint32_t bits) { return emu__is_nan32(bits) && !(bits & 0x400000); }
+
 // Under IEEE rules a signaling NaN comes out, quiet; otherwise the number is preferred.
-static uint32_t pick(uint32_t a, uint32_t b, bool maximum, bool ieee) {
-  if (ieee && emu__is_nan32(a) && !(a & 0x400000)) return a | 0x400000;
-  if (ieee && emu__is_nan32(b) && !(b & 0x400000)) return b | 0x400000;
-  if (emu__is_nan32(a)) return emu__is_nan32(b) ? a : b;
-  if (emu__is_nan32(b)) return a;
+static uint32_t pick(uint32_t a, uint32_t b, bool maximum, uint32_t mode) {
+  if (mode & EMU_MODE_IEEE && (is_signaling(a) || is_signaling(b))) return (is_signaling(a) ? a : b) | 0x400000;
+  if (emu__is_nan32(a) && emu__is_nan32(b)) return a | (mode & EMU_MODE_2019 ? 0x400000 : 0);
+  if (emu__is_nan32(a) || emu__is_nan32(b)) return emu__is_nan32(a) ? b : a;
+  return (maximum ? order(a) >= order(b) : order(a) <= order(b)) ? a : b;
+}
+
+// A NaN passes on, a signaling one before others.
+static uint32_t pass(uint32_t a, uint32_t b, bool maximum) {
+  if (is_signaling(a) || is_signaling(b)) return (is_signaling(a) ? a : b) | 0x400000;
+  if (emu__is_nan32(a) || emu__is_nan32(b)) return emu__is_nan32(a) ? a : b;
   return (maximum ? order(a) >= order(b) : order(a) <= order(b)) ? a : b;
 }
 
@@ -95,13 +103,13 @@ static inline uint32_t flush(uint32_t bits) { return bits & 0x7f800000 ? bits : 
 
 static void select_two(const uint32_t *a, const uint32_t *b, bool maximum, uint32_t mode, uint32_t *r) {
   uint32_t bad = 0;
-  bool ieee = mode & EMU_MODE_IEEE, flushes = !(mode & 0x10);
+  bool flushes = !(mode & 0x10);
   EMU_EACH {
     uint32_t va = flushes ? flush(a[l]) : a[l], vb = flushes ? flush(b[l]) : b[l];
     bad |= (uint32_t)emu__is_nan32(va) | (uint32_t)emu__is_nan32(vb);
     r[l] = (maximum ? order(va) >= order(vb) : order(va) <= order(vb)) ? va : vb;
   }
-  if (bad) EMU_EACH r[l] = pick(flushes ? flush(a[l]) : a[l], flushes ? flush(b[l]) : b[l], maximum, ieee);
+  if (bad) EMU_EACH r[l] = pick(flushes ? flush(a[l]) : a[l], flushes ? flush(b[l]) : b[l], maximum, mode);
   if (!(mode & 0x20)) EMU_EACH r[l] = flush(r[l]);
 }
 
@@ -124,6 +132,28 @@ SELECT3(min3, false, false)
 SELECT3(max3, true, true)
 SELECT3(minmax, false, true)
 SELECT3(maxmin, true, false)
+
+static void pass_two(const uint32_t *a, const uint32_t *b, bool maximum, uint32_t mode, uint32_t *r) {
+  bool flushes = !(mode & 0x10);
+  EMU_EACH {
+    uint32_t v = pass(flushes ? flush(a[l]) : a[l], flushes ? flush(b[l]) : b[l], maximum);
+    r[l] = mode & 0x20 ? v : flush(v);
+  }
+}
+#define PASS2(name, maximum) \
+  static void name(struct emu_half_wave *x) { pass_two(x->s[0], x->s[1], maximum, x->mode, x->d); }
+PASS2(minimum2, false)
+PASS2(maximum2, true)
+#define PASS3(name, first, second)                 \
+  static void name(struct emu_half_wave *x) {      \
+    uint32_t t[EMU_HALF];                          \
+    pass_two(x->s[0], x->s[1], first, x->mode, t); \
+    pass_two(t, x->s[2], second, x->mode, x->d);   \
+  }
+PASS3(minimum3, false, false)
+PASS3(maximum3, true, true)
+PASS3(minimummaximum, false, true)
+PASS3(maximumminimum, true, false)
 
 // The middle of three; with a NaN among them, the minimum.
 static void med3(struct emu_half_wave *x) {
@@ -245,6 +275,12 @@ const struct emu_action emu__float_actions[] = {F(V_ADD_F32, add),
                                                 F(V_MED3_F32, med3),
                                                 F(V_MAXMIN_F32, maxmin),
                                                 F(V_MINMAX_F32, minmax),
+                                                F(V_MINIMUM_F32, minimum2),
+                                                F(V_MAXIMUM_F32, maximum2),
+                                                F(V_MINIMUM3_F32, minimum3),
+                                                F(V_MAXIMUM3_F32, maximum3),
+                                                F(V_MINIMUMMAXIMUM_F32, minimummaximum),
+                                                F(V_MAXIMUMMINIMUM_F32, maximumminimum),
                                                 F(V_FLOOR_F32, floor_),
                                                 F(V_CEIL_F32, ceil_),
                                                 F(V_TRUNC_F32, trunc_),

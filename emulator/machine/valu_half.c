@@ -88,37 +88,48 @@ static inline int32_t order(uint32_t bits) {
   int32_t v = (int16_t)bits;
   return v ^ ((v >> 15) & 0x7fff);
 }
-static uint32_t pick(uint32_t a, uint32_t b, bool maximum, bool ieee) {
+static bool is_signaling(uint32_t bits) { return emu__is_nan16(bits) && !(bits & 0x200); }
+static uint32_t pick(uint32_t a, uint32_t b, bool maximum, uint32_t mode) {
   a &= 0xffff, b &= 0xffff;
-  if (ieee && emu__is_nan16(a) && !(a & 0x200)) return a | 0x200;
-  if (ieee && emu__is_nan16(b) && !(b & 0x200)) return b | 0x200;
-  if (emu__is_nan16(a)) return emu__is_nan16(b) ? a : b;
-  if (emu__is_nan16(b)) return a;
+  if (mode & EMU_MODE_IEEE && (is_signaling(a) || is_signaling(b))) return (is_signaling(a) ? a : b) | 0x200;
+  if (emu__is_nan16(a) && emu__is_nan16(b)) return a | (mode & EMU_MODE_2019 ? 0x200 : 0);
+  if (emu__is_nan16(a) || emu__is_nan16(b)) return emu__is_nan16(a) ? b : a;
   return (maximum ? order(a) >= order(b) : order(a) <= order(b)) ? a : b;
 }
-#define SELECT2(name, maximum)                                                      \
-  static void half_##name(const struct emu_half_wave *x, int shift, uint32_t *to) { \
-    bool ieee = x->mode & EMU_MODE_IEEE;                                            \
-    EMU_EACH to[l] = pick(x->s[0][l] >> shift, x->s[1][l] >> shift, maximum, ieee); \
-  }                                                                                 \
+static uint32_t pass(uint32_t a, uint32_t b, bool maximum, uint32_t mode) {
+  (void)mode;
+  a &= 0xffff, b &= 0xffff;
+  if (is_signaling(a) || is_signaling(b)) return (is_signaling(a) ? a : b) | 0x200;
+  if (emu__is_nan16(a) || emu__is_nan16(b)) return emu__is_nan16(a) ? a : b;
+  return (maximum ? order(a) >= order(b) : order(a) <= order(b)) ? a : b;
+}
+#define SELECT2(name, pick, maximum)                                                   \
+  static void half_##name(const struct emu_half_wave *x, int shift, uint32_t *to) {    \
+    EMU_EACH to[l] = pick(x->s[0][l] >> shift, x->s[1][l] >> shift, maximum, x->mode); \
+  }                                                                                    \
   BOTH(name)
-SELECT2(min2, false)
-SELECT2(max2, true)
-#define SELECT3(name, first, second)                                                              \
-  static void name(struct emu_half_wave *x) {                                                     \
-    bool ieee = x->mode & EMU_MODE_IEEE;                                                          \
-    EMU_EACH x->d[l] = pick(pick(x->s[0][l], x->s[1][l], first, ieee), x->s[2][l], second, ieee); \
+SELECT2(min2, pick, false)
+SELECT2(max2, pick, true)
+SELECT2(minimum2, pass, false)
+SELECT2(maximum2, pass, true)
+#define SELECT3(name, pick, first, second)                                                              \
+  static void name(struct emu_half_wave *x) {                                                           \
+    EMU_EACH x->d[l] = pick(pick(x->s[0][l], x->s[1][l], first, x->mode), x->s[2][l], second, x->mode); \
   }
-SELECT3(min3, false, false)
-SELECT3(max3, true, true)
-SELECT3(minmax, false, true)
-SELECT3(maxmin, true, false)
+SELECT3(min3, pick, false, false)
+SELECT3(max3, pick, true, true)
+SELECT3(minmax, pick, false, true)
+SELECT3(maxmin, pick, true, false)
+SELECT3(minimum3, pass, false, false)
+SELECT3(maximum3, pass, true, true)
+SELECT3(minimummaximum, pass, false, true)
+SELECT3(maximumminimum, pass, true, false)
 static void med3(struct emu_half_wave *x) {
-  bool ieee = x->mode & EMU_MODE_IEEE;
+  uint32_t m = x->mode;
   EMU_EACH {
-    uint32_t a = x->s[0][l], b = x->s[1][l], c = x->s[2][l], low = pick(a, b, false, ieee);
+    uint32_t a = x->s[0][l], b = x->s[1][l], c = x->s[2][l], low = pick(a, b, false, m);
     bool nan = emu__is_nan16(a) || emu__is_nan16(b) || emu__is_nan16(c);
-    x->d[l] = nan ? pick(low, c, false, ieee) : pick(low, pick(pick(a, b, true, ieee), c, false, ieee), true, ieee);
+    x->d[l] = nan ? pick(low, c, false, m) : pick(low, pick(pick(a, b, true, m), c, false, m), true, m);
   }
 }
 
@@ -198,6 +209,12 @@ const struct emu_action emu__half_actions[] = {F(V_ADD_F16, add),
                                                F(V_MED3_F16, med3),
                                                F(V_MAXMIN_F16, maxmin),
                                                F(V_MINMAX_F16, minmax),
+                                               F(V_MINIMUM_F16, minimum2),
+                                               F(V_MAXIMUM_F16, maximum2),
+                                               F(V_MINIMUM3_F16, minimum3),
+                                               F(V_MAXIMUM3_F16, maximum3),
+                                               F(V_MINIMUMMAXIMUM_F16, minimummaximum),
+                                               F(V_MAXIMUMMINIMUM_F16, maximumminimum),
                                                F(V_FLOOR_F16, floor_),
                                                F(V_CEIL_F16, ceil_),
                                                F(V_TRUNC_F16, trunc_),
@@ -212,6 +229,8 @@ const struct emu_action emu__half_actions[] = {F(V_ADD_F16, add),
                                                F(V_PK_FMAC_F16, pk_fma_),
                                                F(V_PK_MIN_F16, pk_min2),
                                                F(V_PK_MAX_F16, pk_max2),
+                                               F(V_PK_MINIMUM_F16, pk_minimum2),
+                                               F(V_PK_MAXIMUM_F16, pk_maximum2),
                                                F(V_FMA_MIXLO_F16, fma_mix),
                                                F(V_FMA_MIXHI_F16, fma_mix),
                                                {0}};

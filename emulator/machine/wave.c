@@ -67,7 +67,15 @@ static uint32_t control_word(uint32_t round, uint32_t denormals) {
   return word;
 }
 
+uint32_t emu__wave_mode(const struct emu_wave *wave) {
+  bool chosen = wave->group->run->target->mode_in_descriptor;
+  return wave->mode & ~(EMU_MODE_2019 | (chosen ? 0 : EMU_MODE_DX10_CLAMP | EMU_MODE_IEEE));
+}
+
 void emu__wave_set_mode(struct emu_wave *wave, uint32_t mode) {
+  mode &= ~EMU_MODE_2019;
+  if (!wave->group->run->target->mode_in_descriptor)
+    mode = (mode & ~(uint32_t)EMU_MODE_IEEE) | EMU_MODE_DX10_CLAMP | EMU_MODE_2019;
   wave->mode = mode;
   wave->mxcsr[0] = control_word(mode, mode >> 4);
   wave->mxcsr[1] = control_word(mode >> 2, mode >> 6);
@@ -210,10 +218,9 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
   work_item_ids(w, run);
   w->next = emu__program_step(run->program, w->lanes, d->entry);
   uint32_t rsrc1 = d->kernel.rsrc1;
-  bool chosen = run->target->mode_in_descriptor;
   emu__wave_set_mode(w, emu__bits(rsrc1, EMU_RSRC1_FLOAT_MODE) |
-                            (!chosen || emu__bits(rsrc1, EMU_RSRC1_ENABLE_DX10_CLAMP) ? EMU_MODE_DX10_CLAMP : 0) |
-                            (chosen && emu__bits(rsrc1, EMU_RSRC1_ENABLE_IEEE_MODE) ? EMU_MODE_IEEE : 0) |
+                            (emu__bits(rsrc1, EMU_RSRC1_ENABLE_DX10_CLAMP) ? EMU_MODE_DX10_CLAMP : 0) |
+                            (emu__bits(rsrc1, EMU_RSRC1_ENABLE_IEEE_MODE) ? EMU_MODE_IEEE : 0) |
                             (emu__bits(rsrc1, EMU_RSRC1_FP16_OVFL) ? EMU_MODE_FP16_OVFL : 0));
 }
 

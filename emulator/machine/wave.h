@@ -50,6 +50,7 @@ struct emu_action {
   uint8_t klass;   // enum emu_class
   uint8_t floats;  // which half of MODE governs it
   bool saturates;  // an integer operation that knows `clamp`
+  uint8_t part;    // 16 or 8: so many bits of the destination are written, at op_sel's half or byte; 0: all
   emu_lanes_fn *lanes;
   emu_step_fn *run;
 };
@@ -170,17 +171,18 @@ void emu__step_text(const struct emu_wave *wave, const struct emu_step *step, ch
 extern const struct emu_action emu__salu_actions[], emu__smem_actions[], emu__control_actions[], emu__int_actions[],
     emu__int16_actions[], emu__float_actions[], emu__half_actions[], emu__double_actions[], emu__convert_actions[],
     emu__divide_actions[], emu__transcendental_actions[], emu__compare_actions[], emu__cross_actions[],
-    emu__dot_actions[], emu__wmma_actions[], emu__fragment_actions[], emu__scalar_float_actions[], emu__lds_actions[],
-    emu__gws_actions[], emu__global_actions[], emu__buffer_actions[];
+    emu__dot_actions[], emu__pairs_actions[], emu__float8_actions[], emu__wmma_actions[], emu__fragment_actions[],
+    emu__scalar_float_actions[], emu__lds_actions[], emu__gws_actions[], emu__global_actions[], emu__buffer_actions[];
 bool emu__is_scalar_float(unsigned op);  // of salu_float.c
 bool emu__scalar_float_compares(unsigned op);
-const struct emu_action *emu__action_of(enum emu_op op);  // NULL: not executed
+const struct emu_action *emu__action_of(const struct emu_isa *target, enum emu_op op);  // NULL: not executed
 void emu__valu_run(struct emu_wave *wave, const struct emu_step *step);
 
 // ---- wave.c
 void emu__wave_trap(struct emu_wave *wave, const struct emu_step *step, enum emu_status status, const char *kind,
                     int lane, uint64_t address, const char *format, ...) __attribute__((format(printf, 7, 8)));
 void emu__wave_set_mode(struct emu_wave *wave, uint32_t mode);
+uint32_t emu__wave_mode(const struct emu_wave *wave);
 void emu__wave_slice(struct emu_wave *wave, int64_t budget);
 static inline void emu__wave_stop(struct emu_wave *wave) {
   wave->unused = wave->budget;
@@ -254,7 +256,12 @@ static inline bool emu__is_nan64(uint64_t bits) { return (bits & INT64_MAX) > 0x
 //          | FP16_OVFL | … | IEEE | DX10_CLAMP | denormals F64, F16 | denormals F32 | round F64, F16 | round F32 |
 //
 // Rounding: 0 to nearest even, 1 up, 2 down, 3 to zero. Denormals: bit 0 keeps those of sources, bit 1 of results.
+// A generation without DX10_CLAMP and IEEE (emu_isa.mode_in_descriptor) has always the first, and in place of the
+// second EMU_MODE_2019, the rules of IEEE 754-2019, where a NaN comes out quiet. emu__wave_mode gives what its code
+// reads.
 enum { EMU_MODE_DX10_CLAMP = 1 << 8, EMU_MODE_IEEE = 1 << 9, EMU_MODE_FP16_OVFL = 1 << 23 };
+#define EMU_MODE_2019 (UINT32_C(1) << 31)
+#define EMU_MODE_QUIETS (EMU_MODE_IEEE | EMU_MODE_2019)
 
 // How arithmetic is written: EMU_EACH is a loop over the lanes that gcc vectorizes, because `r` is local.
 #define EMU_EACH for (int l = 0; l < EMU_HALF; l++)

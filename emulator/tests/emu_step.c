@@ -79,7 +79,7 @@ static bool run_step(void) {
   // random code may never end
   for (int i = 0; i < 64 && wave->state == EMU_WAVE_READY; i++) emu__wave_slice(wave, 1 << 12);
 
-  uint32_t head[3] = {atomic_load(&run->failed) ? run->failure.status : 0, wave->scc, wave->mode};
+  uint32_t head[3] = {atomic_load(&run->failed) ? run->failure.status : 0, wave->scc, emu__wave_mode(wave)};
   give(head, sizeof(head));
   give(run->failure.text, sizeof(run->failure.text));
   give(wave->s, sizeof(scalars));

@@ -50,7 +50,7 @@ class Format:
         return sign | ((n & ((1 << self.fraction) - 1)) | ((e + self.bias) << self.fraction) if n >> self.fraction else n)
 
 
-F16, F32, F64 = Format(16, 10), Format(32, 23), Format(64, 52)
+F16, BF16, F32, F64 = Format(16, 10), Format(16, 7), Format(32, 23), Format(64, 52)
 
 
 def first_nan(f, *v):

@@ -8,8 +8,9 @@ import numpy as np
 from emulator import NULL, assemble_groups
 from floats import F16, F32, F64, SPECIAL, signed
 
-DWORDS = {"B64": 2, "I64": 2, "U64": 2, "F64": 2, "B96": 3, "B128": 4, "B256": 8, "B512": 16}
-CODES = {"gfx1030": "codes_gfx10", "gfx1100": "codes_gfx11"}
+DWORDS = {"B64": 2, "I64": 2, "U64": 2, "F64": 2, "B96": 3, "B128": 4, "B256": 8, "B512": 16, "B1024": 32, "FRAG4": 4,
+          "FRAG2": 2}
+CODES = {"gfx1030": "codes_gfx10", "gfx1100": "codes_gfx11", "gfx1201": "codes_gfx12"}
 PARTS = ("scalar", "vector", "memory")
 FORMATS = {"F16": F16, "F32": F32, "F64": F64}
 
@@ -64,6 +65,7 @@ class Tester:
     def __init__(self, emulator, target, wave, seed):
         self.emulator, self.target, self.wave = emulator, target, wave
         self.new = target != "gfx1030"
+        self.rdna4 = target == "gfx1201"
         self.rng = random.Random(seed)
         self.noise = np.random.default_rng(self.rng.getrandbits(64))
         self.cases, self.failures, self.done, self.checked, self.now = [], [], set(), 0, None
@@ -105,9 +107,13 @@ class Tester:
             return 1 << self.rng.randrange(self.wave)
         return self.rng.getrandbits(self.wave) | 1 << self.rng.randrange(self.wave)
 
-    def step(self, code, s, v=None, **more):
+    def mode(self, mode):
+        """The MODE that has the meaning of these bits: RDNA 4 clamps NaN to zero and has no rules of IEEE to choose."""
+        return mode & ~0x300 if self.rdna4 else mode
+
+    def step(self, code, s, v=None, mode=0x3f0, **more):
         v = np.zeros((4, self.wave), np.uint32) if v is None else v
-        return self.emulator.step(self.target, code, s, v, **more)
+        return self.emulator.step(self.target, code, s, v, mode=self.mode(mode), **more)
 
 
 # What sources hold: edges of their type, ordinary numbers, noise.

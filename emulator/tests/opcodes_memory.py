@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from emulator import EXEC, M0, MEMORY
-from floats import F32, F64, M32, add as add_floats, signed
+from floats import BF16, F16, F32, F64, M32, add as add_floats, signed
 from opcode_table import DWORDS, sample
 
 ROOM = 4096  # bytes of LDS; of memory three times as many, lanes point to the middle; of scratch a lane has 256
@@ -44,6 +44,10 @@ def float_equal(f, a, b):
     return not f.nan(a) and not f.nan(b) and (a == b or not (a | b) & ~f.sign)
 
 
+def add_halves(f):
+    return lambda m, d, e, n: add_floats(f, d & 0xffff, m & 0xffff) | add_floats(f, d >> 16, m >> 16) << 16
+
+
 # name: function of the old value, the data, the second data and the width: the new value
 ATOMICS = {
     "ADD_U": lambda m, d, e, n: m + d, "SUB_U": lambda m, d, e, n: m - d, "RSUB_U": lambda m, d, e, n: d - m,
@@ -57,6 +61,8 @@ ATOMICS = {
     "CMPSWAP_F": lambda m, d, e, n: d if float_equal(F32 if n == 32 else F64, m, e) else m,
     "MIN_F": lambda m, d, e, n: min(m, d, key=lambda x: float_order(F32 if n == 32 else F64, x)),
     "MAX_F": lambda m, d, e, n: max(m, d, key=lambda x: float_order(F32 if n == 32 else F64, x)),
+    "COND_SUB_U": lambda m, d, e, n: m - d if m >= d else m, "SUB_CLAMP_U": lambda m, d, e, n: max(m - d, 0),
+    "PK_ADD_F16": add_halves(F16), "PK_ADD_BF16": add_halves(BF16),
     "ADD_F": lambda m, d, e, n: add_floats(F32, m, d), "WRAP_B": lambda m, d, e, n: m - d if m >= d else m + e,
 }
 ATOMICS["CMPSTORE_B"], ATOMICS["CMPSTORE_F"] = ATOMICS["CMPSWAP_B"], ATOMICS["CMPSWAP_F"]
@@ -99,8 +105,9 @@ def lds_form(t, offset):
 
 def memory_places(t, s, v, size, shared, base, form):
     """form: v, a 64-bit address in vector registers; sv, a base and a 32-bit offset. base: the instruction's offset."""
+    away = -base if abs(base) > ROOM else 0  # from farther than memory is large
     at = slots(t, ROOM, size, shared, t.rng.getrandbits(1))
-    start, more = MEMORY + ROOM, t.rng.choice((0, 0x7fff0000, 0xf0000000))  # an offset has no sign
+    start, more = MEMORY + ROOM + away, t.rng.choice((0, 0x7fff0000, 0xf0000000))  # an offset has no sign
     for l in range(t.wave):
         if form == "v":
             v[ADDRESS, l], v[ADDRESS + 1, l] = start + at[l] & M32, start + at[l] >> 32
@@ -108,7 +115,7 @@ def memory_places(t, s, v, size, shared, base, form):
             v[ADDRESS, l] = at[l] + more
     if form == "sv":
         s[4], s[5] = start - more & M32, start - more >> 32
-    return [range(ROOM + a + base, ROOM + a + base + size) for a in at]
+    return [range(ROOM + a + base + away, ROOM + a + base + away + size) for a in at]
 
 
 class Trial:
@@ -206,6 +213,8 @@ def fill_targets(trial, places, kind, bits, compares):
 
 def atomic_kinds(name):
     """(operation, kind, bits) of an atomic's name without its prefix."""
+    if name.startswith("PK_ADD_"):
+        return ATOMICS[name], name.replace("_ADD_", ""), 32
     operation, kind, bits = re.fullmatch(r"(\w+)_([BUIF])(32|64)", name).groups()
     return ATOMICS[f"{operation}_{kind}"], kind + bits, int(bits)
 
@@ -270,10 +279,10 @@ def add_ds(t, row):
             text = f"{name} {operands}" + f" offset:{offset}" * bool(offset)
             put_move(t, row, text, access, lds_form(t, offset), what)
         return True
-    found = re.fullmatch(r"(\w+?)(_RTN)?_([BUIF](?:32|64))", rest)
-    if not found or f"{found[1]}_{found[3][0]}" not in ATOMICS:
+    found = re.fullmatch(r"(\w+?)(_RTN)?_([BUIF](?:32|64)|B?F16)", rest)
+    if not found or not {f"{found[1]}_{found[3]}", f"{found[1]}_{found[3][0]}"} & set(ATOMICS):
         return False
-    bits = int(found[3][1:])
+    bits = 64 if found[3][1:] == "64" else 32
     two = len(row.src) == 3
     data, second = (SECOND, DATA) if "CMPST" in row.name and not t.new else (DATA, SECOND)  # the comparand came first
     for offset in (0, 8 * t.rng.randrange(90)):
@@ -397,7 +406,7 @@ def add_shuffle(t, row):
 
 def global_forms(t, whole):
     """(operands, what stands behind them, prepare)"""
-    low = -4096 if t.new else -2048
+    low = -(1 << 23) if t.rdna4 else -4096 if t.new else -2048
     for form, offset in (("v", 0), ("v", low), ("sv", -low - 1), ("sv", -8)):
         def prepare(trial, size, shared, form=form, offset=offset):
             # an atomic's place is a multiple of its size
@@ -545,17 +554,19 @@ def add_memory(t, row, space, rest):
     if not rest.startswith("ATOMIC_"):
         return False
     operation = rest[len("ATOMIC_"):]
-    bits = int(operation[-2:])
-    dwords = bits // 32
+    if operation == "ORDERED_ADD_B64":
+        return False
+    bits = atomic_kinds(operation)[2]
+    dwords, return_it = bits // 32, " th:TH_ATOMIC_RETURN" if t.rdna4 else " glc"
     data = vector(DATA, 2 * dwords if "CMPSWAP" in operation else dwords)
     for i, (address, behind, more, prepare) in enumerate(FORMS[space](t, bits == 64)):
         returns = "CSUB" in operation or i % 2 == 0
         if space == "BUFFER":
-            text = f"{name} {data}, {address},{behind}{more}" + " glc" * returns
+            text = f"{name} {data}, {address},{behind}{more}" + return_it * returns
             result = DATA if returns else None
         else:
             operands = [vector(RESULT, dwords)] * returns + [address, data]
-            text = f"{name} {', '.join(operands)}" + f",{behind}" * bool(behind) + more + " glc" * returns
+            text = f"{name} {', '.join(operands)}" + f",{behind}" * bool(behind) + more + return_it * returns
             result = RESULT if returns else None
         put_atomic(t, row, text, operation, prepare, DATA, DATA + dwords, result, 2)
     return True
@@ -590,10 +601,12 @@ def find_windows(t):
             r = t.step(code, t.scalars())
             t.windows |= {"lds": int(r.s[21]), "scratch": int(r.s[23])}
             t.expect(not r.status and r.s[20] == 0 and r.s[22] == 0 and r.s[21] != r.s[23], r.text)
-            t.expect(r.s[24] == r.s[21] >> 16 and r.s[25] == r.s[23] >> 16 and not (r.s[21] | r.s[23]) & 0xffff, r.text)
-        t.add("S_MOV_B64", "s_mov_b64 s[20:21], src_shared_base\ns_mov_b64 s[22:23], src_private_base\n"
-              "s_getreg_b32 s24, hwreg(HW_REG_SH_MEM_BASES, 16, 16)\ns_getreg_b32 s25, hwreg(HW_REG_SH_MEM_BASES, 0, 16)",
-              check)
+            if not t.rdna4:
+                halves = r.s[24] == r.s[21] >> 16 and r.s[25] == r.s[23] >> 16
+                t.expect(halves and not (r.s[21] | r.s[23]) & 0xffff, r.text)
+        bases = "\ns_getreg_b32 s24, hwreg(HW_REG_SH_MEM_BASES, 16, 16)" * (not t.rdna4) + (
+            "\ns_getreg_b32 s25, hwreg(HW_REG_SH_MEM_BASES, 0, 16)" * (not t.rdna4))
+        t.add("S_MOV_B64", "s_mov_b64 s[20:21], src_shared_base\ns_mov_b64 s[22:23], src_private_base" + bases, check)
 
 
 def add(t, row):

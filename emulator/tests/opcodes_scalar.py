@@ -83,7 +83,8 @@ SOP = {
     "S_BFE_I64": tells(lambda a, b, c: signed_field(a, b, 64)),
     "S_BFM_B32": leaves(lambda a, b, c: ((1 << (a & 31)) - 1) << (b & 31)),
     "S_BFM_B64": leaves(lambda a, b, c: ((1 << (a & 63)) - 1) << (b & 63)),
-    "S_MUL_I32": leaves(lambda a, b, c: a * b),
+    "S_MUL_I32": leaves(lambda a, b, c: a * b), "S_MUL_U64": leaves(lambda a, b, c: a * b),
+    "S_ADD_NC_U64": leaves(lambda a, b, c: a + b), "S_SUB_NC_U64": leaves(lambda a, b, c: a - b),
     "S_MUL_HI_U32": leaves(lambda a, b, c: a * b >> 32), "S_MUL_HI_I32": leaves(lambda a, b, c: a * b >> 32),
     "S_PACK_LL_B32_B16": leaves(lambda a, b, c: a & 0xffff | b << 16),
     "S_PACK_LH_B32_B16": leaves(lambda a, b, c: a & 0xffff | b >> 16 << 16),
@@ -145,7 +146,13 @@ IDLE = {"S_NOP": "3", "S_SET_INST_PREFETCH_DISTANCE": "1", "S_CLAUSE": "2", "S_D
         "S_TTRACEDATA": "", "S_TTRACEDATA_IMM": "1", "S_WAKEUP": "", "S_SLEEP": "1", "S_BARRIER": "",
         "S_DCACHE_INV": "", "S_GL1_INV": "", "BUFFER_GL0_INV": "", "BUFFER_GL1_INV": "", "V_NOP": "", "V_PIPEFLUSH": "",
         "V_CLREXCP": "", "DS_NOP": "", "S_SETHALT": "0", "S_SENDMSG": "sendmsg(MSG_INTERRUPT)",
-        "S_WAIT_EVENT": "1"}
+        "S_WAIT_EVENT": "1", "S_WAIT_LOADCNT": "0x0", "S_WAIT_STORECNT": "0x0", "S_WAIT_SAMPLECNT": "0x0",
+        "S_WAIT_BVHCNT": "0x0", "S_WAIT_EXPCNT": "0x0", "S_WAIT_DSCNT": "0x0", "S_WAIT_KMCNT": "0x0",
+        "S_WAIT_LOADCNT_DSCNT": "0x0", "S_WAIT_STORECNT_DSCNT": "0x0", "S_SINGLEUSE_VDST": "0x0",
+        "GLOBAL_INV": "scope:SCOPE_DEV", "GLOBAL_WB": "scope:SCOPE_SYS", "GLOBAL_WBINV": "", "S_SLEEP_VAR": "s4",
+        "S_PREFETCH_INST": "s[4:5], 0x10, s6, 3", "S_PREFETCH_INST_PC_REL": "0x10, s6, 3",
+        "S_PREFETCH_DATA": "s[4:5], 0x10, s6, 3", "S_PREFETCH_DATA_PC_REL": "0x10, s6, 3",
+        "S_BUFFER_PREFETCH_DATA": "s[4:7], 0x10, s8, 3"}
 
 
 class Place:
@@ -358,7 +365,7 @@ def add_idle(t, row):
         s, scc, v = t.scalars(), t.rng.getrandbits(1), t.words(4, t.wave)
         data = bytes(t.rng.getrandbits(8) for _ in range(64))
         r = expect_scalars(t, code, s, scc, s, scc, [], v, lds=data, memory=data)
-        same = r and np.array_equal(r.v, v) and r.lds == data and r.memory == data and r.mode == 0x3f0
+        same = r and np.array_equal(r.v, v) and r.lds == data and r.memory == data and r.mode == t.mode(0x3f0)
         t.expect(same, "it changed something")
     t.add(row.name, f"{row.on[t.target][1]} {IDLE[row.name]}".strip(), check)
 
@@ -383,7 +390,7 @@ def add_mode(t, row):
                 "S_SETREG_IMM32_B32": f"{name} hwreg(HW_REG_MODE, {low}, {size}), {literal:#x}"}[row.name]
 
         def check(code, k=k, low=low, size=size, literal=literal):
-            s, mode, part = t.scalars(), 0x300 | t.rng.getrandbits(8), (1 << size) - 1
+            s, mode, part = t.scalars(), t.mode(0x300 | t.rng.getrandbits(8)), (1 << size) - 1
             want, after = list(s), mode
             if row.name == "S_GETREG_B32":
                 want[20] = mode >> low & part
@@ -409,10 +416,10 @@ def add_trap(t, row, text, sentence):
 def add_load(t, row):
     """s_load and s_buffer_load: an offset in the instruction, one in a register, the end of the buffer."""
     dwords, buffer, name = DWORDS.get(row.dst, 1), "BUFFER" in row.name, row.on[t.target][1]
+    narrow = re.search(r"LOAD_([IU])(8|16)$", row.name)
+    unit = int(narrow[2]) // 8 if narrow else 4  # bits of an address below this do not count
     base, target = ("s[12:15]" if buffer else "s[12:13]"), Place(32, dwords)
     for offset, register in ((0x14, None), (None, "s16"), (None, "m0"), (0x24, "s16")):
-        if offset and register and not (t.new or buffer or True):
-            continue
         if register is None:
             text = f"{name} {target.text}, {base}, {offset:#x}"
         else:
@@ -420,11 +427,11 @@ def add_load(t, row):
 
         def check(code, offset=offset or 0, register=register):
             for _ in range(4):
-                s, data = t.scalars(), t.words(128)
-                more = t.rng.randrange(0, 200)  # any byte: the lowest two bits of the sum do not count
+                s, data = t.scalars(), t.words(128).tobytes()
+                more = t.rng.randrange(0, 200)
                 if register:
                     s[16 if register == "s16" else M0] = more
-                at = (offset + (more if register else 0)) & ~3
+                at = (offset + (more if register else 0)) & -unit
                 start = 64
                 s[12], s[13] = (MEMORY + start) & M32, MEMORY >> 32
                 size = None
@@ -436,9 +443,12 @@ def add_load(t, row):
                     size = s[14] * (stride or 1)
                 want = list(s)
                 for i in range(dwords):
-                    inside = size is None or at + 4 * i + 4 <= size
-                    want[32 + i] = int(data[(start + at) // 4 + i]) if inside else 0
-                expect_scalars(t, code, s, 1, want, 1, [more, size or 0], memory=data.tobytes())
+                    here = at + unit * i
+                    part = int.from_bytes(data[start + here:start + here + unit], "little")
+                    inside = size is None or here + unit <= size
+                    part = signed(part, 8 * unit) & M32 if narrow and narrow[1] == "I" else part
+                    want[32 + i] = part if inside else 0
+                expect_scalars(t, code, s, 1, want, 1, [more, size or 0], memory=data)
         t.add(row.name, text, check)
 
 
@@ -476,7 +486,7 @@ def add(t, row):
         add_trap(t, row, row.on[t.target][1] + " 2", "code 2")
     elif name == "S_CODE_END":
         add_trap(t, row, row.on[t.target][1], "past the end")
-    elif re.match(r"S_(BUFFER_)?LOAD_B", name):
+    elif re.match(r"S_(BUFFER_)?LOAD_[BIU]", name):
         add_load(t, row)
     elif name in ("S_MEMTIME", "S_MEMREALTIME", "S_SENDMSG_RTN_B64"):
         add_clock(t, row)

@@ -11,7 +11,7 @@ from opcodes_scalar import RELATIONS, highest_one, lowest_one, reverse, sign_run
 
 class Now:
     """What a lane's function may ask for beside its sources."""
-    mode, lane, wave, signs = 0x3f0, 0, 32, (0, 0)
+    mode, lane, wave, signs, rdna4 = 0x3f0, 0, 32, (0, 0), False
 
     @staticmethod
     def ieee():
@@ -66,9 +66,17 @@ def pick(f, a, b, largest):
     """The smaller or larger, -0 below +0; a number wins over a NaN. MODE.IEEE: a signaling NaN wins over all."""
     if Now.ieee():
         return floats.pick(f, a, b, largest)
+    if Now.rdna4 and f.nan(a) and f.nan(b):
+        return a | f.quiet
     if f.nan(b) or f.nan(a):
         return a if f.nan(b) else b
     return (max if largest else min)(a, b, key=lambda v: order(f, v))
+
+
+def pass_on(f, a, b, largest):
+    """The same where a NaN wins, a signaling one before others."""
+    nans = sorted((v for v in (a, b) if f.nan(v)), key=lambda v: bool(v & f.quiet))
+    return nans[0] | f.quiet if nans else (max if largest else min)(a, b, key=lambda v: order(f, v))
 
 
 def median(f, a, b, c):
@@ -259,6 +267,8 @@ SKIP = Skip()  # a lane whose value nobody promises
 
 
 def to_floor(v, more):
+    if F32.nan(v) and Now.rdna4:
+        return -2**31 if v & F32.sign else 2**31 - 1
     if F32.nan(v) or F32.infinite(v):
         return to_integer(F32, v, -2**31, 2**31 - 1)
     return clamp(math.floor(F32.value(v) + more), -2**31, 2**31 - 1)
@@ -378,6 +388,12 @@ for _f, _n in ((F16, "F16"), (F32, "F32"), (F64, "F64")):
         f"V_MAXMIN_{_n}": lambda a, b, c, f=_f: pick(f, pick(f, a, b, True), c, False),
         f"V_MINMAX_{_n}": lambda a, b, c, f=_f: pick(f, pick(f, a, b, False), c, True),
         f"V_MED3_{_n}": lambda a, b, c, f=_f: median(f, a, b, c),
+        f"V_MINIMUM_{_n}": lambda a, b, f=_f: pass_on(f, a, b, False),
+        f"V_MAXIMUM_{_n}": lambda a, b, f=_f: pass_on(f, a, b, True),
+        f"V_MINIMUM3_{_n}": lambda a, b, c, f=_f: pass_on(f, pass_on(f, a, b, False), c, False),
+        f"V_MAXIMUM3_{_n}": lambda a, b, c, f=_f: pass_on(f, pass_on(f, a, b, True), c, True),
+        f"V_MAXIMUMMINIMUM_{_n}": lambda a, b, c, f=_f: pass_on(f, pass_on(f, a, b, True), c, False),
+        f"V_MINIMUMMAXIMUM_{_n}": lambda a, b, c, f=_f: pass_on(f, pass_on(f, a, b, False), c, True),
         f"V_TRUNC_{_n}": lambda a, f=_f: whole(f, a, "trunc"), f"V_CEIL_{_n}": lambda a, f=_f: whole(f, a, "ceil"),
         f"V_RNDNE_{_n}": lambda a, f=_f: whole(f, a, "rndne"), f"V_FLOOR_{_n}": lambda a, f=_f: whole(f, a, "floor"),
         f"V_FRACT_{_n}": lambda a, f=_f: fract(f, a), f"V_FREXP_MANT_{_n}": lambda a, f=_f: frexp(f, a)[1],
@@ -417,7 +433,7 @@ VALU["V_FMAC_F16"] = VALU["V_FMA_F16"]
 VALU["V_FMAC_DX9_ZERO_F32"] = VALU["V_FMA_DX9_ZERO_F32"]
 VALU["V_PK_FMAC_F16"] = halves(VALU["V_FMA_F16"], "F16")
 for _n in ("FMA_F16", "ADD_F16", "MUL_F16", "MIN_F16", "MAX_F16", "MAD_I16", "MAD_U16", "MUL_LO_U16", "MAX_I16",
-           "MIN_I16", "MAX_U16", "MIN_U16", "LSHLREV_B16", "LSHRREV_B16", "ASHRREV_I16"):
+           "MIN_I16", "MINIMUM_F16", "MAXIMUM_F16", "MAX_U16", "MIN_U16", "LSHLREV_B16", "LSHRREV_B16", "ASHRREV_I16"):
     VALU[f"V_PK_{_n}"] = halves(VALU[f"V_{_n}"], _n[-3:])
 for _k in ("I16", "U16"):
     VALU[f"V_PK_ADD_{_k}"] = halves(lambda a, b: a + b, _k)

@@ -204,6 +204,7 @@ class Vector:
             if self.full and t.rng.getrandbits(1):
                 mask = (1 << t.wave) - 1
             s[EXEC], s[EXEC + 1] = mask & M32, mask >> 32
+            mode = t.mode(mode)
             r = t.step(code, s, v, mode=mode, scc=1)
             if r.status:
                 t.expect(False, r.text)
@@ -216,7 +217,7 @@ class Vector:
         given = sum(s[(VCC if self.mask_in == "vcc" else 22) + i] << 32 * i for i in (0, 1))
         if row.name.startswith("V_DIV_FMAS"):
             given = s[VCC] | s[VCC + 1] << 32
-        Now.mode, Now.wave, Now.signs = mode, t.wave, tuple(x.neg for x in self.sources[:2])
+        Now.mode, Now.wave, Now.signs, Now.rdna4 = mode, t.wave, tuple(x.neg for x in self.sources[:2]), t.rdna4
         n = DWORDS.get(row.dst, 1)
         for l in range(t.wave):
             if not mask >> l & 1:
@@ -318,7 +319,7 @@ class Vector:
                 return 0 if zero(f, value) else SKIP
         if self.clamp:
             if f.nan(value):
-                return 0 if mode >> 8 & 1 else value
+                return 0 if mode >> 8 & 1 or self.t.rdna4 else value
             one = f.bias << f.fraction
             return 0 if value & f.sign else min(value, one)
         return value
@@ -628,7 +629,7 @@ def add_read_lane(t, row):
 
 
 def add_permlane(t, row):
-    name, flip = row.on[t.target][1], 16 * ("LANEX" in row.name)
+    name, flip, own = row.on[t.target][1], 16 * ("LANEX" in row.name), "VAR" in row.name
     for fetch, bound in ((0, 0), (1, 0), (0, 1), (1, 1)):
         if "64" in row.name and (fetch or bound):
             continue
@@ -639,14 +640,15 @@ def add_permlane(t, row):
                 s, v, mask = t.scalars(), t.words(8, t.wave), t.lanes_on()
                 select, want = s[4] | s[5] << 32, v.copy()
                 for l in range(t.wave):
-                    source = l & ~15 ^ flip | select >> 4 * (l & 15) & 15
+                    chosen = int(v[4, l]) if own else select >> 4 * (l & 15)
+                    source = l & ~15 ^ flip | chosen & 15
                     readable = fetch or mask >> source & 1
                     if "64" in row.name:
                         source, readable = l ^ 32, t.wave == 64
                     if mask >> l & 1 and (readable or bound):
                         want[int(target[1]), l] = v[3, source] if readable else 0
                 expect_wave(t, code, s, v, list(s), want, mask)
-        more = f", s4, s5 op_sel:[{fetch},{bound}]" if "64" not in row.name else ""
+        more = f", {'v4' if own else 's4, s5'} op_sel:[{fetch},{bound}]" if "64" not in row.name else ""
         t.add(row.name, f"{name} {target}, v3{more}", check)
 
 
@@ -690,6 +692,7 @@ def add_dual(t, opcodes):
     with open(os.path.join(folder, "ops_vopd.def")) as f:
         duals = [(int(code), name) for code, name in re.findall(r"^DUAL\((\d+), (\w+)\)", f.read(), re.M)]
     by_name = {row.name: row for row in opcodes}
+    duals = [(code, name) for code, name in duals if t.target in by_name[name].on]
     for code, name in duals:
         for first in ((True, False) if code < 16 else (False,)):
             other = t.rng.choice([n for c, n in duals if (first or c < 16) and (n != name or n not in WHOLE_NUMBERS)])
