@@ -131,3 +131,52 @@ def test_steps_that_are_learned(axis):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
     with pytest.raises(RuntimeError):
         torch._fake_quantize_learnable_per_channel_affine(x.to("rdna"), scale.to("rdna"), torch.zeros(9, device="rdna"), 0, -128, 127, 1.0)
+
+
+@pytest.mark.usefixtures("nothing_falls_back")
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("least, most", [(-128, 127), (0, 255), (-8, 7)])
+def test_an_observer_follows_the_range(least, most, rows, symmetric):
+    """Ranges of both signs and of one, nothing but zeros, little values; switched on and off; nine steps."""
+    steps = [torch.randn(5, 3, 4) * 8, torch.rand(5, 3, 4) + 1, -torch.rand(5, 3, 4), torch.zeros(5, 3, 4), torch.randn(5, 3, 4) * 1e-6,
+             torch.randn(5, 3, 4) * 100, torch.randn(5, 3, 4), torch.randn(5, 3, 4) * 3, torch.randn(5, 3, 4)]
+
+    def run(on, first):
+        state = [torch.zeros(0) if rows else torch.tensor([v]) for v in (math.inf, -math.inf)]
+        low, high = (v.to(on) for v in state)
+        scale, zero = (torch.zeros(0 if rows else 1, dtype=d, device=on) for d in (torch.float32, torch.int32))
+        results = []
+        for i, x in enumerate(steps[first:]):
+            t = x.to(on).detach().requires_grad_()
+            watched, rounds = (torch.tensor([int(v)], device=on) for v in (i != 4, i not in (2, 3)))
+            y = torch.fused_moving_avg_obs_fake_quant(t, watched, rounds, low, high, scale, zero, 0.3, least, most, 0, rows, symmetric)
+            y.backward(torch.arange(60.0).view(5, 3, 4).to(on))
+            results += [v.detach().cpu().clone() for v in (low, high, scale, zero, y, t.grad)]
+        return results
+
+    for first in range(5):
+        for ours, theirs in zip(run("rdna", first), run("cpu", first), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-7)
+
+
+def test_an_observer_of_another_axis_is_refused():
+    for on in ("cpu", "rdna"):
+        x, one = torch.ones(2, 3, device=on), torch.ones(1, device=on)
+        with pytest.raises(RuntimeError, match="only supported on axis == 0"):
+            torch.fused_moving_avg_obs_fake_quant(x, one, one, one.clone(), one.clone(), one.clone(), one.int(), 0.1, 0, 255, 1, True)
+
+
+@pytest.mark.usefixtures("nothing_falls_back")
+@pytest.mark.skipif(not hasattr(torch, "hash_tensor"), reason="torch.hash_tensor came with PyTorch 2.9")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int32, torch.int64, torch.bool])
+def test_hashes(dtype):
+    x = (torch.randn(5, 3, 7) * 40).to(dtype)
+    for t in (x, x.mT, x[:, :0], x[1, 1, 1], x[:, ::2, 1::3]):
+        for dims in ((), 0, -1, (0, 2)) if t.numel() else (0, -1, (0, 2)):
+            if t.dim() == 0 and dims != () or t.dim() < 3 and isinstance(dims, tuple) and dims:
+                continue
+            for kept in (False, True):
+                theirs = torch.hash_tensor(t, dims, keepdim=kept)
+                ours = torch.hash_tensor(t.to("rdna"), dims, keepdim=kept)
+                assert ours.dtype == theirs.dtype and torch.equal(ours.cpu(), theirs)

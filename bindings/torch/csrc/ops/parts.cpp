@@ -1,6 +1,8 @@
 // What is done to a number's own bits: the next number, fraction and exponent.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/WrapDimUtilsMulti.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/result_type.h>
 
 #include <cmath>
@@ -60,7 +62,44 @@ bool frexp(Call &call) {  // self, mantissa!, exponent!
   return call.give({a.finish(), b.finish()});
 }
 
-const Single singles[] = {{"nextafter.out", nextafter}, {"frexp.Tensor_out", frexp}};
+// The exclusive or of all values, floats as their bits in f64 and integers as of 64 bits, half with half until one is
+// left. self, dim, keepdim, mode, out
+bool hash_tensor(Call &call) {
+  const at::Tensor x = call.tensor(0), out = call.output();
+  const at::ScalarType type = x.scalar_type();
+  if (!has_dtype(type) || call.integer(3) != 0 || out.scalar_type() != at::kUInt64) return false;
+  const at::Tensor bits = is_real(type) ? x.to(at::kDouble).view(at::kLong) : x.to(at::kLong);
+  std::vector<int64_t> order, left, kept;
+  const std::vector<int64_t> dims = call.integers(1);
+  const auto reduced = at::dim_list_to_bitset(dims.empty() ? at::OptionalIntArrayRef() : at::OptionalIntArrayRef(dims),
+                                              static_cast<size_t>(x.dim()));
+  int64_t count = 1;
+  for (int64_t d = 0; d < x.dim(); d++) {
+    const bool gone = reduced[static_cast<size_t>(d)];
+    if (gone) count *= x.size(d);
+    if (!gone) order.push_back(d), left.push_back(x.size(d));
+    if (!gone || call.flag(2)) kept.push_back(gone ? 1 : x.size(d));
+  }
+  for (int64_t d = 0; d < x.dim(); d++)
+    if (reduced[static_cast<size_t>(d)]) order.push_back(d);
+  left.push_back(count);
+  if (count == 0) return false;  // which the CPU refuses, in PyTorch's words
+  at::Tensor rest = bits.permute(order).reshape(left);
+  while (rest.size(-1) > 1) {
+    const int64_t half = rest.size(-1) / 2, odd = rest.size(-1) - 2 * half;
+    const at::Tensor both = at::bitwise_xor(rest.narrow(-1, 0, half), rest.narrow(-1, half, half));
+    rest = odd ? at::cat({both, rest.narrow(-1, 2 * half, 1)}, -1) : both;
+  }
+  at::native::resize_output(out, kept);
+  out.view(at::kLong).copy_(rest.view(kept));
+  return call.give(out);
+}
+
+const Single singles[] = {
+    {"nextafter.out", nextafter},
+    {"frexp.Tensor_out", frexp},
+    {"hash_tensor.out", hash_tensor},
+};
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { add(m, singles); }
 
