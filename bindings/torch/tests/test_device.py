@@ -370,7 +370,7 @@ import warnings
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
     try:
-        torch.linalg.eigvals(torch.ones(3, 3, device="rdna"))
+        torch.linalg.eigvals(torch.ones(257, 257, device="rdna"))
         print(*torch.rdna.fallback_report().values(), "time(s),", len(seen), "warning(s)")
     except Exception as error:
         print(type(error).__name__, error)

@@ -559,3 +559,98 @@ def test_matrix_exp(norm, dtype):
     found, exact = torch.linalg.matrix_exp(mixed.to("rdna")).cpu().double(), torch.linalg.matrix_exp(mixed.double())
     assert ((found - exact).abs() <= torch.finfo(dtype).eps * 10 * 8 * 60 * torch.linalg.matrix_exp(mixed.double().abs())).all()
     assert torch.linalg.matrix_exp(torch.full((3, 3), math.nan, dtype=dtype, device="rdna")).isnan().all()
+
+
+EIGEN = ["normal", "whole", "graded", "companion", "cycle", "jordan", "zero"]
+
+
+def general(kind, n, dtype):
+    """Matrices without symmetry: small integers, D M / D of many sizes, the zeros of a polynomial, a cycle, one vector."""
+    a = torch.randn(2, n, n, dtype=torch.float64)
+    if kind == "whole":
+        a = torch.randint(-1, 2, (2, n, n)).double()
+    if kind == "graded":
+        d = 10.0 ** (torch.arange(n) * 3 % 5).double()
+        a = a * d[:, None] / d
+    if kind == "companion":
+        a = torch.zeros(2, n, n, dtype=torch.float64)
+        a[:, 1:, :-1] = torch.eye(n - 1)
+        a[:, :, -1] = -torch.randn(2, n, dtype=torch.float64)
+    if kind == "cycle":
+        a = torch.eye(n, dtype=torch.float64).roll(1, 0).expand(2, n, n).clone()
+    if kind == "jordan":
+        a = (torch.eye(n) / 2 + torch.diag(torch.ones(n - 1), 1)).double().expand(2, n, n).clone()
+    return (a * 0 if kind == "zero" else a).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kind", EIGEN)
+@pytest.mark.parametrize("n", [1, 2, 9, 33, 70])
+def test_eig(n, kind, dtype):
+    """Residuals beside the size of the matrix; each value of LAPACK's in float64 near one of ours, where they are well conditioned."""
+    a = general(kind, n, dtype)
+    exact = a.double()
+    size = torch.linalg.matrix_norm(exact).clamp(min=1e-300)
+    for x in layouts(a.to("rdna")):
+        values, vectors = torch.linalg.eig(x)
+        assert values.dtype == vectors.dtype == dtype.to_complex() and values.shape == (2, n) and vectors.shape == (2, n, n)
+        found, v = values.cpu().to(torch.complex128), vectors.cpu().to(torch.complex128)
+        rest = (exact.to(v.dtype) @ v - v * found.unsqueeze(-2)).abs().amax((-2, -1)) / size
+        bound = 8 * (n + 8) * torch.finfo(dtype).eps
+        assert (rest <= bound).all(), rest / bound
+        assert ((torch.linalg.vector_norm(v, dim=-2) - 1).abs() <= bound).all()
+        assert torch.equal(found.imag.sort(-1)[0], -found.imag.sort(-1, descending=True)[0])
+        alone = torch.linalg.eigvals(x).cpu().to(torch.complex128)
+        expected, w = torch.linalg.eig(exact)
+        if kind in ("normal", "cycle", "companion", "zero"):
+            condition = torch.linalg.cond(w).amax()
+            for ours in (found, alone):
+                apart = (expected.unsqueeze(-1) - ours.unsqueeze(-2)).abs()
+                assert apart.amin(-1).max() <= bound * condition * size.max()
+                assert apart.amin(-2).max() <= bound * condition * size.max()
+
+
+def test_eig_takes_what_pytorch_takes():
+    for n, shape in [(0, (0, 0)), (0, (3, 0, 0)), (4, (0, 4, 4)), (5, (2, 3, 5, 5))]:
+        x = torch.randn(shape).to("rdna")
+        values, vectors = torch.linalg.eig(x)
+        assert values.shape == shape[:-1] and vectors.shape == shape and torch.linalg.eigvals(x).shape == shape[:-1]
+    outs = torch.empty(0, dtype=torch.complex64, device="rdna"), torch.empty(2, 3, 5, 5, dtype=torch.complex64, device="rdna")
+    torch.linalg.eig(x, out=outs)
+    assert torch.equal(outs[0], values) and torch.equal(outs[1], vectors)
+    assert torch.equal(torch.linalg.eigvals(x, out=outs[0]), torch.linalg.eigvals(x))
+
+
+def eig_refusals(device):
+    bad = torch.tensor([[1.0, math.nan], [2, 3]], device=device)
+    real = torch.empty(2, device=device)
+    for call in (
+        lambda: torch.linalg.eig(bad),
+        lambda: torch.linalg.eigvals(torch.ones(2, 3, device=device)),
+        lambda: torch.linalg.eig(torch.ones(3, device=device)),
+        lambda: torch.linalg.eig(torch.ones(2, 2, device=device), out=(real, real)),
+        lambda: torch.linalg.eigvals(torch.ones(2, 2, device=device), out=real),
+    ):
+        with pytest.raises(Exception) as caught:
+            call()
+        yield type(caught.value), str(caught.value).split("\n")[0]
+
+
+def test_errors_of_eig_are_pytorchs():
+    assert list(eig_refusals("rdna")) == list(eig_refusals("cpu"))
+
+
+def gradients_of_eig(device, dtype):
+    torch.manual_seed(5)
+    a = torch.randn(3, 6, 6, dtype=torch.float64).to(device, dtype).requires_grad_()
+    values, vectors = torch.linalg.eig(a)
+    (values.abs().square().sum() + vectors.abs().pow(3).sum() + torch.linalg.eigvals(a @ a).real.square().sum()).backward()
+    return a.grad.cpu()
+
+
+def test_gradients_of_eig():
+    """Of which the systems of complex numbers are solved on the CPU."""
+    torch.rdna.set_fallback_mode("allow")
+    exact = gradients_of_eig("cpu", torch.float64)
+    assert error(gradients_of_eig("rdna", torch.float64), exact) <= 1e6
+    assert (gradients_of_eig("rdna", torch.float32).double() - exact).abs().max() <= 1e-3 * exact.abs().max()

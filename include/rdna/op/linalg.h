@@ -85,6 +85,20 @@ RDNA_CHECKED rdna_status rdna_op_orthogonalize(rdna_stream *stream, double negli
 RDNA_CHECKED rdna_status rdna_op_diagonalize(rdna_stream *stream, const rdna_tensor *a, const rdna_tensor *v,
                                              const rdna_tensor *turned);
 
+/* Eigenvalues of matrices a (batch, n, n), f32 or f64, that need not be symmetric, and with |vectors|, which may be
+ * NULL, their right eigenvectors. |values| is (batch, n, 2), pairs of a real and an imaginary part, of a's type;
+ * vectors (batch, n, n, 2) has that of value j in row j, of length 1, whose largest value is real where the
+ * eigenvalue is not. Both are contiguous. Values that are not real stand in pairs that are exactly conjugate, first the
+ * one with a positive imaginary part, as do their vectors; otherwise they are in no order. |info| is a contiguous i32
+ * (batch): 0, or that many values of that matrix were not found, n where a value of it is not finite; what else is said
+ * of such a matrix is unspecified. Values are those of a matrix whose difference from |a|, balanced by powers of two, is
+ * some n eps |a|; of a matrix that lacks n independent vectors some are nearly alike. One of a's last two strides is
+ * 1. One launch, a group for each matrix: many matrices take hardly longer than one. n or batch 0 is RDNA_OK.
+ * RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or
+ * layout, more than 256 rows. */
+RDNA_CHECKED rdna_status rdna_op_eigen(rdna_stream *stream, const rdna_tensor *a, const rdna_tensor *values,
+                                       const rdna_tensor *vectors, const rdna_tensor *info);
+
 #ifdef __cplusplus
 }
 #endif

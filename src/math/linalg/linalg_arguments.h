@@ -37,5 +37,10 @@ OPERATOR(diagonalize, plain, .types = F32 | F64, .empty = "MNB") {
                              out("v", MAIN, OPTIONAL | (FREE << 1), SHAPE(B, N, M)),
                              out("turned", ONLY(RDNA_I32), FREE << 1, SHAPE(B, 4)));
 }
+OPERATOR(eigen, plain, .types = F32 | F64, .empty = "MB") {
+  return rdna_op_eigen(stream, in("a", MAIN, 0, SHAPE(B, M, M)),
+                       out("values", MAIN, 0, SHAPE(B, M, 2)), out("vectors", MAIN, OPTIONAL, SHAPE(B, M, M, 2)),
+                       out("info", ONLY(RDNA_I32), 0, SHAPE(B)));
+}
 
 #endif
