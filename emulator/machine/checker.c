@@ -94,21 +94,52 @@ void emu__check_barrier_arrival(struct emu_wave *wave, const struct emu_step *st
   }
 }
 
+void emu__check_signal(struct emu_wave *wave, const struct emu_step *step) {
+  if (wave->signaled) {
+    emu__check_report(
+        wave, step, "split barrier", -1, 0,
+        "It signals for the second time without a wait between: the barrier may open before all have come.");
+  }
+  emu__check_barrier_arrival(wave, step);
+}
+
+// What is behind the barrier for a wave is so from its wait on, however long it has been open.
+void emu__check_await(struct emu_wave *wave, const struct emu_step *step) {
+  struct emu_wave_check *c = wave->checker;
+  if (!wave->signaled) {
+    emu__check_report(wave, step, "split barrier", -1, 0,
+                      "It waits without a signal of its own before it: without one the barrier may never open.");
+  }
+  c->at_barrier = step;
+  if (!wave->opened) return;
+  c->barrier = c->opened;
+  if (c->opened_sync > c->sync) c->sync = c->opened_sync;
+  c->at_barrier = NULL;
+}
+
 void emu__check_barrier(struct emu_group *group) {
   uint64_t now = emu__time_next(), sync = 0;
   for (unsigned i = 0; i < group->waves; i++) {
     if (group->checker->wave[i].sync > sync) sync = group->checker->wave[i].sync;
   }
   for (unsigned i = 0; i < group->waves; i++) {
-    group->checker->wave[i].barrier = now;
-    group->checker->wave[i].sync = sync;
-    group->checker->wave[i].at_barrier = NULL;
+    struct emu_wave_check *c = &group->checker->wave[i];
+    if (group->wave[i].opened) {  // it has yet to wait
+      c->opened = now;
+      c->opened_sync = sync;
+      continue;
+    }
+    c->barrier = now;
+    c->sync = sync;
+    c->at_barrier = NULL;
   }
 }
 
 void emu__check_end(struct emu_wave *wave, const struct emu_step *step) {
-  (void)step;
   struct emu_group *group = wave->group;
+  if (wave->signaled) {
+    emu__check_report(wave, step, "split barrier", -1, 0, "It ends after a signal for which it did not wait.");
+  }
   for (unsigned i = 0; i < group->waves && group->waiting; i++) {
     struct emu_wave *other = &group->wave[i];
     if (other->state != EMU_WAVE_BARRIER || !other->checker->at_barrier) continue;

@@ -9,6 +9,8 @@
 bool emu__check_before(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_after(struct emu_wave *wave);
 void emu__check_barrier_arrival(struct emu_wave *wave, const struct emu_step *step);
+void emu__check_signal(struct emu_wave *wave, const struct emu_step *step);  // a split barrier's two halves
+void emu__check_await(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_barrier(struct emu_group *group);  // all have arrived
 void emu__check_end(struct emu_wave *wave, const struct emu_step *step);
 

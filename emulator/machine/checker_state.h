@@ -115,6 +115,7 @@ struct emu_wave_check {
   uint64_t started;        // lanes that were on when the wave began
   bool acquires;           // the instruction that is under way
   const struct emu_step *at_barrier;
+  uint64_t opened, opened_sync;  // a split barrier that has opened and for which it has not waited yet: the times
   // where undefined memory was last read, for reports
   bool has_origin;
   uint64_t origin;

@@ -82,7 +82,7 @@ static void S_GET_BARRIER_STATE(struct emu_wave *w, const struct emu_step *step)
   emu__scalar_write(w, step->inst->dst.reg, 1 | (group->waves - group->ended) << 4 | group->waiting << 16);
 }
 static void S_BARRIER_WAIT(struct emu_wave *w, const struct emu_step *step) {
-  if (is_group_barrier(w, step, step->inst->imm)) emu__wave_await(w);
+  if (is_group_barrier(w, step, step->inst->imm)) emu__wave_await(w, step);
 }
 static void S_TRAP(struct emu_wave *w, const struct emu_step *step) {
   emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "The kernel trapped with code %d (2 is an assertion or abort).",

@@ -9,7 +9,7 @@ void emu__wave_begin(struct emu_wave *wave, struct emu_group *group, unsigned in
 void emu__wave_end(struct emu_wave *wave, const struct emu_step *step);
 void emu__wave_barrier(struct emu_wave *wave, const struct emu_step *step);
 void emu__wave_signal(struct emu_wave *wave, const struct emu_step *step);  // a split barrier's two halves
-void emu__wave_await(struct emu_wave *wave);
+void emu__wave_await(struct emu_wave *wave, const struct emu_step *step);
 
 uint64_t emu__clock(void);  // ticks of 10 ns, as the card's constant clock
 

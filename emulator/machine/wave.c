@@ -192,6 +192,7 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
   w->sleeping = 0;
   w->waits_for = 0;
   w->barrier_at = 0;
+  w->signaled = w->opened = false;
   w->executed = 0;
   // whoever reads what nobody wrote gets the same nonsense each time
   memset(w->s, 0xcd, sizeof(w->s));
@@ -229,7 +230,9 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
 static void release_barrier(struct emu_group *group) {
   if (!group->waiting || group->waiting + group->ended < group->waves) return;
   for (unsigned i = 0; i < group->waves; i++) {
-    if (group->wave[i].state == EMU_WAVE_BARRIER) group->wave[i].state = EMU_WAVE_READY;
+    struct emu_wave *wave = &group->wave[i];
+    wave->opened = wave->state == EMU_WAVE_READY;
+    if (wave->state == EMU_WAVE_BARRIER) wave->state = EMU_WAVE_READY;
   }
   group->waiting = 0;
   group->epoch++;
@@ -249,27 +252,49 @@ void emu__wave_barrier(struct emu_wave *wave, const struct emu_step *step) {
   release_barrier(group);
 }
 
-// A split barrier: a wave says that it has come, and waits for the others later, or finds them there.
+// A split barrier: a wave says that it has come, and waits for the others later, or finds them there. A second signal
+// counts as another wave's.
 void emu__wave_signal(struct emu_wave *wave, const struct emu_step *step) {
   struct emu_group *group = wave->group;
-  if (wave->check) emu__check_barrier_arrival(wave, step);
+  if (wave->check) emu__check_signal(wave, step);
+  wave->signaled = true;
   wave->barrier_at = group->epoch + 1;
   group->waiting++;
   release_barrier(group);
 }
 
-void emu__wave_await(struct emu_wave *wave) {
+// Whether no wave of the group can go on any more: only they could open its barrier.
+static bool group_is_stuck(const struct emu_group *group) {
+  for (unsigned i = 0; i < group->waves; i++)
+    if (group->wave[i].state == EMU_WAVE_READY) return false;
+  return group->ended < group->waves;
+}
+
+static void fail_stuck(struct emu_wave *wave, const struct emu_step *step) {
+  const struct emu_group *group = wave->group;
+  emu__wave_trap(wave, step, EMU_TRAP, "no progress", -1, 0,
+                 "The group waits for ever: %u of its waves wait at a barrier that %u of them have signaled.",
+                 group->waves - group->ended, group->waiting);
+}
+
+void emu__wave_await(struct emu_wave *wave, const struct emu_step *step) {
   struct emu_group *group = wave->group;
+  if (wave->check) emu__check_await(wave, step);
+  wave->signaled = false;
   emu__wave_stop(wave);  // the others' turn, as at a barrier of one instruction
-  if ((int32_t)(group->epoch - wave->barrier_at) < 0) wave->state = EMU_WAVE_BARRIER;
+  if (!wave->opened) wave->state = EMU_WAVE_BARRIER;
+  wave->opened = false;
+  if (group_is_stuck(group)) fail_stuck(wave, step);
 }
 
 void emu__wave_end(struct emu_wave *wave, const struct emu_step *step) {
   struct emu_group *group = wave->group;
   if (wave->check) emu__check_end(wave, step);
   wave->state = EMU_WAVE_ENDED;
-  if ((int32_t)(wave->barrier_at - group->epoch) > 0) group->waiting--;  // it came, and counts as ended now
+  // it came, and counts as ended now
+  if ((int32_t)(wave->barrier_at - group->epoch) > 0 && group->waiting) group->waiting--;
   group->ended++;
   emu__wave_stop(wave);
   release_barrier(group);
+  if (group_is_stuck(group)) fail_stuck(wave, step);
 }

@@ -104,8 +104,11 @@ struct emu_wave {
   uint64_t scratch_bytes;  // of one lane
   unsigned index;          // in the group
   uint32_t sleeping;
-  uint32_t barrier_at;  // the group's epoch for which it waits at the second half of a split barrier
-  uint64_t waits_for;   // gws.c: goes on when the barrier of the grid has opened this often; 0: waits at none
+  // of a split barrier: whether it has signaled and not waited since; whether the barrier has opened since it last
+  // waited (the wait takes that back); the group's epoch at which its signal is no longer counted
+  bool signaled, opened;
+  uint32_t barrier_at;
+  uint64_t waits_for;  // gws.c: goes on when the barrier of the grid has opened this often; 0: waits at none
   struct emu_group *group;
   struct emu_counters *counters;  // NULL: only `instructions` below is kept
   uint64_t instructions[EMU_CLASS_COUNT + 1];

@@ -179,7 +179,7 @@ def test_setting(t):
 
 def main():
     emulator = Emulator(sys.argv[1] if len(sys.argv) > 1 else None)
-    testers = (Tester(emulator, target, wave, 11) for target in ("gfx1100", "gfx1030") for wave in (32, 64))
+    testers = (Tester(emulator, target, wave, 11) for target in ("gfx1100", "gfx1030", "gfx1201") for wave in (32, 64))
     return emulator.run_tests(testers, (test_conversions, test_quad_of_words, test_overflow, test_division_by_zero,
                                         test_dot2, test_setting))
 

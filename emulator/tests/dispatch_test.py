@@ -235,6 +235,13 @@ def test_failures(t):
         kernel.image = bytes(image)
         r = t.emulator.launch(kernel, bytes(64), [zeros(8)], (1, 1, 1), (32, 1, 1))
         t.expect(text, r.status == 1 and text in r.text, r.text)
+    if t.target == "gfx1201":  # a barrier that nobody has signaled, or whose signal nobody awaited before its end
+        for lines, text in ((["s_barrier_wait -1"], "The group waits for ever: 1 of its waves wait at a barrier that 0"),
+                            (["s_barrier_signal -1", "s_barrier_wait -1"] * 2, ""), (["s_barrier_signal -1"], ""),
+                            (["s_barrier_signal -1", "s_barrier_signal -1", "s_barrier_wait -1", "s_barrier_wait -1"],
+                             "waits for ever")):
+            r = t.emulator.step(t.target, b"".join(assemble(t.target, lines)), np.zeros(128, np.uint32), zeros((4, 32)))
+            t.expect(f"split barrier {lines}", bool(r.status) == bool(text) and text in r.text, r.text)
     small = Kernel(t.path, "tree", t.target)
     descriptor = bytearray(small.descriptor)
     descriptor[48] &= 0xc0  # the least registers that can be asked for
@@ -327,7 +334,7 @@ def test_counters(t):
 def main():
     program = sys.argv[1] if len(sys.argv) > 1 else None
     emulator = Emulator(program)
-    testers = (Tester(program, emulator, target, compile_hip(SOURCE, target)) for target in ("gfx1100", "gfx1030"))
+    testers = (Tester(program, emulator, target, compile_hip(SOURCE, target)) for target in ("gfx1100", "gfx1030", "gfx1201"))
     return emulator.run_tests(testers, (test_ids, test_progress, test_shuffle, test_failures, test_widened_loads,
                                         test_lds_addresses, test_counters))
 

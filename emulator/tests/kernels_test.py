@@ -280,7 +280,7 @@ def main():
     emulator = Emulator(sys.argv[1] if len(sys.argv) > 1 else None)
     with tempfile.TemporaryDirectory() as folder:
         testers = (make_tester(emulator, target, variant, source, folder)
-                   for target in ("gfx1100", "gfx1030") for variant in VARIANTS)
+                   for target in ("gfx1100", "gfx1030", "gfx1201") for variant in VARIANTS)
         return emulator.run_tests(testers, (test_integers, test_floats, test_conversions, test_scalars, test_memory))
 
 

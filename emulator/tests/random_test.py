@@ -36,7 +36,7 @@ def main():
         s[EXEC], s[EXEC + 1] = rng.getrandbits(32), rng.getrandbits(32)
         code = b"".join((word(rng) if rng.random() < 0.7 else rng.getrandbits(32)).to_bytes(4, "little")
                         for _ in range(rng.choice((1, 2, 2, 3, 4, 12))))
-        r = emulator.step(rng.choice(("gfx1100", "gfx1030")), code, s, v, lds=bytes(1024), memory=bytes(4096),
+        r = emulator.step(rng.choice(("gfx1100", "gfx1030", "gfx1201")), code, s, v, lds=bytes(1024), memory=bytes(4096),
                           mode=rng.getrandbits(10))
         ended[r.status] = ended.get(r.status, 0) + 1
         if r.status and not (r.text.endswith(".") and "Kernel step" in r.text):

@@ -300,7 +300,7 @@ def main():
     emulator = Emulator(sys.argv[1] if len(sys.argv) > 1 else None)
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     testers = (Tester(emulator, target, wave, f"{seed} {target} {wave}")
-               for target in ("gfx1100", "gfx1030") for wave in (32, 64))
+               for target in ("gfx1100", "gfx1030", "gfx1201") for wave in (32, 64))
     return emulator.run_tests(testers, (test_rounding, test_modifiers, test_lanes, test_outside, test_dual,
                                         test_division, test_transcendental))
 

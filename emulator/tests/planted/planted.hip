@@ -481,6 +481,60 @@ KERNEL(divergent_lanes) {
   EITHER(if (LANE < 16), ) __builtin_amdgcn_s_barrier();  // FINDS divergent_lanes
 }
 
+// The halves of a split barrier: two waves of 32, where the target has it.
+#ifdef __gfx1201__
+#define SIGNAL asm volatile("s_barrier_signal -1" ::: "memory")
+#define AWAIT asm volatile("s_barrier_wait -1" ::: "memory")
+
+KERNEL(split_second_signal) {
+  SIGNAL;
+  EITHER(SIGNAL, AWAIT);  // FINDS split_second_signal
+  EITHER((void)0, SIGNAL);
+  AWAIT;
+}
+
+KERNEL(split_no_signal) {
+  SIGNAL;
+  AWAIT;
+  if (LANE < 32) {
+    EITHER((void)0, SIGNAL);
+    AWAIT;  // FINDS split_no_signal
+  } else {
+    SIGNAL;
+    EITHER(SIGNAL, (void)0);  // FINDS split_no_signal
+    AWAIT;
+  }
+}
+
+KERNEL(split_no_wait) {
+  SIGNAL;
+  EITHER((void)0, AWAIT);
+}  // FINDS split_no_wait
+
+// What lies between the halves is not behind the barrier.
+KERNEL(split_early_read) {
+  __shared__ float lds[64];
+  EACH(lds)[LANE] = 0.0f;
+  barrier();
+  EACH(lds)[LANE] = in[LANE];  // FINDS split_early_read
+  asm volatile(LDS_LOADS ::: "memory");
+  SIGNAL;
+  EITHER((void)0, AWAIT);
+  out[LANE] = EACH(lds)[63 - LANE];  // FINDS split_early_read
+  EITHER(AWAIT, (void)0);
+}
+
+KERNEL(right_split) {
+  __shared__ float lds[64];
+  EACH(lds)[LANE] = in[LANE];
+  asm volatile(LDS_LOADS ::: "memory");
+  SIGNAL;
+  float v = in[LANE] * 2.0f;
+  AWAIT;
+  out[LANE] = v + EACH(lds)[63 - LANE];
+}
+#endif
+
 // ---- waits: the compiler does not look into assembly, so nothing waits for these loads
 
 KERNEL(missing_vmcnt) {

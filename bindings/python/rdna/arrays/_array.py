@@ -16,18 +16,17 @@ _byref, _Pointer = ctypes.byref, ctypes.c_void_p
 class Array:
     """Values on a device. What assigns to a part of it leaves other arrays as they are, those too that were views of it."""
 
-    __slots__ = ("pointer", "pairs", "_shape", "_dtype", "__weakref__")
+    __slots__ = ("pointer", "pairs", "_shape", "_dtype", "_kind", "__weakref__")
     __array_priority__ = 1000  # NumPy's arrays leave operators to this one
 
     def __init__(self, pointer, pairs=False):
         """Takes over |pointer|, an rdna_array *, whose last dimension has real and imaginary parts where |pairs|."""
         self.pointer = pointer
         self.pairs = pairs
-        self._shape = self._dtype = None
+        self._shape = self._dtype = self._kind = None  # read when they are asked for
 
     def __del__(self, release=library.rdna_array_release):
-        if getattr(self, "pointer", None):
-            release(self.pointer)
+        release(self.pointer)
 
     def _read(self):
         tensor = Tensor.from_address(library.rdna_array_tensor(self.pointer))
@@ -337,7 +336,11 @@ def unary(x, op, p=ZERO, q=ZERO):
     status = _map(x.pointer, op, p, q, _byref(out))
     if status:
         fail(status)
-    return Array(out.value)
+    made, dtype = Array(out.value), x._dtype
+    made._shape = x._shape
+    if dtype is not None and dtype.kind == "f":
+        made._dtype = dtype
+    return made
 
 
 def binary(a, b, op):
@@ -345,6 +348,13 @@ def binary(a, b, op):
     out = _Pointer()
     if type(a) is Array and type(b) is Array:
         status = _zip(a.pointer, b.pointer, op, ZERO, ZERO, _byref(out))
+        if not status:
+            made, dtype = Array(out.value), a._dtype
+            if dtype is not None and dtype is b._dtype and dtype.kind == "f":
+                made._dtype = dtype
+                if a._shape == b._shape:
+                    made._shape = a._shape
+            return made
     else:
         a, b = prepare(a, b)
         if not isinstance(b, Array):
@@ -358,10 +368,18 @@ def binary(a, b, op):
     return Array(out.value)
 
 
+_scalars, _MOST_SCALARS = {}, 256  # those that were used first
+
+
 def with_float(x, number, first, op):
     """rdna_zip |op| of an array of floats and one of Python's, before it with |first|: the short way of binary."""
     out = _Pointer()
-    status = _zip_number(x.pointer, Scalar(number, 0), first, op, ZERO, ZERO, _byref(out))
+    given = number and _scalars.get(number)  # 0 may be -0
+    if not given:
+        given = Scalar(number, 0)
+        if number and number == number and len(_scalars) < _MOST_SCALARS:
+            _scalars[number] = given
+    status = _zip_number(x.pointer, given, first, op, ZERO, ZERO, _byref(out))
     if status:
         fail(status)
     made = Array(out.value)

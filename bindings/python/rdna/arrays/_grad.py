@@ -219,11 +219,32 @@ def stop_gradient(x):
 # ---- plans ----
 
 
+class _Kind:
+    """A type and shape on a device. Arrays of one kind have one object, so that it is found quickly."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of):
+        self.of = of
+
+
+_kinds, _LAZY = {}, _Kind(None)
+
+
+def _kind_of(x):
+    """What x is to a plan; of a lazy array, which is no argument of one, a kind that no plan has."""
+    if is_lazy(x):
+        return _LAZY
+    of = x.shape, x.dtype, stream_of(x)
+    x._kind = _kinds.get(of) or _kinds.setdefault(of, _Kind(of))
+    return x._kind
+
+
 def compile(function):
     """function as plans: for each set of types and shapes of its arrays, and of its other arguments, which must be hashable, it is
     recorded once and run from then on. What it does beside computing with arrays happens when it is recorded alone, arrays that it takes
     from around it are those of that time, and it may not ask for values. The plans are in `.plans`."""
-    plans = {}
+    plans = {}  # of arrays alone by their kinds, else by the form of what is given and the kinds
 
     def record_plan(form, leaves):
         inputs, outputs = [placeholder(x) for x in leaves], []
@@ -234,20 +255,29 @@ def compile(function):
 
     @functools.wraps(function)
     def wrapped(*arguments, **keywords):
-        plain = not keywords and all(type(x) is Array for x in arguments)  # the way of most, and the shortest
-        leaves, form = (arguments, None) if plain else ([], None)
-        if not plain:
-            form = _flatten((arguments, keywords), leaves)
+        if not keywords and not _state.depth:  # the way of most is short
+            kinds = []
+            for x in arguments:
+                if type(x) is not Array:
+                    break
+                kinds.append(x._kind or _kind_of(x))
+            else:
+                found = plans.get(tuple(kinds))
+                if found and found[1] is Array:
+                    return found[0].run(arguments)[0]
+        leaves = []
+        form = _flatten((arguments, keywords), leaves)
         if _state.depth or any(is_lazy(x) for x in leaves):
             return function(*arguments, **keywords)  # part of what is being recorded
-        key = (None if plain else _key(form)), *((x.shape, x.dtype, stream_of(x)) for x in leaves)
+        plain = not keywords and all(type(x) is Array for x in arguments)
+        key = tuple(x._kind or _kind_of(x) for x in leaves) if plain else (_key(form), *(x._kind or _kind_of(x) for x in leaves))
         try:
             known = key in plans
         except TypeError as error:
             raise TypeError(f"compile: an argument that is no array must have a hash, by which its plan is found: {error}; asarray makes arrays of "
                             "NumPy's") from None
         if not known:
-            plans[key] = record_plan(form or _flatten((arguments, keywords), []), leaves)
+            plans[key] = record_plan(form, leaves)
         plan, shape = plans[key]
         made = plan.run(leaves) if plan else ()
         return made[0] if shape is Array else _rebuild(shape, iter(made))

@@ -4,7 +4,7 @@ import ctypes
 
 from . import _core
 from ._array import Array, is_lazy, stream_of
-from ._core import check, library, make, sizes
+from ._core import check, fail, library, make, sizes
 
 for _name, _letters in {"rdna_array_lazy": "pp", "rdna_array_placeholder": "piipp", "rdna_array_gradients": "pippip",
                         "rdna_array_evaluate": "pip", "rdna_array_plan": "pipip", "rdna_array_record": "pipp", "rdna_array_recorded": "ppbp",
@@ -14,6 +14,7 @@ for _name, _letters in {"rdna_array_lazy": "pp", "rdna_array_placeholder": "piip
     getattr(library, _name).argtypes = [_core._LETTERS[letter] for letter in _letters]
 for _name in ("rdna_record_stop", "rdna_record_embedding"):
     getattr(library, _name).restype = ctypes.c_void_p
+_run = library.rdna_plan_run
 library.rdna_plan_release.restype = library.rdna_recorder_release.restype = None
 library.rdna_plan_steps.restype = ctypes.c_int64
 library.rdna_plan_peak_bytes.restype = ctypes.c_size_t
@@ -127,6 +128,7 @@ class Plan:
     def __init__(self, outputs, inputs):
         self.pointer = make("rdna_array_plan", pointers(outputs), len(outputs), pointers(inputs), len(inputs))
         self.pairs = [x.pairs for x in outputs]
+        self._Inputs, self._Outputs = (ctypes.c_void_p * max(len(each), 1) for each in (inputs, outputs))
 
     def __del__(self, release=library.rdna_plan_release):
         if getattr(self, "pointer", None):
@@ -139,6 +141,8 @@ class Plan:
         return _text("rdna_plan_print", self.pointer)
 
     def run(self, inputs):
-        out = pointers([None] * len(self.pairs))
-        check(library.rdna_plan_run(self.pointer, pointers(inputs), len(inputs), out))
+        out = self._Outputs()
+        status = _run(self.pointer, self._Inputs(*[x.pointer for x in inputs]), len(inputs), out)
+        if status:
+            fail(status)
         return [Array(pointer, pairs) for pointer, pairs in zip(out, self.pairs)]

@@ -7,8 +7,9 @@
 import ctypes
 import math
 
-from ._array import Array, become, full_on, stream_of, tensor_of
-from ._core import F32, check, library, make
+from ._array import Array, become, empty_on, full_on, need, run, stream_of, tensor_of
+from ._core import F32, F64, I64, check, library, make
+from ._making import asarray
 from ._pointwise import minimum, sqrt
 
 
@@ -26,6 +27,13 @@ class _Item(ctypes.Structure):  # rdna_optim_item
 library.rdna_op_optim_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
 
 
+def _copy(x):
+    """x's values in memory of their own, as states are written where they are."""
+    made = empty_on(stream_of(x), x.shape, x.dtype)
+    run("copy", x, x, made)
+    return made
+
+
 class Optimizer:
     """|lr| may be changed between updates."""
 
@@ -38,7 +46,35 @@ class Optimizer:
     def _state_of(self, name, x):
         if name not in self.state:
             self.state[name] = [full_on(stream_of(x), x.shape, 0, F32) if used else None for used in self.states]
+        for state in self.state[name]:
+            if state is not None and state.shape != x.shape:
+                raise ValueError(f"update: {name} has shape {x.shape}, and what is kept of it {state.shape}")
         return self.state[name]
+
+    def state_dict(self):
+        """Arrays that go on where this is now: the step, the rate, and what is kept of each parameter, "0.weight" being the first such."""
+        made = {"step": asarray(self.step, dtype=I64), "lr": asarray(self.lr, dtype=F64)}
+        for name, states in self.state.items():
+            made.update({f"{i}.{name}": _copy(x) for i, x in enumerate(states) if x is not None})
+        return made
+
+    def load_state_dict(self, state):
+        """Takes what state_dict of an optimizer with the same options gave, or NumPy's arrays of these names."""
+        if not {"step", "lr"} <= state.keys():
+            raise ValueError("load_state_dict: 'step' and 'lr' of an optimizer are not there")
+        used, found = {i for i, flag in enumerate(self.states) if flag}, {}
+        for name in state.keys() - {"step", "lr"}:
+            number, dot, parameter = name.partition(".")
+            if not dot or number not in map(str, used):
+                raise ValueError(f"load_state_dict: {name!r} is nothing that {type(self).__name__} keeps with these options")
+            x = need("load_state_dict", state[name])
+            if x.dtype != F32:
+                raise TypeError(f"load_state_dict: {name} is {x.dtype}, and float32 is kept")
+            found.setdefault(parameter, [None] * len(self.states))[int(number)] = _copy(x)
+        for parameter, states in found.items():
+            if {i for i, x in enumerate(states) if x is not None} != used or len({x.shape for x in states if x is not None}) > 1:
+                raise ValueError(f"load_state_dict: of {parameter} there is not all that {type(self).__name__} keeps, in one shape")
+        self.step, self.lr, self.state = int(state["step"].item()), float(state["lr"].item()), found
 
     def update(self, model, gradients):
         """One step for model's parameters, or for a dict of arrays, by gradients of the same names."""

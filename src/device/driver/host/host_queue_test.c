@@ -1,5 +1,6 @@
 /* The host driver's own promises: streams are asynchronous, so a missing synchronization shows, and nothing is lost
  * when a queue is full, large or released early. */
+#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -68,6 +69,119 @@ static void use_after_free(bool record, uint8_t expected) {
 
 static void test_an_unrecorded_stream_overwrites_the_next_owner(void **state) { use_after_free(false, 0xaa); }
 static void test_a_recorded_stream_does_not(void **state) { use_after_free(true, 0x55); }
+
+/* ---- little tasks, which lie until somebody asks ---- */
+
+static void spend_time(void) { nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL); }
+
+/* A look without asking, which the thread sanitizer would take for a mistake. */
+__attribute__((no_sanitize("thread"))) static uint8_t peek(const volatile uint8_t *at) { return *at; }
+
+static void test_little_tasks_run_when_somebody_asks(void **state) {
+  rdna_device *device = open_host();
+  rdna_stream *stream = rdna_device_default_stream(device), *other;
+  rdna_event *event;
+  uint8_t *data;
+  assert_ok(rdna_stream_create(device, 0, &other));
+  assert_ok(rdna_event_create(device, false, &event));
+  assert_ok(rdna_memory_alloc(device, 64, NULL, (void **)&data));
+  for (int asking = 0; asking < 6; asking++) {
+    uint8_t value = (uint8_t)(asking + 1), back = 0;
+    assert_ok(rdna_fill_bytes(stream, data, value, 64));
+    switch (asking) {
+      case 0:
+        assert_ok(rdna_stream_synchronize(stream));
+        break;
+      case 1: /* again and again */
+        for (int i = 0; i < 50000 && rdna_stream_query(stream) == RDNA_NOT_READY; i++) spend_time();
+        break;
+      case 2:
+        assert_ok(rdna_device_synchronize(device));
+        break;
+      case 3:
+        assert_ok(rdna_event_record(event, stream));
+        for (int i = 0; i < 50000 && rdna_event_query(event) == RDNA_NOT_READY; i++) spend_time();
+        break;
+      case 4: /* another stream */
+        assert_ok(rdna_event_record(event, stream));
+        assert_ok(rdna_stream_wait(other, event));
+        assert_ok(rdna_copy_to_host(other, &back, data, 1));
+        assert_ok(rdna_stream_synchronize(other));
+        assert_int_equal(back, value);
+        break;
+      default: /* so many that they are not little */
+        for (int i = 0; i < 64; i++) assert_ok(rdna_fill_bytes(stream, data, value, 64));
+        for (int i = 0; i < 50000 && peek(data) != value; i++) spend_time();
+        assert_int_equal(peek(data), value);
+        assert_ok(rdna_stream_synchronize(stream));
+    }
+    assert_int_equal(data[63], value);
+  }
+  assert_ok(rdna_memory_free(device, data));
+  rdna_event_release(event);
+  rdna_stream_release(other);
+  rdna_device_release(device);
+}
+
+/* Threads that queue, wait and ask at once: tasks run each once and in their order. */
+enum { ROUNDS = 3000, WRITERS = 4 };
+static rdna_stream *shared_stream;
+static uint8_t *shared_bytes;
+
+static void *write_and_wait(void *argument) {
+  uint8_t *own = shared_bytes + 64 * *(int *)argument;
+  unsigned random = (unsigned)*(int *)argument + 1;
+  for (int i = 0; i < ROUNDS; i++) {
+    uint8_t value = (uint8_t)(i % 251), back = 0;
+    random = random * 1664525u + 1013904223u;
+    assert_ok(rdna_fill_bytes(shared_stream, own, 255, 64));
+    assert_ok(rdna_fill_bytes(shared_stream, own, value, 64));
+    assert_ok(rdna_copy_to_host(shared_stream, &back, own + 63, 1));
+    if (random >> 30 == 0) (void)!rdna_stream_query(shared_stream);
+    assert_ok(rdna_stream_synchronize(shared_stream));
+    assert_int_equal(back, value);
+  }
+  return NULL;
+}
+
+static void test_threads_wait_and_help_each_other(void **state) {
+  rdna_device *device = open_host();
+  pthread_t threads[WRITERS];
+  int numbers[WRITERS];
+  assert_ok(rdna_stream_create(device, 0, &shared_stream));
+  assert_ok(rdna_memory_alloc(device, 64 * WRITERS, NULL, (void **)&shared_bytes));
+  for (int i = 0; i < WRITERS; i++) {
+    numbers[i] = i;
+    assert_int_equal(pthread_create(&threads[i], NULL, write_and_wait, &numbers[i]), 0);
+  }
+  for (int i = 0; i < WRITERS; i++) pthread_join(threads[i], NULL);
+  assert_ok(rdna_memory_free(device, shared_bytes));
+  rdna_stream_release(shared_stream);
+  rdna_device_release(device);
+}
+
+static void remember_thread(void *data) { *(pthread_t *)data = pthread_self(); }
+
+/* Callbacks are the stream's thread's, and a waiter's rounding is neither taken nor changed. */
+static void test_a_waiter_keeps_what_is_its_own(void **state) {
+  rdna_device *device = open_host();
+  rdna_stream *stream = rdna_device_default_stream(device);
+  pthread_t by;
+  uint8_t *data;
+  assert_ok(rdna_memory_alloc(device, 64, NULL, (void **)&data));
+  assert_int_equal(fesetround(FE_UPWARD), 0);
+  for (int i = 0; i < 50; i++) {
+    assert_ok(rdna_fill_bytes(stream, data, 1, 64));
+    assert_ok(rdna_stream_call(stream, remember_thread, &by));
+    assert_ok(rdna_fill_bytes(stream, data, 2, 64));
+    assert_ok(rdna_stream_synchronize(stream));
+    assert_false(pthread_equal(by, pthread_self()));
+    assert_int_equal(fegetround(), FE_UPWARD);
+  }
+  assert_int_equal(fesetround(FE_TONEAREST), 0);
+  assert_ok(rdna_memory_free(device, data));
+  rdna_device_release(device);
+}
 
 static void count_up(void *data) { atomic_fetch_add((atomic_int *)data, 1); }
 
@@ -151,6 +265,9 @@ int main(void) {
       cmocka_unit_test(test_a_missing_wait_reads_old_bytes),
       cmocka_unit_test(test_an_unrecorded_stream_overwrites_the_next_owner),
       cmocka_unit_test(test_a_recorded_stream_does_not),
+      cmocka_unit_test(test_little_tasks_run_when_somebody_asks),
+      cmocka_unit_test(test_threads_wait_and_help_each_other),
+      cmocka_unit_test(test_a_waiter_keeps_what_is_its_own),
       cmocka_unit_test(test_a_full_queue_holds_the_caller_and_loses_nothing),
       cmocka_unit_test(test_a_released_event_lives_as_long_as_its_waiters),
       cmocka_unit_test(test_idle_streams_sleep),

@@ -1,6 +1,7 @@
 #include "device/driver/host/queue.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,8 +14,11 @@
  *     tasks   | done | done | runs | waits | waits | free | …
  *                             ^ completed            ^ submitted         both modulo QUEUE_TASKS
  *
- * A task holds up to INLINE_BYTES of its own, arguments of a launch or a small copy's source. */
-enum { QUEUE_TASKS = 1024, INLINE_BYTES = 256 };
+ * A task holds up to INLINE_BYTES of its own, arguments of a launch or a small copy's source.
+ *
+ * Waking the thread takes longer than a little task does. So little tasks lie while the thread sleeps, until one is not
+ * little, LITTLE_TASKS have come together, or somebody asks. Who waits runs them himself, in their order. */
+enum { QUEUE_TASKS = 1024, INLINE_BYTES = 256, LITTLE_TASKS = 16, LITTLE_BYTES = 4096, LITTLE_GRID = 2 };
 
 struct rdna__host_mark {
   atomic_int references;
@@ -46,6 +50,7 @@ struct rdna__driver_stream {
   pthread_cond_t work;     /* the thread sleeps here */
   pthread_cond_t progress; /* others wait here for |completed| */
   bool sleeping, stopping;
+  bool running; /* the first task that is not completed, by whomever */
   int waiters;
   uint64_t submitted, completed; /* task n lies in tasks[n % QUEUE_TASKS] */
   task tasks[QUEUE_TASKS];
@@ -112,28 +117,43 @@ static void run(task *job) {
   free(job->owned);
 }
 
+static task *next_of(rdna__host_queue *queue) { return &queue->tasks[queue->completed % QUEUE_TASKS]; }
+
+/* Runs the next task. The lock is held, but while it runs. */
+static void run_next(rdna__host_queue *queue) {
+  task *job = next_of(queue);
+  queue->running = true;
+  pthread_mutex_unlock(&queue->lock);
+  run(job);
+  pthread_mutex_lock(&queue->lock);
+  queue->running = false;
+  /* reached and counted in one step, or a waiter for one would find the other still missing */
+  if (job->kind == REACH) reach(job->mark);
+  rdna__host_mark_release(job->mark);
+  queue->completed++;
+  if (queue->waiters) pthread_cond_broadcast(&queue->progress);
+}
+
 static void *serve(void *argument) {
   rdna__host_queue *queue = argument;
   pthread_mutex_lock(&queue->lock);
   for (;;) {
-    while (queue->submitted == queue->completed && !queue->stopping) {
+    while (queue->running || (queue->submitted == queue->completed && !queue->stopping)) {
       queue->sleeping = true;
       pthread_cond_wait(&queue->work, &queue->lock);
       queue->sleeping = false;
     }
     if (queue->submitted == queue->completed) break;
-    task *job = &queue->tasks[queue->completed % QUEUE_TASKS];
-    pthread_mutex_unlock(&queue->lock);
-    run(job);
-    pthread_mutex_lock(&queue->lock);
-    /* reached and counted in one step, or a waiter for one would find the other still missing */
-    if (job->kind == REACH) reach(job->mark);
-    rdna__host_mark_release(job->mark);
-    queue->completed++;
-    if (queue->waiters) pthread_cond_broadcast(&queue->progress);
+    run_next(queue);
   }
   pthread_mutex_unlock(&queue->lock);
   return NULL;
+}
+
+/* Lets the thread run what lies; the lock is held. */
+static void wake(rdna__host_queue *queue) {
+  if (queue->sleeping && !queue->running && (queue->submitted != queue->completed || queue->stopping))
+    pthread_cond_signal(&queue->work);
 }
 
 rdna_status rdna__host_queue_create(rdna__host_queue **out_queue) {
@@ -173,10 +193,35 @@ void rdna__host_queue_destroy(rdna__host_queue *queue) {
   free(queue);
 }
 
+static bool is_little(const task *job) {
+  if (job->kind == LAUNCH) return (uint64_t)job->grid.x * job->grid.y * job->grid.z <= LITTLE_GRID;
+  return (job->kind == COPY || job->kind == FILL) && job->size <= LITTLE_BYTES;
+}
+
+/* Whether a task before |count| lies while the thread sleeps; callbacks are the thread's. */
+static bool can_help(rdna__host_queue *queue, uint64_t count, bool only_little) {
+  return queue->completed < count && queue->sleeping && !queue->running && next_of(queue)->kind != CALL &&
+         (!only_little || is_little(next_of(queue)));
+}
+
+/* Runs such tasks; the lock is held. */
+static void help(rdna__host_queue *queue, uint64_t count, bool only_little) {
+  if (!can_help(queue, count, only_little)) return;
+  fenv_t own; /* rounding and subnormals are as on the thread */
+  fegetenv(&own);
+  fesetenv(FE_DFL_ENV);
+  while (can_help(queue, count, only_little)) run_next(queue);
+  fesetenv(&own);
+}
+
 /* Waits until |count| tasks are done; the lock is held. */
 static void wait_for(rdna__host_queue *queue, uint64_t count) {
   queue->waiters++;
-  while (queue->completed < count) pthread_cond_wait(&queue->progress, &queue->lock);
+  while (queue->completed < count) {
+    help(queue, count, false);
+    wake(queue);
+    if (queue->completed < count) pthread_cond_wait(&queue->progress, &queue->lock);
+  }
   queue->waiters--;
 }
 
@@ -189,6 +234,7 @@ void rdna__host_queue_wait(rdna__host_queue *queue) {
 bool rdna__host_queue_idle(rdna__host_queue *queue) {
   pthread_mutex_lock(&queue->lock);
   bool idle = queue->completed == queue->submitted;
+  wake(queue); /* who asks again and again comes to an end */
   pthread_mutex_unlock(&queue->lock);
   return idle;
 }
@@ -196,13 +242,13 @@ bool rdna__host_queue_idle(rdna__host_queue *queue) {
 /* Puts |job| in, with |size| bytes at |inlined| that travel with it. */
 static void submit(rdna__host_queue *queue, const task *job, const void *inlined, size_t size) {
   pthread_mutex_lock(&queue->lock);
-  while (queue->submitted - queue->completed >= QUEUE_TASKS) wait_for(queue, queue->submitted - QUEUE_TASKS + 1);
+  while (queue->submitted - queue->completed >= QUEUE_TASKS) wait_for(queue, queue->submitted - QUEUE_TASKS / 2);
   task *slot = &queue->tasks[queue->submitted % QUEUE_TASKS];
   memcpy(slot, job, offsetof(task, bytes));
   if (size) memcpy(slot->bytes, inlined, size);
   if (job->kind == COPY && !job->src) slot->src = slot->owned ? slot->owned : slot->bytes;
   queue->submitted++;
-  if (queue->sleeping) pthread_cond_signal(&queue->work);
+  if (!is_little(job) || queue->submitted - queue->completed >= LITTLE_TASKS) wake(queue);
   pthread_mutex_unlock(&queue->lock);
 }
 
@@ -225,6 +271,8 @@ void rdna__host_queue_copy(rdna__host_queue *queue, void *dst, const void *src, 
 
 rdna_status rdna__host_queue_copy_now(rdna__host_queue *queue, void *dst, const void *src, size_t size) {
   pthread_mutex_lock(&queue->lock);
+  help(queue, queue->submitted, true);
+  wake(queue); /* of what came in meanwhile */
   bool idle = queue->completed == queue->submitted;
   if (idle) memcpy(dst, src, size); /* in its place in the order, since nothing comes in meanwhile */
   pthread_mutex_unlock(&queue->lock);
