@@ -1,5 +1,6 @@
 #include "kernel.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,10 +91,12 @@ enum {
 #define KERNEL(op, ...) ROW_##op,
 #define PAIR(op, ...) ROW_##op,
 #define ON_HOST(op, ...) ROW_HOST_##op,
+#define COMPLEX(op, ...) ROW_COMPLEX_##op,
 #include "kernels.def"
 #undef KERNEL
 #undef PAIR
 #undef ON_HOST
+#undef COMPLEX
   ROWS
 };
 
@@ -104,10 +107,13 @@ static struct row rows[] = {
   {#op, compute, number, attribute, attribute2, types, types2, host, false, 0},
 #define ON_HOST(op, compute, number, attribute, types, host) \
   {#op, compute, number, attribute, NULL, types, 0, host, true, 0},
+#define COMPLEX(op, compute, number, attribute, host) \
+  {#op, compute, number, attribute, NULL, C64 | C128, 0, host, false, 0},
 #include "kernels.def"
 #undef KERNEL
 #undef PAIR
 #undef ON_HOST
+#undef COMPLEX
 };
 
 /* ---- one place where a kernel is used ---- */
@@ -150,6 +156,20 @@ static void read_list(TF_OpKernelConstruction *ctx, const char *name, struct lis
   tf.OpKernelConstruction_GetAttrInt64List(ctx, name, list->values, count, status);
 }
 
+static void read_reals(TF_OpKernelConstruction *ctx, const char *name, struct reals *list, TF_Status *status) {
+  int32_t count = 0, bytes = 0;
+  if (!has(ctx, name, status)) return;
+  tf.OpKernelConstruction_GetAttrSize(ctx, name, &count, &bytes, status);
+  if (tf.GetCode(status) != TF_OK || count <= 0) return;
+  list->values = malloc((size_t)count * sizeof *list->values);
+  if (!list->values) {
+    tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "no memory for an attribute");
+    return;
+  }
+  list->count = count;
+  tf.OpKernelConstruction_GetAttrFloatList(ctx, name, list->values, count, status);
+}
+
 static void read_text(TF_OpKernelConstruction *ctx, const char *name, char *text, TF_Status *status) {
   int32_t count = 0, bytes = 0;
   if (!has(ctx, name, status)) return;
@@ -162,6 +182,26 @@ static void read_text(TF_OpKernelConstruction *ctx, const char *name, char *text
   tf.OpKernelConstruction_GetAttrString(ctx, name, text, TEXT_SIZE, status);
 }
 
+static void destroy(void *data) {
+  struct kernel *kernel = data;
+  if (!kernel) return;
+  struct attributes *a = &kernel->attributes;
+#define FLAG(name)
+#define NUMBER(name)
+#define REAL(name)
+#define LIST(name)
+#define REAL_LIST(name) free(a->name.values);
+#define TEXT(name)
+#include "attributes.def"
+#undef FLAG
+#undef NUMBER
+#undef REAL
+#undef LIST
+#undef REAL_LIST
+#undef TEXT
+  free(kernel);
+}
+
 static void *create(TF_OpKernelConstruction *ctx, struct row *row) {
   struct kernel *kernel = calloc(1, sizeof *kernel);
   TF_Status *status = tf.NewStatus();
@@ -172,19 +212,21 @@ static void *create(TF_OpKernelConstruction *ctx, struct row *row) {
 #define NUMBER(name) read_number(ctx, #name, &a->name, status);
 #define REAL(name) read_real(ctx, #name, &a->name, status);
 #define LIST(name) read_list(ctx, #name, &a->name, status);
+#define REAL_LIST(name) read_reals(ctx, #name, &a->name, status);
 #define TEXT(name) read_text(ctx, #name, a->name, status);
 #include "attributes.def"
 #undef FLAG
 #undef NUMBER
 #undef REAL
 #undef LIST
+#undef REAL_LIST
 #undef TEXT
   } else {
     tf.SetStatus(status, TF_RESOURCE_EXHAUSTED, "no memory for a kernel");
   }
   if (tf.GetCode(status) != TF_OK) {
     tf.OpKernelConstruction_Failure(ctx, status);
-    free(kernel);
+    destroy(kernel);
     kernel = NULL;
   }
   tf.DeleteStatus(status);
@@ -196,12 +238,12 @@ static void *create(TF_OpKernelConstruction *ctx, struct row *row) {
 #define KERNEL(op, ...) CREATE(op)
 #define PAIR(op, ...) CREATE(op)
 #define ON_HOST(op, ...) CREATE(HOST_##op)
+#define COMPLEX(op, ...) CREATE(COMPLEX_##op)
 #include "kernels.def"
 #undef KERNEL
 #undef PAIR
 #undef ON_HOST
-
-static void destroy(void *kernel) { free(kernel); }
+#undef COMPLEX
 
 /* ---- a call ---- */
 
@@ -333,7 +375,9 @@ static rdna_status take_output(call *c, TF_Tensor *tensor, rdna_tensor *out) {
 
 rdna_status call_output(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out) {
   TF_DataType type = tf.ExpectedOutputDataType(c->ctx, i);
-  int64_t bytes = (int64_t)rdna_dtype_bytes(dtype_of(type), 1); /* TensorFlow ends the process where it is too much */
+  int64_t bytes = type == TF_COMPLEX128 ? 16
+                                        : (int64_t)rdna_dtype_bytes(
+                                              dtype_of(type), 1); /* TensorFlow ends the process where it is too much */
   for (int k = 0; k < rank; k++) {
     if (shape[k] < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "a negative size, %lld", (long long)shape[k]);
     if (__builtin_mul_overflow(bytes, shape[k], &bytes))
@@ -364,6 +408,121 @@ rdna_status call_scratch(call *c, rdna_dtype dtype, int rank, const int64_t *sha
   out->data = data;
   c->scratch[c->scratch_count++] = data;
   return RDNA_OK;
+}
+
+static bool is_narrow(rdna_dtype dtype) { return dtype == RDNA_F16 || dtype == RDNA_BF16; }
+
+rdna_status call_wide_input(call *c, int i, rdna_tensor *out) {
+  rdna_tensor x;
+  TRY(call_input(c, i, &x));
+  *out = x;
+  if (!is_narrow(x.dtype)) return RDNA_OK;
+  TRY(call_scratch(c, RDNA_F32, x.rank, x.shape, out));
+  return rdna_op_copy(c->stream, &x, out);
+}
+
+rdna_status call_wide_output(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out, rdna_tensor *wide) {
+  TRY(call_output(c, i, rank, shape, out));
+  *wide = *out;
+  return is_narrow(out->dtype) ? call_scratch(c, RDNA_F32, rank, shape, wide) : RDNA_OK;
+}
+
+rdna_status call_round(call *c, const rdna_tensor *wide, const rdna_tensor *out) {
+  return wide->data == out->data ? RDNA_OK : rdna_op_copy(c->stream, wide, out);
+}
+
+static rdna_status as_pairs(call *c, TF_DataType type, const rdna_tensor *x, rdna_tensor *out) {
+  int64_t shape[RDNA_MAX_RANK];
+  if (x->rank + 1 > RDNA_MAX_RANK)
+    return call_fail(c, RDNA_UNSUPPORTED, "complex numbers of %d dimensions; up to %d", x->rank, RDNA_MAX_RANK - 1);
+  memcpy(shape, x->shape, (size_t)x->rank * sizeof *shape);
+  shape[x->rank] = 2;
+  *out = rdna_tensor_contiguous(x->data, type == TF_COMPLEX128 ? RDNA_F64 : RDNA_F32, x->rank + 1, shape);
+  return RDNA_OK;
+}
+
+rdna_status call_pairs(call *c, int i, rdna_tensor *out) {
+  TF_Tensor *tensor = NULL;
+  rdna_tensor x;
+  tf.GetInput(c->ctx, i, &tensor, c->status);
+  TRY(call_status(c));
+  TF_DataType type = tf.TensorType(tensor);
+  rdna_status result = describe(c, tensor, &x);
+  tf.DeleteTensor(tensor); /* the context keeps it */
+  return result == RDNA_OK ? as_pairs(c, type, &x, out) : result;
+}
+
+rdna_status call_output_pairs(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out) {
+  rdna_tensor x;
+  TRY(call_output(c, i, rank, shape, &x));
+  return as_pairs(c, tf.ExpectedOutputDataType(c->ctx, i), &x, out);
+}
+
+static double half(uint16_t bits) {
+  int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  double value = exponent == 31  ? (fraction ? NAN : INFINITY)
+                 : exponent == 0 ? ldexp(fraction, -24)
+                                 : ldexp(fraction + 1024, exponent - 25);
+  return bits >> 15 ? -value : value;
+}
+
+static double brain(uint16_t bits) {
+  uint32_t word = (uint32_t)bits << 16;
+  float value;
+  memcpy(&value, &word, sizeof value);
+  return (double)value;
+}
+
+rdna_status call_scalar(call *c, int i, rdna_scalar *out) {
+  rdna_tensor x;
+  TRY(call_input(c, i, &x));
+  if (rdna_tensor_count(&x) != 1) return call_fail(c, RDNA_INVALID_ARGUMENT, "input %d is not one value", i);
+  const void *at = x.data;
+  switch (x.dtype) {
+    case RDNA_F32:
+      *out = rdna_scalar_real((double)*(const float *)at);
+      break;
+    case RDNA_F64:
+      *out = rdna_scalar_real(*(const double *)at);
+      break;
+    case RDNA_F16:
+      *out = rdna_scalar_real(half(*(const uint16_t *)at));
+      break;
+    case RDNA_BF16:
+      *out = rdna_scalar_real(brain(*(const uint16_t *)at));
+      break;
+    case RDNA_I8:
+      *out = rdna_scalar_integer(*(const int8_t *)at);
+      break;
+    case RDNA_BOOL:
+    case RDNA_U8:
+      *out = rdna_scalar_integer(*(const uint8_t *)at);
+      break;
+    case RDNA_I16:
+      *out = rdna_scalar_integer(*(const int16_t *)at);
+      break;
+    case RDNA_I32:
+      *out = rdna_scalar_integer(*(const int32_t *)at);
+      break;
+    case RDNA_I64:
+      *out = rdna_scalar_integer(*(const int64_t *)at);
+      break;
+    default:
+      return call_fail(c, RDNA_UNSUPPORTED, "input %d is %s", i, rdna_dtype_name(x.dtype));
+  }
+  return RDNA_OK;
+}
+
+rdna_status call_read(call *c, const rdna_tensor *x, void *values) {
+  size_t bytes = rdna_dtype_bytes(x->dtype, rdna_tensor_count(x));
+  if (bytes == 0) return RDNA_OK;
+  TRY(rdna_copy_to_host(c->stream, values, x->data, bytes));
+  return rdna_stream_synchronize(c->stream);
+}
+
+rdna_status call_upload(call *c, rdna_dtype dtype, int64_t count, const void *values, rdna_tensor *out) {
+  TRY(call_scratch(c, dtype, 1, &count, out));
+  return count ? rdna_copy_to_device(c->stream, out->data, values, rdna_dtype_bytes(dtype, count)) : RDNA_OK;
 }
 
 bool same_shape(const rdna_tensor *x, int rank, const int64_t *shape) {
@@ -445,10 +604,12 @@ RDNA_API void TF_InitKernel(void) {
 #define KERNEL(op, ...) register_row(&rows[ROW_##op], create_##op, status);
 #define PAIR(op, ...) register_row(&rows[ROW_##op], create_##op, status);
 #define ON_HOST(op, ...) register_row(&rows[ROW_HOST_##op], create_HOST_##op, status);
+#define COMPLEX(op, ...) register_row(&rows[ROW_COMPLEX_##op], create_COMPLEX_##op, status);
 #include "kernels.def"
 #undef KERNEL
 #undef PAIR
 #undef ON_HOST
+#undef COMPLEX
   tf.DeleteStatus(status);
 }
 

@@ -11,11 +11,16 @@
 #include "rdna/scalar.h"
 #include "rdna/tensor.h"
 
-enum { LIST_SIZE = 10, TEXT_SIZE = 128, SCRATCH_SIZE = 12 };
+enum { LIST_SIZE = 10, TEXT_SIZE = 128, SCRATCH_SIZE = 48 };
 
 struct list {
   int count;
   int64_t values[LIST_SIZE];
+};
+
+struct reals {
+  int count;
+  float *values; /* NULL: none */
 };
 
 struct attributes { /* those that the operator does not have are zero */
@@ -23,12 +28,14 @@ struct attributes { /* those that the operator does not have are zero */
 #define NUMBER(name) int64_t name;
 #define REAL(name) float name;
 #define LIST(name) struct list name;
+#define REAL_LIST(name) struct reals name;
 #define TEXT(name) char name[TEXT_SIZE];
 #include "attributes.def"
 #undef FLAG
 #undef NUMBER
 #undef REAL
 #undef LIST
+#undef REAL_LIST
 #undef TEXT
 };
 
@@ -73,6 +80,22 @@ rdna_status call_output(call *c, int i, int rank, const int64_t *shape, rdna_ten
 rdna_status call_output_over(call *c, int inputs, int i, int rank, const int64_t *shape, rdna_tensor *out_tensor);
 /* Memory for the time of the call. */
 rdna_status call_scratch(call *c, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out_tensor);
+/* Input |i|; one of 16 bits in f32, in which its operator computes. */
+rdna_status call_wide_input(call *c, int i, rdna_tensor *out_tensor);
+/* Output |i|, and where to compute it: itself, or for 16 bits scratch memory in f32, which call_round then rounds. */
+rdna_status call_wide_output(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out_tensor,
+                             rdna_tensor *out_wide);
+rdna_status call_round(call *c, const rdna_tensor *wide, const rdna_tensor *out);
+/* Complex numbers as pairs of f32 or f64: the shape has one dimension more, of size 2. */
+rdna_status call_pairs(call *c, int i, rdna_tensor *out_pairs);
+/* |rank| and |shape| are without the pairs. */
+rdna_status call_output_pairs(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out_pairs);
+/* The only value of an input in host memory; of 8 bytes without arithmetic as an integer. */
+rdna_status call_scalar(call *c, int i, rdna_scalar *out_value);
+/* Waits for |x|, which is contiguous, and copies its values to |out_values|. */
+rdna_status call_read(call *c, const rdna_tensor *x, void *out_values);
+/* Values of the host into memory for the time of the call; they are read before it returns. */
+rdna_status call_upload(call *c, rdna_dtype dtype, int64_t count, const void *values, rdna_tensor *out_tensor);
 /* Returns |status| with a sentence of our own. */
 rdna_status call_fail(call *c, rdna_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* What TensorFlow said in |c->status|. */

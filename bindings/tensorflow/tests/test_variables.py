@@ -104,3 +104,14 @@ def test_optimizer_steps(name, nesterov):
             results.append([v.numpy() for v in variables])
     for ours, theirs in zip(*results):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_several_are_read_at_once():
+    """By an operator that only TensorFlow's rewriters of graphs make."""
+    from tensorflow.python.eager import context, execute
+
+    with tf.device("/device:RDNA:0"):
+        a, b = tf.Variable([1.0, 2.0]), tf.Variable(tf.constant([3, 4], tf.int64))
+        types = [a.dtype.as_datatype_enum, b.dtype.as_datatype_enum]
+        read = execute.execute("_ReadVariablesOp", 2, inputs=[a.handle, b.handle], attrs=("N", 2, "dtypes", types), ctx=context.context())
+    assert [x.numpy().tolist() for x in read] == [[1, 2], [3, 4]]

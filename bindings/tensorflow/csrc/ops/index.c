@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "compose.h"
 #include "ops.h"
+#include "places.h"
 #include "rdna/op/movement.h"
 #include "rdna/op/pointwise.h"
 
@@ -56,63 +58,86 @@ rdna_status compute_gather(call *c) { /* number 0: of the first dimension; 2: of
   return gather(c, &x, &indices, dim, batch);
 }
 
-/* The columns of |indices|, whose last dimension has one number for each of x's first dimensions. */
-struct columns {
-  rdna_tensor tensor[RDNA_MAX_RANK];
-  const rdna_tensor *list[RDNA_MAX_RANK];
-  int count;
-};
-
-static rdna_status split_columns(call *c, const rdna_tensor *indices, int rank, struct columns *out) {
-  int count = indices->rank ? (int)indices->shape[indices->rank - 1] : 0;
-  if (indices->rank < 1 || count > rank || count < 1)
-    return call_fail(c, RDNA_INVALID_ARGUMENT, "index innermost dimension length must be from 1 to %d", rank);
-  /* librdna counts what is below 0 from the end: without its sign it is outside, and ignored as on TensorFlow's GPUs */
-  rdna_tensor outside;
-  rdna_scalar none = rdna_scalar_integer(0),
-              most = rdna_scalar_integer(indices->dtype == RDNA_I32 ? INT32_MAX : INT64_MAX);
-  TRY(call_scratch(c, indices->dtype, indices->rank, indices->shape, &outside));
-  TRY(rdna_op_zip_scalar(c->stream, RDNA_ZIP_BITWISE_AND, indices, most, false, none, none, &outside));
-  memset(out->list, 0, sizeof out->list);
-  out->count = count;
-  for (int i = 0; i < count; i++) {
-    rdna_tensor column = outside;
-    column.rank--;
-    if (column.data) column.data = (char *)column.data + (size_t)i * rdna_dtype_bytes(column.dtype, 1);
-    out->tensor[i] = column;
-    out->list[i] = &out->tensor[i];
+/* |indices|, whose last dimension has a place in each of the first |count| dimensions of x, as numbers of x's rows
+ * behind those, in scratch memory of i64. What is outside of a dimension, on either side, is row -1, which there is
+ * not: it is ignored, and 0 is read, as on TensorFlow's GPUs. */
+rdna_status flat_rows(call *c, const rdna_tensor *indices, const rdna_tensor *x, int *count, rdna_tensor *out) {
+  int columns = indices->rank ? (int)indices->shape[indices->rank - 1] : -1;
+  if (columns < 0 || columns > x->rank)
+    return call_fail(c, RDNA_INVALID_ARGUMENT,
+                     "index innermost dimension length must be <= params rank; saw: %d vs. %d", columns, x->rank);
+  rdna_tensor wide, part, wrong, any;
+  int64_t n = 1, step = 1;
+  for (int i = 0; i < indices->rank - 1; i++) n *= indices->shape[i];
+  *count = columns;
+  TRY(as_type(c, indices, RDNA_I64, &wide));
+  TRY(call_scratch(c, RDNA_I64, 1, &n, out));
+  TRY(call_scratch(c, RDNA_I64, 1, &n, &part));
+  TRY(call_scratch(c, RDNA_BOOL, 1, &n, &wrong));
+  TRY(call_scratch(c, RDNA_BOOL, 1, &n, &any));
+  TRY(fill(c, 0, out));
+  TRY(fill(c, 0, &any));
+  if (n == 0) return RDNA_OK;
+  for (int i = columns - 1; i >= 0; step *= x->shape[i], i--) {
+    rdna_tensor column = reshaped(&wide, 2, (int64_t[]){n, columns});
+    column = narrowed(&column, 1, i, 1);
+    column.rank = 1;
+    TRY(rdna_op_compare_scalar(c->stream, RDNA_COMPARE_LT, &column, zero, &wrong));
+    TRY(rdna_op_compare(c->stream, RDNA_COMPARE_LOGICAL_OR, &any, &wrong, &any));
+    TRY(rdna_op_compare_scalar(c->stream, RDNA_COMPARE_GE, &column, rdna_scalar_integer(x->shape[i]), &wrong));
+    TRY(rdna_op_compare(c->stream, RDNA_COMPARE_LOGICAL_OR, &any, &wrong, &any));
+    TRY(rdna_op_map(c->stream, RDNA_MAP_AFFINE, &column, rdna_scalar_integer(step), zero, &part));
+    TRY(zip(c, RDNA_ZIP_ADD, out, &part, out));
   }
-  return RDNA_OK;
+  return rdna_op_masked_fill(c->stream, &any, rdna_scalar_integer(-1), out, out);
+}
+
+/* |x| as (rows, values) with the first |count| dimensions in one. */
+static rdna_tensor rows_of(const rdna_tensor *x, int count) {
+  return reshaped(x, 2, (int64_t[]){product(x->shape, count), product(x->shape + count, x->rank - count)});
+}
+
+/* x(indices): output 0. */
+rdna_status gather_places(call *c, const rdna_tensor *x, const rdna_tensor *indices) {
+  rdna_tensor list, out;
+  int64_t shape[RDNA_MAX_RANK];
+  int count;
+  TRY(flat_rows(c, indices, x, &count, &list));
+  int front = indices->rank - 1, rank = front + x->rank - count;
+  if (rank > RDNA_MAX_RANK) return call_fail(c, RDNA_UNSUPPORTED, "a result of %d dimensions", rank);
+  memcpy(shape, indices->shape, (size_t)front * sizeof *shape);
+  memcpy(shape + front, x->shape + count, (size_t)(rank - front) * sizeof *shape);
+  TRY(call_output(c, 0, rank, shape, &out));
+  if (rdna_tensor_count(&out) == 0) return RDNA_OK;
+  rdna_tensor from = rows_of(x, count), to = reshaped(&out, 2, (int64_t[]){list.shape[0], from.shape[1]});
+  return rdna_op_index_select(c->stream, &from, 0, &list, &to, NULL);
 }
 
 rdna_status compute_gather_nd(call *c) {
-  rdna_tensor x, indices, out;
-  struct columns columns;
-  int64_t shape[RDNA_MAX_RANK];
+  rdna_tensor x, indices;
   TRY(call_input(c, 0, &x));
   TRY(call_input(c, 1, &indices));
-  TRY(split_columns(c, &indices, x.rank, &columns));
-  int front = indices.rank - 1, rank = front + x.rank - columns.count;
-  if (rank > RDNA_MAX_RANK) return call_fail(c, RDNA_UNSUPPORTED, "a result of %d dimensions", rank);
-  memcpy(shape, indices.shape, (size_t)front * sizeof *shape);
-  memcpy(shape + front, x.shape + columns.count, (size_t)(rank - front) * sizeof *shape);
-  TRY(call_output(c, 0, rank, shape, &out));
-  return rdna_op_index(c->stream, &x, columns.list, &out, NULL);
+  return gather_places(c, &x, &indices);
 }
 
-/* |dst| with |updates| at |indices|: number is how they are joined, SCATTER_SUB one that librdna has not. */
-static rdna_status put(call *c, const rdna_tensor *dst, const rdna_tensor *indices, const rdna_tensor *updates) {
-  struct columns columns;
-  rdna_tensor turned;
-  if (rdna_tensor_count(updates) == 0) return RDNA_OK;
-  TRY(split_columns(c, indices, dst->rank, &columns));
-  if (c->number == SCATTER_SUB) {
-    TRY(call_scratch(c, updates->dtype, updates->rank, updates->shape, &turned));
-    TRY(rdna_op_map(c->stream, RDNA_MAP_NEG, updates, rdna_scalar_real(0), rdna_scalar_real(0), &turned));
-    updates = &turned;
+/* |updates| at |indices| of |dst|: number is how they are joined, SCATTER_SUB one that librdna has not. */
+rdna_status put_places(call *c, const rdna_tensor *dst, const rdna_tensor *indices, const rdna_tensor *updates) {
+  rdna_tensor list, turned;
+  int count, mode = c->number;
+  if (indices->rank < 1) return call_fail(c, RDNA_INVALID_ARGUMENT, "indices must have at least one dimension");
+  TRY(flat_rows(c, indices, dst, &count, &list));
+  rdna_tensor to = rows_of(dst, count);
+  if (rdna_tensor_count(updates) != list.shape[0] * to.shape[1])
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "updates must have the shape of indices' places and of what lies there");
+  if (rdna_tensor_count(updates) == 0 || rdna_tensor_count(dst) == 0) return RDNA_OK;
+  rdna_tensor from = reshaped(updates, 2, (int64_t[]){list.shape[0], to.shape[1]});
+  if (mode == SCATTER_SUB) {
+    TRY(like(c, &from, &turned));
+    TRY(map(c, RDNA_MAP_NEG, &from, &turned));
+    from = turned;
+    mode = RDNA_SCATTER_ADD;
   }
-  rdna_scatter mode = c->number == RDNA_SCATTER_LAST ? RDNA_SCATTER_LAST : RDNA_SCATTER_ADD;
-  return rdna_op_index_put(c->stream, dst, columns.list, updates, mode, NULL);
+  return rdna_op_index_copy(c->stream, &to, 0, &list, &from, (rdna_scatter)mode, true, NULL);
 }
 
 rdna_status compute_scatter_nd(call *c) { /* (indices, updates, shape): into zeros */
@@ -124,7 +149,7 @@ rdna_status compute_scatter_nd(call *c) { /* (indices, updates, shape): into zer
   TRY(call_integers(c, 2, RDNA_MAX_RANK, shape, &rank));
   TRY(call_output(c, 0, rank, shape, &out));
   TRY(rdna_op_fill(c->stream, rdna_scalar_integer(0), &out));
-  return put(c, &out, &indices, &updates);
+  return put_places(c, &out, &indices, &updates);
 }
 
 rdna_status compute_tensor_scatter(call *c) { /* (x, indices, updates) */
@@ -134,7 +159,7 @@ rdna_status compute_tensor_scatter(call *c) { /* (x, indices, updates) */
   TRY(call_input(c, 2, &updates));
   TRY(call_output(c, 0, x.rank, x.shape, &out));
   TRY(rdna_op_copy(c->stream, &x, &out));
-  return put(c, &out, &indices, &updates);
+  return put_places(c, &out, &indices, &updates);
 }
 
 /* (indices, depth, on, off): a new dimension of |depth| in the place |axis|. */

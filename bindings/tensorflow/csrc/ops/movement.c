@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "compose.h"
 #include "ops.h"
 #include "rdna/memory.h"
 
@@ -11,49 +12,6 @@ static rdna_status copied(call *c, const rdna_tensor *view) {
   rdna_tensor out;
   TRY(call_output(c, 0, view->rank, view->shape, &out));
   return rdna_op_copy(c->stream, view, &out);
-}
-
-/* x from |start| on, |count| long, along |dim|. */
-static rdna_tensor narrowed(const rdna_tensor *x, int dim, int64_t start, int64_t count) {
-  rdna_tensor view = *x;
-  view.shape[dim] = count;
-  if (view.data) view.data = (char *)view.data + start * x->stride[dim] * (int64_t)rdna_dtype_bytes(x->dtype, 1);
-  return view;
-}
-
-/* The only value of an input in host memory. */
-static rdna_status host_scalar(call *c, int i, rdna_scalar *out) {
-  rdna_tensor x;
-  TRY(call_input(c, i, &x));
-  if (rdna_tensor_count(&x) != 1) return call_fail(c, RDNA_INVALID_ARGUMENT, "input %d is not one value", i);
-  const void *at = x.data;
-  switch (x.dtype) {
-    case RDNA_F32:
-      *out = rdna_scalar_real((double)*(const float *)at);
-      break;
-    case RDNA_F64:
-      *out = rdna_scalar_real(*(const double *)at);
-      break;
-    case RDNA_I8:
-      *out = rdna_scalar_integer(*(const int8_t *)at);
-      break;
-    case RDNA_BOOL:
-    case RDNA_U8:
-      *out = rdna_scalar_integer(*(const uint8_t *)at);
-      break;
-    case RDNA_I16:
-      *out = rdna_scalar_integer(*(const int16_t *)at);
-      break;
-    case RDNA_I32:
-      *out = rdna_scalar_integer(*(const int32_t *)at);
-      break;
-    case RDNA_I64:
-      *out = rdna_scalar_integer(*(const int64_t *)at);
-      break;
-    default:
-      return call_fail(c, RDNA_UNSUPPORTED, "input %d is %s", i, rdna_dtype_name(x.dtype));
-  }
-  return RDNA_OK;
 }
 
 rdna_status compute_transpose(call *c) {
@@ -334,6 +292,30 @@ rdna_status compute_strided_slice_gradient(call *c) {
 
 /* ---- larger than before ---- */
 
+/* x with its own edges, turned round, before and behind it, dimension by dimension. |widths| are two for each. */
+static rdna_status pad_symmetric(call *c, const rdna_tensor *x, const int64_t *widths, const rdna_tensor *out) {
+  rdna_tensor at = *x, next;
+  for (int i = 0; i < x->rank; i++) {
+    int64_t before = widths[2 * i], after = widths[2 * i + 1], size = at.shape[i];
+    if (before > size || after > size)
+      return call_fail(c, RDNA_INVALID_ARGUMENT,
+                       "paddings must be no greater than the dimension size: %lld, %lld greater than %lld",
+                       (long long)before, (long long)after, (long long)size);
+    if (before == 0 && after == 0) continue;
+    int64_t shape[RDNA_MAX_RANK];
+    memcpy(shape, at.shape, sizeof shape);
+    shape[i] += before + after;
+    TRY(call_scratch(c, x->dtype, x->rank, shape, &next));
+    rdna_tensor from[] = {narrowed(&at, i, 0, before), at, narrowed(&at, i, size - after, after)},
+                to[] = {narrowed(&next, i, 0, before), narrowed(&next, i, before, size),
+                        narrowed(&next, i, before + size, after)};
+    for (int k = 0; k < 3; k++)
+      TRY(k == 1 ? rdna_op_copy(c->stream, &from[k], &to[k]) : rdna_op_flip(c->stream, &from[k], 1u << i, &to[k]));
+    at = next;
+  }
+  return rdna_op_copy(c->stream, &at, out);
+}
+
 rdna_status compute_pad(call *c) {
   rdna_tensor x, out;
   int64_t widths[2 * RDNA_MAX_RANK], before[RDNA_MAX_RANK], shape[RDNA_MAX_RANK];
@@ -349,12 +331,11 @@ rdna_status compute_pad(call *c) {
       return call_fail(c, RDNA_INVALID_ARGUMENT, "Paddings must be non-negative, and a size below 2**63");
   }
   rdna_scalar value = {0, 0};
-  if (call_inputs(c) == 3) TRY(host_scalar(c, 2, &value));
+  if (call_inputs(c) == 3) TRY(call_scalar(c, 2, &value));
   TRY(call_output(c, 0, x.rank, shape, &out));
   rdna_pad_mode mode = RDNA_PAD_MODE_CONSTANT;
   if (strcmp(c->attributes->mode, "REFLECT") == 0) mode = RDNA_PAD_MODE_REFLECT;
-  if (strcmp(c->attributes->mode, "SYMMETRIC") == 0)
-    return call_fail(c, RDNA_UNSUPPORTED, "padding SYMMETRIC; RDNA has CONSTANT and REFLECT");
+  if (strcmp(c->attributes->mode, "SYMMETRIC") == 0) return pad_symmetric(c, &x, widths, &out);
   return rdna_op_pad(c->stream, mode, &x, before, value, &out);
 }
 
@@ -429,9 +410,9 @@ rdna_status compute_range(call *c) {
   rdna_tensor out, kind;
   rdna_scalar start, limit, step;
   TRY(call_input(c, 0, &kind));
-  TRY(host_scalar(c, 0, &start));
-  TRY(host_scalar(c, 1, &limit));
-  TRY(host_scalar(c, 2, &step));
+  TRY(call_scalar(c, 0, &start));
+  TRY(call_scalar(c, 1, &limit));
+  TRY(call_scalar(c, 2, &step));
   bool floats = kind.dtype <= RDNA_F64;
   if (floats ? step.real == 0 : step.integer == 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "Requires delta != 0");
   int64_t count = floats ? (int64_t)ceil((limit.real - start.real) / step.real)

@@ -15,8 +15,10 @@ rdna_status compute_batch_norm(call *c) {
     return call_fail(c, RDNA_INVALID_ARGUMENT, "FusedBatchNorm of tensors of rank %d and %d", x.rank, in[0].rank);
   TRY(call_output(c, 0, x.rank, x.shape, &y));
   for (int i = 0; i < 4; i++) TRY(call_output(c, i + 1, 1, in[0].shape, &out[i]));
-  TRY(call_output(c, 5, 0, NULL, &rest));
-  TRY(rdna_op_fill(c->stream, rdna_scalar_integer(0), &rest));
+  if (tf.NumOutputs(c->ctx) > 5) { /* since version 3 */
+    TRY(call_output(c, 5, 0, NULL, &rest));
+    TRY(rdna_op_fill(c->stream, rdna_scalar_integer(0), &rest));
+  }
   x = channels_second(c, x);
   y = channels_second(c, y);
   double epsilon = (double)a->epsilon, factor = (double)a->exponential_avg_factor;

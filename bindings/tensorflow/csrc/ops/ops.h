@@ -5,16 +5,20 @@
 #include "kernel.h"
 
 enum { OR_ZERO_DIV, OR_ZERO_MUL, OR_ZERO_XDIVY, OR_ZERO_XLOGY, OR_ZERO_XLOG1PY };
-enum { NATIVE, DEPTHWISE }; /* convolutions */
-enum { LARGEST, AVERAGE };  /* pools */
-enum { SCATTER_SUB = 100 }; /* beside rdna_scatter */
+enum { NATIVE, DEPTHWISE };                                                 /* convolutions */
+enum { LARGEST, AVERAGE };                                                  /* pools */
+enum { GRADIENT_SQRT, GRADIENT_RSQRT, GRADIENT_TANH, GRADIENT_RECIPROCAL }; /* of complex numbers */
+enum { INVERSE_ASIN, INVERSE_ACOS, INVERSE_ATAN };
+enum { SCATTER_SUB = 100, SEGMENT_SQRT_N }; /* beside rdna_scatter */
 
 #define KERNEL(op, compute, ...) rdna_status compute(call *c);
 #define PAIR(op, compute, ...) rdna_status compute(call *c);
 #define ON_HOST(op, compute, ...) rdna_status compute(call *c);
+#define COMPLEX(op, compute, ...) rdna_status compute(call *c);
 #include "kernels.def"
 #undef KERNEL
 #undef PAIR
 #undef ON_HOST
+#undef COMPLEX
 
 #endif

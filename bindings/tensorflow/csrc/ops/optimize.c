@@ -1,20 +1,9 @@
 /* Optimizer steps on variables, as TensorFlow's operators of version 1 have them. Their numbers (learning rates and the
  * like) are values on the device, so that no step waits for it. */
+#include "compose.h"
 #include "ops.h"
 #include "rdna/op/pointwise.h"
 #include "variable.h"
-
-static rdna_status zip(call *c, rdna_zip op, const rdna_tensor *a, const rdna_tensor *b, const rdna_tensor *out) {
-  return rdna_op_zip(c->stream, op, a, b, zero, zero, out);
-}
-
-static rdna_status map(call *c, rdna_map op, const rdna_tensor *x, double p, double q, const rdna_tensor *out) {
-  return rdna_op_map(c->stream, op, x, rdna_scalar_real(p), rdna_scalar_real(q), out);
-}
-
-static rdna_status like(call *c, const rdna_tensor *x, rdna_tensor *out) {
-  return call_scratch(c, x->dtype, x->rank, x->shape, out);
-}
 
 static rdna_status inputs(call *c, int first, int count, rdna_tensor *out) {
   for (int i = 0; i < count; i++) TRY(call_input(c, first + i, &out[i]));
@@ -86,13 +75,13 @@ static rdna_status adam(call *c) {
   TRY(like(c, &in[RATE], &below));
   TRY(like(c, &var, &step));
   TRY(like(c, &var, &ahead));
-  TRY(map(c, RDNA_MAP_AFFINE, &in[POWER2], -1, 1, &rate));
-  TRY(map(c, RDNA_MAP_SQRT, &rate, 0, 0, &rate));
-  TRY(map(c, RDNA_MAP_AFFINE, &in[POWER1], -1, 1, &below));
+  TRY(affine(c, &in[POWER2], -1, 1, &rate));
+  TRY(map(c, RDNA_MAP_SQRT, &rate, &rate));
+  TRY(affine(c, &in[POWER1], -1, 1, &below));
   TRY(zip(c, RDNA_ZIP_DIV, &rate, &below, &rate));
   TRY(zip(c, RDNA_ZIP_MUL, &rate, &in[RATE], &rate));
   TRY(average(c, &m, &in[BETA1], &in[GRAD], &step));
-  TRY(map(c, RDNA_MAP_SQUARE, &in[GRAD], 0, 0, &ahead));
+  TRY(map(c, RDNA_MAP_SQUARE, &in[GRAD], &ahead));
   TRY(average(c, &v, &in[BETA2], &ahead, &step));
   const rdna_tensor *direction = &m;
   if (c->attributes->use_nesterov) {
@@ -101,7 +90,7 @@ static rdna_status adam(call *c) {
     TRY(zip(c, RDNA_ZIP_ADD, &ahead, &in[GRAD], &ahead));
     direction = &ahead;
   }
-  TRY(map(c, RDNA_MAP_SQRT, &v, 0, 0, &step));
+  TRY(map(c, RDNA_MAP_SQRT, &v, &step));
   TRY(zip(c, RDNA_ZIP_ADD, &step, &in[EPSILON], &step));
   TRY(zip(c, RDNA_ZIP_DIV, direction, &step, &step));
   TRY(zip(c, RDNA_ZIP_MUL, &step, &rate, &step));
@@ -120,10 +109,10 @@ static rdna_status rms_prop(call *c) {
   rdna_tensor squares;
   TRY(like(c, &var, &step));
   TRY(like(c, &var, &squares));
-  TRY(map(c, RDNA_MAP_SQUARE, &in[4], 0, 0, &squares));
+  TRY(map(c, RDNA_MAP_SQUARE, &in[4], &squares));
   TRY(average(c, &ms, &in[1], &squares, &step));
   TRY(zip(c, RDNA_ZIP_ADD, &ms, &in[3], &step));
-  TRY(map(c, RDNA_MAP_RSQRT, &step, 0, 0, &step));
+  TRY(map(c, RDNA_MAP_RSQRT, &step, &step));
   TRY(zip(c, RDNA_ZIP_MUL, &step, &in[4], &step));
   TRY(zip(c, RDNA_ZIP_MUL, &step, &in[0], &step));
   TRY(zip(c, RDNA_ZIP_MUL, &mom, &in[2], &mom));
@@ -139,9 +128,9 @@ static rdna_status adagrad(call *c) {
   TRY(variable_to_write(c, 1, true, &accum));
   TRY(check_gradient(c, &var, &in[2]));
   TRY(like(c, &var, &step));
-  TRY(map(c, RDNA_MAP_SQUARE, &in[2], 0, 0, &step));
+  TRY(map(c, RDNA_MAP_SQUARE, &in[2], &step));
   TRY(zip(c, RDNA_ZIP_ADD, &accum, &step, &accum));
-  TRY(map(c, RDNA_MAP_SQRT, &accum, 0, 0, &step));
+  TRY(map(c, RDNA_MAP_SQRT, &accum, &step));
   TRY(zip(c, RDNA_ZIP_ADD, &step, &in[1], &step));
   TRY(zip(c, RDNA_ZIP_DIV, &in[2], &step, &step));
   TRY(zip(c, RDNA_ZIP_MUL, &step, &in[0], &step));

@@ -7,7 +7,6 @@
 #include "ops.h"
 #include "rdna/op/cast.h"
 #include "rdna/op/movement.h"
-#include "rdna/op/special.h"
 
 static rdna_scalar real(double v) { return rdna_scalar_real(v); }
 
@@ -60,19 +59,6 @@ rdna_status compute_relu6(call *c) {
   rdna_tensor x, out;
   TRY(one(c, &x, &out));
   return rdna_op_map(c->stream, RDNA_MAP_CLAMP, &x, rdna_scalar_integer(0), rdna_scalar_integer(6), &out);
-}
-
-/* Exact in 64 bits; types of 16 bits by way of f32, as the special functions have no others. */
-rdna_status compute_special(call *c) {
-  rdna_tensor x, out, wide;
-  TRY(call_input(c, 0, &x));
-  TRY(call_output(c, 0, x.rank, x.shape, &out));
-  if (x.dtype == RDNA_F32 || x.dtype == RDNA_F64)
-    return rdna_op_special(c->stream, (rdna_special)c->number, 0, &x, &out);
-  TRY(call_scratch(c, RDNA_F32, x.rank, x.shape, &wide));
-  TRY(rdna_op_copy(c->stream, &x, &wide));
-  TRY(rdna_op_special(c->stream, (rdna_special)c->number, 0, &wide, &wide));
-  return rdna_op_copy(c->stream, &wide, &out);
 }
 
 /* x / (1 + |x|) */
@@ -244,13 +230,6 @@ rdna_status compute_add_n(call *c) {
     sum = out;
   }
   return RDNA_OK;
-}
-
-rdna_status compute_cast(call *c) {
-  rdna_tensor x, out;
-  TRY(call_input(c, 0, &x));
-  TRY(call_output(c, 0, x.rank, x.shape, &out));
-  return rdna_op_copy(c->stream, &x, &out);
 }
 
 rdna_status compute_same_value(call *c) { /* zeros_like, ones_like */

@@ -69,6 +69,19 @@ rdna_status compute_reduce(call *c) {
   return rdna_op_reduce(c->stream, reduction, &x, dims, 2, &out);
 }
 
+/* Sums and means of pairs: those of their parts. */
+rdna_status compute_complex_reduce(call *c) {
+  rdna_tensor x, out;
+  uint32_t dims = 0;
+  int64_t shape[RDNA_MAX_RANK];
+  TRY(call_pairs(c, 0, &x));
+  TRY(reduced_dims(c, x.rank - 1, &dims));
+  int rank = reduced_shape(&x, dims, c->attributes->keep_dims, shape) - 1;
+  TRY(call_output_pairs(c, 0, rank, shape, &out));
+  if (rdna_tensor_count(&out) == 0) return RDNA_OK;
+  return rdna_op_reduce(c->stream, (rdna_reduction)c->number, &x, dims, 0, &out);
+}
+
 rdna_status compute_arg(call *c) {
   rdna_tensor x, out;
   int dim;
@@ -92,16 +105,18 @@ rdna_status compute_l2_loss(call *c) {
   return rdna_op_map(c->stream, RDNA_MAP_AFFINE, &out, rdna_scalar_real(0.5), zero, &out);
 }
 
-/* Along dimension input 1: from the end with |reverse|, without a value's own with |exclusive|. */
+/* Along dimension input 1: from the end with |reverse|, without a value's own with |exclusive|. Number
+ * 0: sums; 1: products; 2: logarithms of sums of exponentials. */
 rdna_status compute_scan(call *c) {
   bool product = c->number == 1;
+  rdna_scalar nothing = c->number == 2 ? rdna_scalar_real(-INFINITY) : rdna_scalar_integer(product);
   rdna_tensor x, out, turned;
   int dim;
   TRY(call_input(c, 0, &x));
   TRY(call_output(c, 0, x.rank, x.shape, &out));
   if (x.rank == 0) {
     TRY(rdna_op_copy(c->stream, &x, &out));
-    return c->attributes->exclusive ? rdna_op_fill(c->stream, rdna_scalar_integer(product), &out) : RDNA_OK;
+    return c->attributes->exclusive ? rdna_op_fill(c->stream, nothing, &out) : RDNA_OK;
   }
   TRY(call_dim(c, 1, x.rank, &dim));
   if (rdna_tensor_count(&x) == 0) return RDNA_OK;
@@ -115,10 +130,12 @@ rdna_status compute_scan(call *c) {
   if (c->attributes->exclusive) { /* moved on by one place */
     int64_t before[RDNA_MAX_RANK] = {0};
     before[dim] = 1;
-    TRY(rdna_op_pad(c->stream, RDNA_PAD_MODE_CONSTANT, at, before, rdna_scalar_integer(product), &turned));
+    TRY(rdna_op_pad(c->stream, RDNA_PAD_MODE_CONSTANT, at, before, nothing, &turned));
     at = &turned;
   }
-  TRY(product ? rdna_op_cumprod(c->stream, at, dim, &out) : rdna_op_cumsum(c->stream, at, dim, &out));
+  TRY(c->number == 2 ? rdna_op_logcumsumexp(c->stream, at, dim, &out)
+      : product      ? rdna_op_cumprod(c->stream, at, dim, &out)
+                     : rdna_op_cumsum(c->stream, at, dim, &out));
   if (!c->attributes->reverse) return RDNA_OK;
   TRY(call_scratch(c, x.dtype, x.rank, x.shape, &turned));
   TRY(rdna_op_copy(c->stream, &out, &turned));

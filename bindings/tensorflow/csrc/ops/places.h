@@ -1,0 +1,15 @@
+/* Places that a tensor of indices names in another, as GatherNd and the ScatterNd operators have them. */
+#ifndef RDNA_TENSORFLOW_PLACES_H
+#define RDNA_TENSORFLOW_PLACES_H
+
+#include "kernel.h"
+
+/* |indices|, whose last dimension has a place in each of x's first dimensions, |*out_count| of them, as numbers of rows
+ * behind those, (places) of i64; -1 for what is outside. */
+rdna_status flat_rows(call *c, const rdna_tensor *indices, const rdna_tensor *x, int *out_count, rdna_tensor *out_rows);
+/* x(indices) into output 0. */
+rdna_status gather_places(call *c, const rdna_tensor *x, const rdna_tensor *indices);
+/* |updates| into dst(indices), joined as the row's number says. */
+rdna_status put_places(call *c, const rdna_tensor *dst, const rdna_tensor *indices, const rdna_tensor *updates);
+
+#endif

@@ -1,0 +1,377 @@
+"""Operators by their own names, and inputs for them: what test_sweep.py runs on the device and on TensorFlow's CPU."""
+
+import ml_dtypes
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry
+
+R = tf.raw_ops
+rng = np.random.default_rng(17)
+F32, F64, F16, BF16 = np.float32, np.float64, np.float16, ml_dtypes.bfloat16
+FLOATS = [F32, F64, F16, BF16]
+WIDE = [F32, F64]
+INTEGERS = [np.int32, np.int64, np.int8, np.int16, np.uint8]
+MOVED = [F32, F16, np.int64, np.int32, bool, np.complex64]
+SHAPES = [(5, 7), (3, 1, 4), (0, 3), ()]
+CASES = {}  # name: [(types, function of a type that gives inputs, function of tensors, options of compare)]
+
+
+def normal(t, *shape):
+    return np.asarray(rng.standard_normal(shape)).astype(t)
+
+
+def inside(t, *shape):
+    return np.asarray(rng.uniform(-0.9, 0.9, shape)).astype(t)
+
+
+def positive(t, *shape):
+    return np.asarray(rng.uniform(0.3, 3, shape)).astype(t)
+
+
+def above_one(t, *shape):
+    return 1 + positive(t, *shape)
+
+
+def numbers(t, *shape):
+    """Of any type, exact in all of them."""
+    if np.dtype(t) == bool:
+        return rng.integers(0, 2, shape).astype(bool)
+    if np.dtype(t).kind == "c":
+        return (rng.integers(-9, 9, shape) + 1j * rng.integers(-9, 9, shape)).astype(t)
+    return np.asarray(rng.integers(0 if np.dtype(t).kind == "u" else -9, 9, shape)).astype(t)
+
+
+def complexes(t, *shape):
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(t)
+
+
+def call(name, **attributes):
+    """The operator with tensors for its arguments, in their order, but for those that |attributes| gives."""
+    tf.zeros([1])  # TensorFlow has registered its operators
+    free = [a.name for a in op_def_registry.get(name).input_arg if a.name not in attributes]
+    return lambda *tensors: getattr(R, name)(**dict(zip(free, tensors)), **attributes)
+
+
+def case(names, types, make, function=None, gradients=False, scale=64, **attributes):
+    for name in names.split():
+        CASES.setdefault(name, []).append((types, make, function or call(name, **attributes), {"gradients": gradients, "scale": scale}))
+
+
+def shaped(domain, *shapes):
+    return lambda t: [[domain(t, *shape)] for shape in shapes or SHAPES]
+
+
+PAIRS = [((3, 5), (3, 5)), ((4, 1, 5), (3, 1)), ((0, 5), (5,)), ((), (2, 3))]
+
+
+def paired(a, b):
+    return lambda t: [[a(t, *one), b(t, *two)] for one, two in PAIRS]
+
+
+# ---- value by value ----
+case("Abs Neg Square Exp Expm1 Sin Cos Tanh Erf Erfc Sigmoid Relu Relu6 LeakyRelu Elu Selu Softplus Softsign Atan Sinh Cosh Asinh "
+     "BesselI0e BesselI1e", FLOATS, shaped(normal), gradients=True)  # fmt: skip
+case("Asin Acos Atanh Erfinv Tan", FLOATS, shaped(inside), gradients=True, scale=256)
+case("Acosh", FLOATS, shaped(above_one), gradients=True)
+case("Sqrt Rsqrt Reciprocal Log Log1p Lgamma BesselK0e BesselK1e", FLOATS, shaped(positive), gradients=True, scale=256)
+case("Digamma", WIDE, shaped(positive), gradients=True, scale=256)  # of 16 bits it has no gradient
+case("Digamma", [F16, BF16], shaped(positive))
+case("Ndtri", WIDE, lambda t: [[np.abs(inside(t, 5, 7)) + t(0.01)]], gradients=True, scale=256)
+case("BesselI0 BesselI1 BesselJ0 BesselJ1", WIDE, shaped(normal), gradients=True)
+case("BesselY0 BesselY1 BesselK0 BesselK1", WIDE, shaped(positive), gradients=True, scale=256)
+case("Ceil Floor Rint Round Sign", FLOATS, shaped(lambda t, *s: (normal(t, *s) * 4).astype(t)))
+case("IsNan IsInf IsFinite", FLOATS, lambda t: [[np.array([0, -1, np.inf, -np.inf, np.nan], t)]])
+case("ZerosLike OnesLike", [*FLOATS, *INTEGERS, bool, np.complex64], shaped(numbers))
+case("Abs Neg", INTEGERS[:-1], shaped(numbers))
+case("Invert PopulationCount", INTEGERS, shaped(numbers))
+case("AddV2 Add Sub Mul Maximum Minimum SquaredDifference", FLOATS, paired(normal, normal), gradients=True)
+case("RealDiv Div Atan2 DivNoNan MulNoNan Xdivy", FLOATS, paired(normal, positive), gradients=True, scale=128)
+case("Pow Xlogy Xlog1py", FLOATS, paired(positive, positive), gradients=True, scale=256)
+case("FloorDiv FloorMod Mod TruncateMod", FLOATS, paired(numbers, above_one), scale=128)
+case("AddV2 Sub Mul Maximum Minimum", INTEGERS, paired(numbers, numbers))
+case("FloorDiv FloorMod TruncateDiv Div", INTEGERS[1:], paired(numbers, lambda t, *s: rng.integers(1, 9, s).astype(t)))
+case("BitwiseAnd BitwiseOr BitwiseXor", INTEGERS, paired(numbers, numbers))
+case("LeftShift RightShift", INTEGERS, paired(numbers, lambda t, *s: rng.integers(0, 7, s).astype(t)))
+case("Less LessEqual Greater GreaterEqual Equal NotEqual", [*FLOATS, *INTEGERS], paired(numbers, numbers))
+case("Igamma Igammac", WIDE, paired(positive, positive), gradients=True, scale=512)
+case("IgammaGradA RandomGammaGrad", WIDE, paired(positive, positive), scale=2**12)
+case("Zeta", WIDE, paired(above_one, positive), scale=512)
+case("Polygamma", WIDE, lambda t: [[rng.integers(0, 5, (4, 6)).astype(t), positive(t, 4, 6)], [np.array([2.5, -1], t), positive(t, 2)]],
+     scale=512)  # fmt: skip
+case("ApproximateEqual", WIDE, lambda t: [[np.array([1, 2, 3], t), np.array([1.05, 2.5, 3], t)]], tolerance=0.1)
+case("Cross", [*FLOATS, *INTEGERS], lambda t: [[numbers(t, 4, 5, 3), numbers(t, 4, 5, 3)], [numbers(t, 3), numbers(t, 3)]])
+case("Cross", WIDE, lambda t: [[normal(t, 2, 3), normal(t, 2, 3)]], gradients=True)
+
+# ---- complex numbers ----
+COMPLEX = [np.complex64, np.complex128]
+REAL_OF = {np.complex64: F32, np.complex128: F64}
+
+
+def real_part(name):
+    """Of tensors for real and imaginary parts, so that there are gradients to compare."""
+    def function(*parts):
+        result = call(name)(*[tf.complex(a, b) for a, b in zip(parts[::2], parts[1::2])])
+        return [tf.math.real(result), tf.math.imag(result)]
+
+    return function
+
+
+for name in "Neg Square Exp Sin Cos Tanh Conj Sinh Cosh Sqrt Log Reciprocal Rsqrt Sign Tan Inv".split():
+    case(name, WIDE, lambda t: [[positive(t, 3, 4), normal(t, 3, 4)], [normal(t, 0, 2), normal(t, 0, 2)]], real_part(name), scale=512,
+         gradients=name not in ("Sign", "Inv"))  # fmt: skip
+for name in "AddV2 Add Sub Mul RealDiv Div Pow".split():
+    case(name, WIDE, lambda t: [[positive(t, 3, 4), normal(t, 3, 4), positive(t, 2, 1, 4), normal(t, 2, 1, 4)]], real_part(name),
+         scale=512, gradients=name not in ("Pow", "Div"))  # fmt: skip
+case("Complex", WIDE, lambda t: [[normal(t, 3, 1), normal(t, 4)]], lambda a, b: tf.complex(a, b))
+case("Real", WIDE, paired(normal, normal), lambda a, b: tf.math.real(tf.complex(a, b)), gradients=True)
+case("Imag", WIDE, paired(normal, normal), lambda a, b: tf.math.imag(tf.complex(a, b)), gradients=True)
+case("ComplexAbs", WIDE, paired(normal, normal), lambda a, b: tf.abs(tf.complex(a, b)), gradients=True)
+case("Angle", WIDE, paired(normal, positive), lambda a, b: tf.math.angle(tf.complex(a, b)), gradients=True)
+case("Equal NotEqual", COMPLEX, lambda t: [[numbers(t, 50), numbers(t, 50)], [numbers(t, 3, 4), numbers(t, 4)]])
+case("Sum Mean", COMPLEX, lambda t: [[complexes(t, 3, 4, 5)]], axis=[0, 2])
+case("AddN", COMPLEX, lambda t: [[complexes(t, 3, 4), complexes(t, 3, 4)]], lambda a, b: R.AddN(inputs=[a, b]))
+case("ZerosLike OnesLike", COMPLEX, shaped(complexes))
+case("Cast", COMPLEX, lambda t: [[complexes(t, 3, 4)]], lambda x: [tf.cast(x, tf.complex64), tf.cast(x, tf.complex128), tf.cast(x, tf.float32)])
+case("Cast", [F32, F16, np.int64], lambda t: [[numbers(t, 3, 4)]], lambda x: [tf.cast(x, tf.complex64), tf.cast(x, tf.complex128)])
+case("MatMul", COMPLEX, lambda t: [[complexes(t, 3, 4), complexes(t, 5, 4)]], transpose_b=True)
+case("MatMul", COMPLEX, lambda t: [[complexes(t, 4, 3), complexes(t, 4, 5)]], transpose_a=True)
+case("BatchMatMulV2 BatchMatMul", COMPLEX, lambda t: [[complexes(t, 2, 4, 3), complexes(t, 2, 5, 4)]], adj_x=True, adj_y=True)
+
+# ---- Fourier transforms ----
+PARTS = lambda t, *s: [normal(t, *s), normal(t, *s)]  # noqa: E731
+
+
+def transformed(name, **attributes):
+    def function(real, imag):
+        result = call(name, **attributes)(tf.complex(real, imag))
+        return [tf.math.real(result), tf.math.imag(result)] if result.dtype.is_complex else result
+
+    return function
+
+
+for name, shapes in {"FFT": [(3, 8), (2, 7)], "FFT2D": [(2, 4, 6), (5, 7)], "FFT3D": [(3, 4, 5), (2, 2, 3, 6)]}.items():
+    for inverse in ("", "I"):
+        case(inverse + name, WIDE, lambda t, s=shapes: [PARTS(t, *x) for x in s], transformed(inverse + name), gradients=True, scale=256)
+    dims = 3 if name == "FFT3D" else len(shapes[0]) - 1
+    for lengths in ([5, 4, 6], [5, 4, 5]):
+        lengths, full = lengths[-dims:], [*lengths[-dims:-1], lengths[-1] // 2 + 1]
+
+        def forward(x, name=name, lengths=lengths):
+            result = getattr(R, "R" + name)(input=x, fft_length=lengths, Tcomplex=tf.complex128 if x.dtype == tf.float64 else tf.complex64)
+            return [tf.math.real(result), tf.math.imag(result)]
+
+        def backward(real, imag, name=name, lengths=lengths):
+            return getattr(R, "IR" + name)(input=tf.complex(real, imag), fft_length=lengths, Treal=real.dtype)
+
+        case("R" + name, [F32], lambda t, s=lengths: [[normal(t, 2, *s)], [normal(t, *s)]], forward, scale=256, gradients=name != "FFT3D")
+        case("R" + name, [F64], lambda t, s=lengths: [[normal(t, 2, *s)], [normal(t, *s)]], forward, scale=256)
+        case("R" + name, WIDE, lambda t, s=lengths: [[normal(t, 2, *[n + 2 for n in s])]], forward, scale=256)
+        case("IR" + name, WIDE, lambda t, s=full: [PARTS(t, 2, *s), PARTS(t, *s)], backward, scale=256, gradients=name != "FFT3D")
+        case("IR" + name, WIDE, lambda t, s=full: [PARTS(t, 2, *[n + 2 for n in s])], backward, scale=256)
+
+# ---- linear algebra ----
+def definite(t, *shape):
+    x = rng.standard_normal(shape)
+    return (x @ np.swapaxes(x, -1, -2) + shape[-1] * np.eye(shape[-1])).astype(t)
+
+
+def regular(t, *shape):
+    return (rng.standard_normal(shape) + 3 * np.eye(shape[-1])).astype(t)
+
+
+def triangular(t, *shape):
+    return (np.tril(rng.standard_normal(shape)) + 3 * np.eye(shape[-1])).astype(t)
+
+
+SQUARES = [(4, 4), (2, 3, 7, 7), (1, 1), (2, 0, 0), (1, 45, 45)]
+case("Cholesky", WIDE, shaped(definite, *SQUARES), gradients=True, scale=2**12)
+case("MatrixInverse", WIDE, shaped(regular, *SQUARES), gradients=True, scale=2**12)
+case("MatrixInverse", WIDE, shaped(regular, (3, 5, 5)), adjoint=True, scale=2**12)
+case("MatrixDeterminant", WIDE, shaped(regular, *SQUARES[:-1]), gradients=True, scale=2**12)
+case("MatrixDeterminant", WIDE, shaped(normal, (4, 3, 3), (5, 2, 2)), scale=2**10)
+case("LogMatrixDeterminant", WIDE, shaped(regular, *SQUARES), gradients=True, scale=2**12)
+case("LogMatrixDeterminant", WIDE, shaped(normal, (9, 3, 3), (5, 2, 2)), scale=2**12)
+for adjoint in (False, True):
+    case("MatrixSolve", WIDE, lambda t: [[regular(t, *s), normal(t, *s[:-1], 3)] for s in SQUARES], adjoint=adjoint, gradients=True, scale=2**12)
+    for lower in (False, True):
+        case("MatrixTriangularSolve", WIDE, lambda t, lower=lower: [
+            [triangular(t, *s) if lower else np.swapaxes(triangular(t, *s), -1, -2), normal(t, *s[:-1], 3)] for s in SQUARES[:3]],
+             adjoint=adjoint, lower=lower, gradients=True, scale=2**10)  # fmt: skip
+case("MatrixTriangularSolve", WIDE, lambda t: [[triangular(t, 5, 5), normal(t, 2, 3, 5, 2)]], scale=2**10)
+case("Lu", WIDE, shaped(normal, (4, 4), (3, 6, 6), (2, 0, 0), (40, 40)), scale=2**12)
+RECTANGLES = [(5, 3), (3, 5), (2, 4, 4), (2, 0, 3), (40, 35)]
+
+
+def qr(full):
+    def function(x):
+        q, r = R.Qr(input=x, full_matrices=full)
+        return [q @ r, tf.matmul(q, q, transpose_a=True), tf.abs(r)]
+
+    return function
+
+
+def svd(full):
+    def function(x):
+        s, u, v = R.Svd(input=x, compute_uv=True, full_matrices=full)
+        k = s.shape[-1]
+        back = tf.matmul(u[..., :k] * s[..., tf.newaxis, :], v[..., :k], transpose_b=True)
+        return [s, back, tf.matmul(u, u, transpose_a=True), tf.matmul(v, v, transpose_a=True),
+                R.Svd(input=x, compute_uv=False, full_matrices=full)[0]]  # fmt: skip
+
+    return function
+
+
+for full in (False, True):
+    case("Qr", WIDE, shaped(normal, *RECTANGLES), qr(full), scale=2**10)
+    case("Svd", WIDE, shaped(normal, *RECTANGLES), svd(full), scale=2**11)
+
+
+def symmetric_eigen(x):
+    e, v = R.SelfAdjointEigV2(input=x, compute_v=True)
+    return [e, tf.matmul(v * e[..., tf.newaxis, :], v, transpose_b=True), tf.matmul(v, v, transpose_a=True),
+            R.SelfAdjointEigV2(input=x, compute_v=False)[0]]  # fmt: skip
+
+
+case("SelfAdjointEigV2", WIDE, shaped(normal, (4, 4), (2, 3, 7, 7), (1, 1), (0, 3, 3), (40, 40)), symmetric_eigen, scale=2**11)
+case("BatchMatMulV3", FLOATS, lambda t: [[normal(t, 2, 3, 4), normal(t, 1, 4, 5)]], lambda a, b: R.BatchMatMulV3(x=a, y=b, Tout=a.dtype))
+
+# ---- diagonals ----
+case("MatrixDiag", MOVED, shaped(numbers, (4,), (2, 3, 5), (0,), (2, 0)))
+case("MatrixDiagPart", MOVED, shaped(numbers, (4, 4), (2, 3, 5), (2, 5, 3), (0, 3, 3)))
+case("MatrixSetDiag", MOVED, lambda t: [[numbers(t, 2, 3, 5), numbers(t, 2, 3)], [numbers(t, 4, 2), numbers(t, 2)]])
+case("MatrixBandPart", FLOATS, shaped(numbers, (2, 4, 5)), num_lower=1, num_upper=2)
+case("Diag", [*FLOATS, np.int32, np.int64, np.complex64], shaped(numbers, (4,), (2, 3), (0, 2)))
+case("DiagPart", [*FLOATS, np.int32, np.int64, np.complex64], shaped(numbers, (4, 4), (2, 3, 2, 3), (0, 0)))
+for k in (0, 2, -1, [-1, 2], [-3, -1], [1, 3], [0, 0]):
+    for align in ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT", None):
+        version, extra = ("V2", {}) if align is None else ("V3", {"align": align})
+        case("MatrixDiagPart" + version, [F32], shaped(numbers, (2, 4, 5), (5, 4)), k=k, padding_value=np.float32(7.5), **extra)
+
+        def banded(x, k=k, version=version, extra=extra):
+            band = getattr(R, "MatrixDiagPart" + version)(input=x, k=k, padding_value=tf.zeros([], x.dtype), **extra)
+            return [getattr(R, "MatrixDiag" + version)(diagonal=band, k=k, num_rows=4, num_cols=5, padding_value=tf.ones([], x.dtype), **extra),
+                    getattr(R, "MatrixSetDiag" + version)(input=tf.zeros_like(x), diagonal=band, k=k, **extra)]  # fmt: skip
+
+        case(f"MatrixDiag{version} MatrixSetDiag{version}", [F32, BF16], shaped(numbers, (2, 4, 5)), banded)
+case("MatrixDiagV2 MatrixDiagV3", MOVED, lambda t: [[numbers(t, 2, 3)]],
+     lambda x: tf.linalg.diag(x, k=1, padding_value=tf.cast(1, x.dtype)))  # fmt: skip
+case("MatrixDiagPartV2 MatrixDiagPartV3", MOVED, lambda t: [[numbers(t, 2, 3, 4)]], lambda x: tf.linalg.diag_part(x, k=(-1, 1)))
+case("MatrixDiagV3", WIDE, shaped(normal, (2, 3)), lambda x: tf.linalg.diag(x, k=-1), gradients=True)
+case("MatrixSetDiagV3", WIDE, lambda t: [[normal(t, 2, 4, 5), normal(t, 2, 3, 4)]], lambda x, d: tf.linalg.set_diag(x, d, k=(-1, 1)), gradients=True)
+
+# ---- space ----
+case("SpaceToBatch", [*FLOATS, np.int64], shaped(numbers, (2, 4, 6, 3)), paddings=[[0, 0], [2, 0]], block_size=2)
+case("BatchToSpace", [*FLOATS, np.int64], shaped(numbers, (8, 2, 4, 3)), crops=[[0, 1], [2, 0]], block_size=2)
+case("SpaceToBatchND", [*FLOATS, np.int32], shaped(numbers, (2, 5, 6, 3), (0, 5, 6)), block_shape=[3, 2], paddings=[[1, 0], [0, 2]])
+case("SpaceToBatchND", WIDE, shaped(normal, (2, 4, 6, 3, 2)), block_shape=[2, 3, 1], paddings=[[1, 1], [0, 0], [2, 0]], gradients=True)
+case("BatchToSpaceND", [*FLOATS, np.int32], shaped(numbers, (12, 2, 4, 3), (6, 1, 3)), block_shape=[3, 2], crops=[[1, 0], [0, 2]])
+case("BatchToSpaceND", WIDE, shaped(normal, (4, 3, 2)), block_shape=[2], crops=[[1, 2]], gradients=True)
+case("SpaceToDepth", [F32, F16], shaped(normal, (2, 4, 6, 3)), block_size=2, gradients=True)
+case("DepthToSpace", [F32, F16], shaped(normal, (2, 2, 3, 12)), block_size=2, gradients=True)
+case("ExtractImagePatches", FLOATS, shaped(numbers, (2, 7, 6, 3), (1, 3, 3, 1)), ksizes=[1, 3, 2, 1], strides=[1, 2, 1, 1], rates=[1, 1, 2, 1],
+     padding="VALID")  # fmt: skip
+case("ExtractImagePatches", WIDE, shaped(normal, (2, 7, 6, 3)), ksizes=[1, 3, 2, 1], strides=[1, 2, 3, 1], rates=[1, 2, 1, 1], padding="SAME",
+     gradients=True)  # fmt: skip
+case("ExtractVolumePatches", FLOATS, shaped(numbers, (1, 4, 5, 6, 2)), ksizes=[1, 2, 3, 2, 1], strides=[1, 2, 1, 2, 1], padding="SAME")
+case("ExtractVolumePatches", WIDE, shaped(numbers, (2, 4, 5, 6, 2)), ksizes=[1, 2, 3, 2, 1], strides=[1, 1, 2, 2, 1], padding="VALID")
+case("Reverse", [*WIDE, np.int64, np.uint8, bool], shaped(numbers, (3, 4, 5)), dims=[True, False, True])
+case("ReverseSequence", MOVED, lambda t: [[numbers(t, 3, 5, 4), np.array([5, 0, 2], np.int64)]], seq_dim=1, batch_dim=0)
+case("ReverseSequence", WIDE, lambda t: [[normal(t, 5, 2, 3), np.array([5, 1, 3], np.int32)]], seq_dim=0, batch_dim=2, gradients=True)
+for mode, pads in (("REFLECT", [[1, 2], [0, 3], [0, 0]]), ("SYMMETRIC", [[3, 2], [0, 4], [1, 0]])):
+    case("MirrorPad", FLOATS, shaped(normal, (3, 4, 2)), paddings=pads, mode=mode, gradients=True)
+    case("MirrorPadGrad", FLOATS, shaped(normal, (3 + sum(pads[0]), 4 + sum(pads[1]), 2 + sum(pads[2]))), paddings=pads, mode=mode)
+case("Snapshot", [*FLOATS, *INTEGERS, bool], shaped(numbers))
+case("DeepCopy", [F32, F64, F16, np.int64], shaped(numbers))
+case("Empty", [F32], lambda t: [[]], lambda: R.Empty(shape=[2, 3], dtype=tf.float32, init=True))
+case("DynamicStitch", [F32, F16, np.int32, np.int64, np.complex64], lambda t: [[numbers(t, 2, 3), numbers(t, 2, 2, 3), numbers(t, 3)]],
+     lambda a, b, c: R.DynamicStitch(indices=[[4, 0], [[1, 2], [3, 0]], 5], data=[a, b, c]))  # fmt: skip
+case("DynamicStitch", WIDE, lambda t: [[normal(t, 2, 3), normal(t, 3, 3)]], lambda a, b: R.DynamicStitch(indices=[[4, 0], [1, 2, 3]], data=[a, b]),
+     gradients=True)  # fmt: skip
+case("DynamicPartition", [F32, BF16, np.int64], lambda t: [[numbers(t, 5, 3), np.array([2, 0, 2, 1, 0], np.int32)],
+                                                       [numbers(t, 0, 3), np.zeros(0, np.int32)], [numbers(t, 2), np.array([3, 3], np.int32)]],
+     num_partitions=4)  # fmt: skip
+case("DynamicPartition", WIDE, lambda t: [[normal(t, 5, 3)]], lambda x: R.DynamicPartition(data=x, partitions=[2, 0, 2, 1, 0], num_partitions=3),
+     gradients=True)  # fmt: skip
+
+# ---- places ----
+PLACES = np.array([[[4, 0], [1, 2]], [[0, 0], [4, 0]]])
+for t_index in (np.int32, np.int64):
+    case("GatherNd", [*FLOATS, *INTEGERS], lambda t, i=t_index: [[numbers(t, 5, 3, 2), PLACES.astype(i)]])
+    case("ScatterNd", [*FLOATS, np.int64], lambda t, i=t_index: [[PLACES.astype(i), numbers(t, 2, 2, 4), np.array([5, 3, 4], i)]])
+    case("TensorScatterAdd TensorScatterSub", [*FLOATS, np.int64], lambda t, i=t_index: [[numbers(t, 5, 3, 4), PLACES.astype(i), numbers(t, 2, 2, 4)]])
+    case("TensorScatterMin TensorScatterMax", [*FLOATS, np.int64, np.uint8], lambda t, i=t_index: [
+        [numbers(t, 5, 3, 4), PLACES.astype(i), numbers(t, 2, 2, 4)], [numbers(t, 5), np.array([[2], [2]], i), numbers(t, 2)]])  # fmt: skip
+    case("TensorScatterUpdate", [*FLOATS, np.int64, bool], lambda t, i=t_index: [[numbers(t, 5, 3), np.array([[4], [0]], i), numbers(t, 2, 3)]])
+case("TensorScatterMin TensorScatterMax", WIDE, lambda t: [[normal(t, 5, 3), np.array([[4], [0]]), normal(t, 2, 3)]], gradients=True)
+case("GatherNd", WIDE, lambda t: [[normal(t, 5, 3), np.array([[4], [0], [4]])]], gradients=True)
+
+# ---- segments ----
+SEGMENTS = np.array([0, 0, 2, 2, 2, 5])
+for name in "Sum Mean Prod Min Max".split():
+    for t_index in (np.int32, np.int64):
+        case("Segment" + name, FLOATS, lambda t, i=t_index: [[numbers(t, 6, 3), SEGMENTS.astype(i)], [numbers(t, 0, 3), np.zeros(0, i)],
+                                                             [numbers(t, 6), SEGMENTS.astype(i)]])  # fmt: skip
+        if name != "Mean":
+            case("UnsortedSegment" + name, [*FLOATS, np.int32, np.int64], lambda t, i=t_index: [
+                [numbers(t, 6, 3), np.array([3, -1, 0, 3, 3, 0], i)], [numbers(t, 2, 3, 2), np.array([[1, 0, 1], [4, 4, -1]], i)]],
+                 num_segments=5)  # fmt: skip
+    case("Segment" + name, WIDE, lambda t: [[normal(t, 6, 3), SEGMENTS]], gradients=name != "Prod")
+ROWS = np.array([3, 1, 3, 0, 2, 2])
+for name in "Sum Mean SqrtN".split():
+    case("SparseSegment" + name, FLOATS, lambda t: [[numbers(t, 4, 3), ROWS.astype(np.int32), SEGMENTS.astype(np.int32)]])
+    case("SparseSegment" + name, WIDE, lambda t: [[normal(t, 4, 3), ROWS, SEGMENTS.astype(np.int32)]], gradients=True)
+    case(f"SparseSegment{name}WithNumSegments", FLOATS, lambda t: [[numbers(t, 4, 3), ROWS.astype(np.int32), SEGMENTS.astype(np.int32)]], num_segments=8)
+    case(f"SparseSegment{name}Grad", FLOATS, lambda t: [[numbers(t, 6, 3), ROWS.astype(np.int32), SEGMENTS.astype(np.int32)]], output_dim0=5)
+
+# ---- order and counts ----
+def different(t, *shape):
+    return (rng.permutation(int(np.prod(shape))) % 120).reshape(shape).astype(t)
+
+
+case("TopKV2", [*FLOATS, *INTEGERS], lambda t: [[different(t, 3, 9)], [np.ones((2, 5), t)], [different(t, 2, 3, 4)]], k=3)
+case("TopKV2", WIDE, lambda t: [[normal(t, 3, 50)]], k=7, gradients=True)
+case("ApproxTopK", [F32, F16, BF16], lambda t: [[different(t, 3, 9)]], k=4, reduction_dimension=-1, is_max_k=True)
+case("InTopKV2", [np.int32, np.int64], lambda t: [[normal(F32, 40, 6), rng.integers(0, 6, 40).astype(t)],
+                                                  [np.array([[1, np.nan], [1, 2], [3, np.inf], [2, 1]], F32), np.array([0, 5, 0, -1], t)]], k=2)  # fmt: skip
+case("LowerBound UpperBound", [*FLOATS, *INTEGERS], lambda t: [[np.sort(numbers(t, 3, 8), 1), numbers(t, 3, 20)], [np.zeros((2, 0), t), numbers(t, 2, 3)]])
+case("Bucketize", [F32, F64, np.int32, np.int64], shaped(numbers, (4, 50), (0,)), boundaries=[-3.0, 0.0, 2.5, 4.0])
+case("Bincount", [F32, np.int32], lambda t: [[np.array([3, 0, 3, 7, 1], np.int32), numbers(t, 5)], [np.array([3, 0, 3, 7, 1], np.int32), np.zeros(0, t)]], 
+     lambda a, w: R.Bincount(arr=a, size=5, weights=w))  # fmt: skip
+for binary in (False, True):
+    case("DenseBincount", [F32, F64, np.int32, np.int64], lambda t, binary=binary: [
+        [rng.integers(0, 9, shape), w] for shape in ((20,), (3, 8)) for w in (np.zeros(0, t), *([] if binary else [numbers(t, *shape)]))],
+         lambda a, w, binary=binary: R.DenseBincount(input=a, size=6, weights=w, binary_output=binary))  # fmt: skip
+case("HistogramFixedWidth", WIDE, lambda t: [[normal(t, 300), np.array([-1.5, 2], t)], [np.zeros(0, t), np.array([0, 1], t)]], nbins=7)
+case("Where", [F32, F64, *INTEGERS, bool], shaped(numbers, (4, 5, 3), (0, 2), (7,)), lambda x: R.Where(condition=x))
+for name, more in (("NonMaxSuppressionV2", {}), ("NonMaxSuppressionV3", {"score_threshold": 0.2}), ("NonMaxSuppressionV4", {"score_threshold": 0.2}),
+                   ("NonMaxSuppressionV4", {"score_threshold": 0.2, "pad_to_max_output_size": True})):  # fmt: skip
+    for most in (5, 100):
+        case(name, [F32], lambda t: [[positive(t, 60, 4), rng.permutation(60).astype(t) / 60], [np.zeros((0, 4), t), np.zeros(0, t)]],
+             max_output_size=most, iou_threshold=0.4, **more)  # fmt: skip
+for exclusive in (False, True):
+    for reverse in (False, True):
+        case("Cumsum", [*FLOATS, np.int32, np.int64], shaped(numbers, (3, 5, 2), (0, 4), (7,)), axis=0, exclusive=exclusive, reverse=reverse)
+        case("Cumprod", [*FLOATS, np.int32, np.int64], shaped(lambda t, *s: rng.integers(1, 3, s).astype(t), (3, 5, 2), (0, 4)), axis=-1,
+             exclusive=exclusive, reverse=reverse)  # fmt: skip
+        case("CumulativeLogsumexp", [F32, F16], shaped(normal, (3, 5, 2)), axis=1, exclusive=exclusive, reverse=reverse, gradients=True)
+
+# ---- norms ----
+for training in (True, False):
+    for name in ("FusedBatchNorm", "FusedBatchNormV2"):
+        case(name, [F32], lambda t, training=training: [[normal(t, 3, 4, 5, 6), normal(t, 6), normal(t, 6),
+                                                         *([np.zeros(0, t)] * 2 if training else [normal(t, 6), positive(t, 6)])]],
+             lambda x, s, o, m, v, name=name, training=training: getattr(R, name)(x=x, scale=s, offset=o, mean=m, variance=v,
+                                                                               is_training=training)[:3], scale=512)  # fmt: skip
+
+
+def norm_gradient(name):
+    def function(dy, x, scale):
+        forward = getattr(R, name)(x=x, scale=scale, offset=scale, mean=scale[:0], variance=scale[:0], is_training=True)
+        return getattr(R, name.replace("Norm", "NormGrad"))(y_backprop=dy, x=x, scale=scale, reserve_space_1=forward[3],
+                                                           reserve_space_2=forward[4], is_training=True)[:3]  # fmt: skip
+
+    return function
+
+
+for name in ("FusedBatchNorm", "FusedBatchNormV2"):
+    case(name.replace("Norm", "NormGrad"), [F32], lambda t: [[normal(t, 3, 4, 5, 6), normal(t, 3, 4, 5, 6), normal(t, 6)]], norm_gradient(name), scale=512)
