@@ -263,6 +263,13 @@ class TextEncoder(unittest.TestCase):
         np.testing.assert_array_equal(got[0], wanted[0])
         np.testing.assert_array_equal(got[1], wanted[1])
 
+    def test_variant(self):
+        folder = self.folder("tokenizer", "text_encoder")
+        path = folder / "text_encoder/model.safetensors"
+        path.rename(path.with_name("model.fp16.safetensors"))
+        ids = np.array([Encoder(self.root).tokens("a hat")[0]])
+        np.testing.assert_array_equal(Encoder(folder).encode(ids)[0], Encoder(self.root).encode(ids)[0])
+
     # ---- refusals ----
 
     def refused(self, folder, status, *words):
@@ -284,11 +291,11 @@ class TextEncoder(unittest.TestCase):
                 ("", BAD_DATA, "JSON"), ("[]", BAD_DATA, "object"), ("[" * 100_000, BAD_DATA, "JSON"), ("{\"a\": \"\0\"}", BAD_DATA, "JSON"),
                 ({"architectures": ["CLIPModel"]}, UNSUPPORTED, "CLIPModel"), ({"architectures": 3}, UNSUPPORTED, "architecture"),
                 ({"hidden_act": "relu"}, UNSUPPORTED, "relu"), ({"hidden_act": None}, UNSUPPORTED, "hidden_act"),
-                ({"hidden_size": 40}, BAD_DATA, "num_attention_heads"), ({"hidden_size": 33}, BAD_DATA, "shape"),
+                ({"hidden_size": 40}, BAD_DATA, "num_attention_heads"), ({"hidden_size": 33}, BAD_DATA, "settings ask for"),
                 ({"hidden_size": 2**40}, BAD_DATA, "hidden_size"), ({"hidden_size": "36"}, BAD_DATA, "hidden_size"),
                 ({"num_attention_heads": 0}, BAD_DATA, "num_attention_heads"), ({"num_hidden_layers": -1}, BAD_DATA, "layers"),
                 ({"num_hidden_layers": 4}, BAD_DATA, "encoder.layers.3.layer_norm1.weight"),
-                ({"num_hidden_layers": None}, BAD_DATA, "num_hidden_layers"), ({"vocab_size": 999}, BAD_DATA, "shape"),
+                ({"num_hidden_layers": None}, BAD_DATA, "num_hidden_layers"), ({"vocab_size": 999}, BAD_DATA, "settings ask for"),
                 ({"max_position_embeddings": 2}, BAD_DATA, "max_position"), ({"layer_norm_eps": "x"}, BAD_DATA, "eps"),
                 ({"layer_norm_eps": -1}, BAD_DATA, "eps"), ({"eos_token_id": [1]}, BAD_DATA, "eos_token_id"),
                 ({"architectures": ["CLIPTextModelWithProjection"]}, BAD_DATA, "text_projection.weight")]:

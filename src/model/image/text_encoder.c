@@ -2,21 +2,19 @@
  *
  *     x = embedding + positions  --+-- norm -- attention --(+)--+-- norm -- up, activation, down --(+)--  …  norm
  *                                  |_________________________|  |_________________________________|           */
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/status.h"
 #include "math/common/plan/scratch.h"
 #include "model/image/clip.h"
-#include "model/weights/safetensors.h"
+#include "model/image/component.h"
 #include "rdna/image.h"
 #include "rdna/op.h"
 
-enum { PATH_BYTES = 4096, NAME_BYTES = 128, MOST_TEXTS = 64, LAYER_TENSORS = 16, OTHER_TENSORS = 5 };
+enum { PATH_BYTES = 4096, NAME_BYTES = 128, MOST_TEXTS = 64 };
 
 typedef struct affine { /* of a product or a norm */
   rdna_tensor weight, bias;
@@ -35,7 +33,7 @@ typedef struct settings {
 } settings;
 
 struct rdna_image_text_encoder {
-  rdna_device *device;
+  rdna__network network;
   rdna_image_text_encoder_info info;
   settings set;
   rdna__clip_tokenizer tokenizer;
@@ -43,21 +41,9 @@ struct rdna_image_text_encoder {
   layer *layers;
   affine norm;
   rdna_tensor projection;
-  void **blocks; /* (block_count) of the weights on the device */
-  int block_count;
 };
 
 /* ---- settings ---- */
-
-static rdna_status whole(const json_t *config, const char *name, int initial, int low, int high, int *out) {
-  const json_t *value = json_object_get(config, name);
-  *out = initial;
-  if (!value && initial >= low) return RDNA_OK;
-  if (!json_is_integer(value) || json_integer_value(value) < low || json_integer_value(value) > high)
-    return rdna__fail(RDNA_BAD_DATA, "the setting '%s' is no whole number from %d to %d", name, low, high);
-  *out = (int)json_integer_value(value);
-  return RDNA_OK;
-}
 
 static rdna_status read_kind(const json_t *config, settings *out) {
   const char *kind = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
@@ -71,98 +57,36 @@ static rdna_status read_kind(const json_t *config, settings *out) {
   if (!out->quick && !(activation && strcmp(activation, "gelu") == 0))
     return rdna__fail(RDNA_UNSUPPORTED, "the setting 'hidden_act' is '%.80s'; quick_gelu and gelu are known",
                       activation ? activation : "");
-  const json_t *epsilon = json_object_get(config, "layer_norm_eps");
-  out->epsilon = epsilon ? json_number_value(epsilon) : 1e-5;
-  if ((epsilon && !json_is_number(epsilon)) || !(out->epsilon >= 0 && out->epsilon <= 1))
-    return rdna__fail(RDNA_BAD_DATA, "the setting 'layer_norm_eps' is no number from 0 to 1");
-  return RDNA_OK;
+  return rdna__setting_number(config, "layer_norm_eps", 1e-5, 0, 1, &out->epsilon);
 }
 
 static rdna_status read_settings(const json_t *config, settings *out) {
   RDNA_TRY(read_kind(config, out));
-  RDNA_TRY(whole(config, "vocab_size", 0, 1, 1 << 24, &out->vocabulary));
-  RDNA_TRY(whole(config, "hidden_size", 0, 1, 1 << 14, &out->width));
-  RDNA_TRY(whole(config, "intermediate_size", 0, 1, 1 << 16, &out->hidden));
-  RDNA_TRY(whole(config, "num_hidden_layers", 0, 1, 256, &out->layers));
-  RDNA_TRY(whole(config, "num_attention_heads", 0, 1, 1 << 10, &out->heads));
-  RDNA_TRY(whole(config, "max_position_embeddings", 0, 3, 1 << 12, &out->positions));
-  RDNA_TRY(whole(config, "projection_dim", 512, 1, 1 << 14, &out->projection));
-  RDNA_TRY(whole(config, "eos_token_id", 49407, 0, 1 << 24, &out->end));
+  RDNA_TRY(rdna__setting_whole(config, "vocab_size", 0, 1, 1 << 24, &out->vocabulary));
+  RDNA_TRY(rdna__setting_whole(config, "hidden_size", 0, 1, 1 << 14, &out->width));
+  RDNA_TRY(rdna__setting_whole(config, "intermediate_size", 0, 1, 1 << 16, &out->hidden));
+  RDNA_TRY(rdna__setting_whole(config, "num_hidden_layers", 0, 1, 256, &out->layers));
+  RDNA_TRY(rdna__setting_whole(config, "num_attention_heads", 0, 1, 1 << 10, &out->heads));
+  RDNA_TRY(rdna__setting_whole(config, "max_position_embeddings", 0, 3, 1 << 12, &out->positions));
+  RDNA_TRY(rdna__setting_whole(config, "projection_dim", 512, 1, 1 << 14, &out->projection));
+  RDNA_TRY(rdna__setting_whole(config, "eos_token_id", 49407, 0, 1 << 24, &out->end));
   if (out->width % out->heads == 0) return RDNA_OK;
   return rdna__fail(RDNA_BAD_DATA, "a 'hidden_size' of %d is no whole number of %d 'num_attention_heads'", out->width,
                     out->heads);
-}
-
-static rdna_status open_settings(const char *folder, settings *out) {
-  char path[PATH_BYTES];
-  rdna__file file = {0};
-  json_error_t error;
-  if (snprintf(path, sizeof path, "%s/config.json", folder) >= (int)sizeof path)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of the text encoder's config.json is too long");
-  RDNA_TRY(rdna__annotate(rdna__file_map(path, &file), "%s", path));
-  json_t *config = json_loadb(file.data ? (const char *)file.data : "", file.size, 0, &error);
-  rdna__file_unmap(&file);
-  rdna_status status = json_is_object(config) ? read_settings(config, out)
-                       : config               ? rdna__fail(RDNA_BAD_DATA, "it is no JSON object")
-                                              : rdna__fail(RDNA_BAD_DATA, "it is no JSON: %s", error.text);
-  json_decref(config);
-  return rdna__annotate(status, "%s", path);
 }
 
 /* ---- weights ---- */
 
 typedef struct loading {
   rdna_image_text_encoder *encoder;
-  rdna__safetensors *tensors;
+  rdna__component component;
   const char *prefix; /* of all names but the projection's */
 } loading;
 
-static rdna_status check_tensor(const rdna__safetensor *t, const char *name, int rank, const int64_t *shape) {
-  if (!t) return rdna__fail(RDNA_BAD_DATA, "there is no tensor '%s'", name);
-  if (t->dtype != RDNA_F32 && t->dtype != RDNA_F16 && t->dtype != RDNA_BF16)
-    return rdna__fail(RDNA_UNSUPPORTED, "tensor '%s' is of type %s; F32, F16 and BF16 are read", name, t->type);
-  bool same = t->rank == rank && t->shape[0] == shape[0] && (rank == 1 || t->shape[1] == shape[1]);
-  if (same) return RDNA_OK;
-  return rdna__fail(RDNA_BAD_DATA, "tensor '%s' has another shape than the settings say, which is %lld x %lld", name,
-                    (long long)shape[0], (long long)(rank > 1 ? shape[1] : 1));
-}
-
-/* |values| (count) of f32, from a copy: what is read from the file's map may change or vanish. */
-static rdna_status read_values(const rdna__safetensor *t, int64_t count, float *values) {
-  if (t->dtype == RDNA_F32) return rdna__file_read(t->data, t->bytes, values);
-  uint8_t *bytes = malloc(t->bytes);
-  if (!bytes) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for tensor '%s'", t->name);
-  rdna__safetensor copy = *t;
-  copy.data = bytes;
-  rdna_status status = rdna__file_read(t->data, t->bytes, bytes);
-  for (int64_t i = 0; status == RDNA_OK && i < count; i++) values[i] = rdna__safetensor_value(&copy, i);
-  free(bytes);
-  return status;
-}
-
 /* |columns| 0: a vector of |rows|. */
 static rdna_status load(loading *l, const char *prefix, const char *name, int rows, int columns, rdna_tensor *out) {
-  rdna_image_text_encoder *e = l->encoder;
-  char whole_name[NAME_BYTES];
   const int64_t shape[] = {rows, columns};
-  int rank = columns ? 2 : 1;
-  snprintf(whole_name, sizeof whole_name, "%s%s", prefix, name);
-  const rdna__safetensor *t = rdna__safetensors_find(l->tensors, whole_name);
-  RDNA_TRY(check_tensor(t, whole_name, rank, shape));
-  *out = rdna_tensor_contiguous(NULL, RDNA_F32, rank, shape);
-  int64_t count = rdna_tensor_count(out);
-  size_t bytes = rdna_dtype_bytes(RDNA_F32, count);
-  float *values = malloc(bytes);
-  if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for tensor '%s'", whole_name);
-  rdna_status status = read_values(t, count, values);
-  if (status == RDNA_OK) status = rdna_memory_alloc_named(e->device, bytes, NULL, "weights", &out->data);
-  if (status == RDNA_OK) {
-    e->blocks[e->block_count++] = out->data;
-    e->info.weights_bytes += bytes;
-    status = rdna_copy_to_device(rdna_device_default_stream(e->device), out->data, values, bytes);
-  }
-  free(values);
-  return status;
+  return rdna__component_load(&l->component, prefix, name, RDNA_F32, columns ? 2 : 1, shape, out);
 }
 
 static rdna_status load_affine(loading *l, int layer_index, const char *name, int rows, int columns, affine *out) {
@@ -195,7 +119,7 @@ static rdna_status load_all(loading *l) {
   const settings *set = &e->set;
   const char *embedding = "embeddings.token_embedding.weight";
   /* transformers 5 saves a model without a projection without it */
-  l->prefix = rdna__safetensors_find(l->tensors, embedding) ? "" : "text_model.";
+  l->prefix = rdna__component_rank(&l->component, "", embedding) >= 0 ? "" : "text_model";
   RDNA_TRY(load(l, l->prefix, embedding, set->vocabulary, set->width, &e->embedding));
   RDNA_TRY(load(l, l->prefix, "embeddings.position_embedding.weight", set->positions, set->width, &e->positions));
   for (int i = 0; i < set->layers; i++) RDNA_TRY(load_layer(l, i, &e->layers[i]));
@@ -206,21 +130,26 @@ static rdna_status load_all(loading *l) {
 
 /* ---- making one ---- */
 
+static rdna_status read_component(rdna_image_text_encoder *e, loading *l) {
+  const settings *set = &e->set;
+  RDNA_TRY(read_settings(l->component.settings, &e->set));
+  e->layers = calloc((size_t)set->layers, sizeof *e->layers);
+  if (!e->layers) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
+  RDNA_TRY(load_all(l));
+  e->info = (rdna_image_text_encoder_info){.positions = set->positions,
+                                           .layers = set->layers,
+                                           .width = set->width,
+                                           .pooled = set->projected ? set->projection : set->width,
+                                           .projected = set->projected,
+                                           .weights_bytes = e->network.bytes};
+  return RDNA_OK;
+}
+
 static rdna_status open_encoder(rdna_image_text_encoder *e, const char *folder) {
   loading l = {.encoder = e};
-  RDNA_TRY(open_settings(folder, &e->set));
-  const settings *set = &e->set;
-  e->layers = calloc((size_t)set->layers, sizeof *e->layers);
-  e->blocks = calloc((size_t)set->layers * LAYER_TENSORS + OTHER_TENSORS, sizeof *e->blocks);
-  if (!e->layers || !e->blocks) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
-  RDNA_TRY(rdna__safetensors_open(folder, &l.tensors));
-  rdna_status status = rdna__annotate(load_all(&l), "%s", folder);
-  rdna__safetensors_close(l.tensors);
-  e->info.positions = set->positions;
-  e->info.layers = set->layers;
-  e->info.width = set->width;
-  e->info.pooled = set->projected ? set->projection : set->width;
-  e->info.projected = set->projected;
+  RDNA_TRY(rdna__component_open(folder, "model", &e->network, &l.component));
+  rdna_status status = rdna__annotate(read_component(e, &l), "%s", folder);
+  rdna__component_close(&l.component);
   return status;
 }
 
@@ -245,7 +174,7 @@ rdna_status rdna_image_text_encoder_create(rdna_device *device, const char *fold
                       "rdna_image_text_encoder_create needs a device, three names of folders and a place");
   rdna_image_text_encoder *e = calloc(1, sizeof *e);
   if (!e) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
-  e->device = rdna_device_retain(device);
+  e->network = (rdna__network){.device = rdna_device_retain(device), .dtype = RDNA_F32};
   rdna_status status = open_all(e, folder, encoder, tokenizer);
   if (status == RDNA_OK)
     *out_encoder = e;
@@ -256,10 +185,9 @@ rdna_status rdna_image_text_encoder_create(rdna_device *device, const char *fold
 
 void rdna_image_text_encoder_release(rdna_image_text_encoder *e) {
   if (!e) return;
-  for (int i = 0; i < e->block_count; i++) (void)!rdna_memory_free(e->device, e->blocks[i]);
+  rdna__network_deinit(&e->network);
   rdna__clip_tokenizer_close(&e->tokenizer);
-  rdna_device_release(e->device);
-  free(e->blocks);
+  rdna_device_release(e->network.device);
   free(e->layers);
   free(e);
 }
@@ -442,7 +370,7 @@ rdna_status rdna_image_text_encoder_encode(rdna_image_text_encoder *e, const int
                       e->set.layers);
   RDNA_TRY(check_ids(&e->set, ids, count));
   if (!out_states && !out_pooled) return RDNA_OK;
-  pass p = {.encoder = e, .stream = rdna_device_default_stream(e->device), .count = count};
+  pass p = {.encoder = e, .stream = rdna_device_default_stream(e->network.device), .count = count};
   p.scratch = (rdna__scratch){.stream = p.stream, .holder = "a text encoder"};
   rdna_status status = run(&p, ids, skip, normed, out_states, out_pooled);
   rdna_status waited = rdna_stream_synchronize(p.stream);
