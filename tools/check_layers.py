@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LAYERS = ["base", "device", "kernel", "math", "array", "graph", "model", "server", "command"]
+LAYERS = ["base", "device", "kernel", "math", "array", "graph", "model", "picture", "server", "command"]
 
 
 def allowed(path, include):

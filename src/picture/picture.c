@@ -1,0 +1,46 @@
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "picture/png.h"
+
+rdna_status rdna__picture_init(rdna__picture *out, int width, int height, int channels) {
+  *out = (rdna__picture){0};
+  bool fits = width >= 1 && height >= 1 && width <= RDNA__PICTURE_MOST_SIDE && height <= RDNA__PICTURE_MOST_SIDE &&
+              (int64_t)width * height <= RDNA__PICTURE_MOST_PIXELS && (channels == 3 || channels == 4);
+  if (!fits)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "a picture of %d x %d with %d channels; up to %d x %d and %d pixels with 3 or 4 can be had",
+                      width, height, channels, RDNA__PICTURE_MOST_SIDE, RDNA__PICTURE_MOST_SIDE,
+                      RDNA__PICTURE_MOST_PIXELS);
+  out->pixels = malloc((size_t)width * (size_t)height * (size_t)channels);
+  if (!out->pixels) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture of %d x %d", width, height);
+  out->width = width, out->height = height, out->channels = channels;
+  return RDNA_OK;
+}
+
+void rdna__picture_deinit(rdna__picture *p) {
+  free(p->pixels);
+  free(p->parameters);
+  *p = (rdna__picture){0};
+}
+
+static uint8_t byte_of(float value) {
+  float scaled = 127.5f * (value + 1);
+  if (!(scaled > 0)) return 0;
+  return scaled < 255 ? (uint8_t)rintf(scaled) : 255;
+}
+
+rdna_status rdna__picture_of_values(const float *values, int width, int height, rdna__picture *out) {
+  RDNA_TRY(rdna__picture_init(out, width, height, 3));
+  size_t count = (size_t)width * (size_t)height;
+  for (size_t i = 0; i < count; i++)
+    for (size_t c = 0; c < 3; c++) out->pixels[3 * i + c] = byte_of(values[c * count + i]);
+  return RDNA_OK;
+}
+
+void rdna__picture_values(const rdna__picture *p, float *out_values) {
+  size_t count = (size_t)p->width * (size_t)p->height, channels = (size_t)p->channels;
+  for (size_t i = 0; i < count; i++)
+    for (size_t c = 0; c < 3; c++) out_values[c * count + i] = (float)p->pixels[channels * i + c] / 127.5f - 1;
+}
