@@ -18,3 +18,4 @@ from ._modules import (  # noqa: F401
     CrossAttention, CrossEntropyLoss, Dropout, Dropout2d, Embedding, Flatten, GlobalAvgPool2d, GroupNorm, KLDivLoss, L1Loss, LayerNorm,
     LeakyReLU, Linear, LogSoftmax, MaxPool2d, Module, MSELoss, MultiheadAttention, NLLLoss, ReLU, RMSNorm, SelfAttention, Sequential, Sigmoid,
     SiLU, SmoothL1Loss, Softmax, Tanh, manual_seed, value_and_grad)
+from ._recurrent import GRU, LSTM, RNN  # noqa: F401
