@@ -311,6 +311,35 @@ class Gradients(Case):
         np.testing.assert_allclose(ra.grad(lambda a: chain(a).sum())(ra.asarray(x)).numpy(),
                                    ra.grad(lambda a: chain.__wrapped__(a).sum())(ra.asarray(x)).numpy())
 
+    def test_checkpoints(self):
+        """Values and gradients are what they are without, of what is captured too, within each other and with dropped values; plans hold less."""
+        x, w = ra.asarray(rng.standard_normal((5, 4))), ra.asarray(rng.standard_normal((4, 4)))
+
+        def loss(around, x, w):
+            for i in range(6):
+                x = around(lambda x: ra.tanh(x @ w + i) * nn.layer_norm(x))(x)  # w is captured
+            return (x * x).sum()
+        plain = lambda f: f
+        twice = lambda f: ra.checkpoint(lambda x: ra.checkpoint(f)(x) * 1.5)
+        for around, same in ((ra.checkpoint, plain), (twice, lambda f: lambda x: f(x) * 1.5)):
+            for order in (lambda f: ra.value_and_grad(f, (1, 2)), lambda f: ra.value_and_grad(lambda *a: (ra.grad(f, 2)(*a) ** 2.0).sum(), (1, 2)),
+                          lambda f: ra.compile(ra.value_and_grad(f, (1, 2)))):
+                (got, slopes), (want, wanted) = (order(lambda _, x, w: loss(how, x, w))(x, x, w) for how in (around, same))
+                np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-12)
+                for a, b in zip(slopes, wanted):
+                    np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-9)
+        big = ra.zeros((1000, 4), dtype=ra.float64)
+        plans = [ra.graph(ra.grad(lambda w: loss(around, big, w)), w) for around in (plain, ra.checkpoint)]
+        kept, again = (ra._graph.Plan(g.outputs, g.inputs) for g in plans)
+        self.assertLess(again.peak_bytes, 0.6 * kept.peak_bytes)
+        self.assertGreater(again.steps, kept.steps)
+        drop = lambda x: nn.dropout(ra.astype(x, ra.float32), 0.5, seed=4) ** 2.0
+        self.same(ra.grad(lambda x: ra.checkpoint(drop)(x).sum())(x), ra.grad(lambda x: drop(x).sum())(x).numpy())
+        several = ra.checkpoint(lambda x, n=2: {"a": (x * n, 3), "b": ra.argmax(x)})
+        self.same(several(x)["a"][0], 2 * x.numpy())
+        self.same(ra.grad(lambda x: several(x, n=3)["a"][0].sum())(x), np.full((5, 4), 3.0))
+        self.same(ra.grad(lambda x: ra.checkpoint(lambda y: x)(x).sum())(x), np.ones((5, 4)))
+
     def test_pictures(self):
         graph = ra.graph(ra.value_and_grad(lambda w, x: (ra.relu(x @ w + 1) ** 2.0).sum()), ra.ones((3, 4)), ra.ones((2, 3)))
         lines = str(graph).splitlines()

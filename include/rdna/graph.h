@@ -88,6 +88,13 @@ RDNA_API rdna_node *rdna_record_unslice(rdna_recorder *r, rdna_node *x, int dim,
 /* The same values, through which no gradient passes. */
 RDNA_API rdna_node *rdna_record_stop(rdna_recorder *r, rdna_node *x);
 
+/* A number that grows with each node of this process: a mark for rdna_record_checkpoint. */
+RDNA_API uint64_t rdna_record_mark(void);
+/* The values of |y|, whose gradients compute what was recorded since |mark| and leads to y once more, from what was
+ * there before, so that nothing of it has to be kept until then. Of what is no float, or not recorded since, y itself.
+ * Random numbers are the same both times. */
+RDNA_API rdna_node *rdna_record_checkpoint(rdna_recorder *r, rdna_node *y, uint64_t mark);
+
 /* ---- gradients ---- */
 
 /* Records the gradients of the sum over |outputs| of output * seed by each of |inputs|, into |out|, the recorder's.

@@ -240,6 +240,64 @@ static void epilogues(void **state) {
   for (int i = 0; i < 4; i++) rdna_array_release(arrays[i]);
 }
 
+/* Ten layers of tanh(x w + b), which gradients need the values of: kept, or every two computed once more. */
+static rdna_node *layers(rdna_recorder *r, rdna_node *const *in, bool checkpoints) {
+  rdna_node *x = in[0];
+  uint64_t mark = rdna_record_mark();
+  for (int i = 0; i < 10; i++) {
+    rdna_node *y = rdna_record_zip(r, rdna_record_matmul(r, x, in[1]), in[2], RDNA_ZIP_ADD, zero, zero);
+    x = rdna_record_map(r, y, RDNA_MAP_TANH, zero, zero);
+    if (checkpoints && i % 2 == 1) {
+      x = rdna_record_checkpoint(r, x, mark);
+      mark = rdna_record_mark();
+    }
+  }
+  return x;
+}
+static rdna_node *checkpointed(rdna_recorder *r, rdna_node *const *in, const void *what) { return layers(r, in, true); }
+/* One within another, which also reads a node from around itself. */
+static rdna_node *checkpoint_within(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  uint64_t outer = rdna_record_mark();
+  rdna_node *a = rdna_record_map(r, in[0], RDNA_MAP_SIN, zero, zero);
+  uint64_t inner = rdna_record_mark();
+  rdna_node *b = rdna_record_zip(r, rdna_record_map(r, a, RDNA_MAP_EXP, zero, zero), in[2], RDNA_ZIP_MUL, zero, zero);
+  b = rdna_record_checkpoint(r, b, inner);
+  return rdna_record_checkpoint(r, rdna_record_zip(r, b, a, RDNA_ZIP_MUL, zero, zero), outer);
+}
+
+static void checkpoints(void **state) {
+  subject s = {"layers", checkpointed, NULL, 3, {F64(3, 4), F64(4, 4), F64(4)}, -0.5, 0.5, {{0}}};
+  expect_slopes(&s);
+  subject within = {"checkpoints within", checkpoint_within, NULL, 3, {F64(3, 4), F64(4, 4), F64(4)}, -1, 1, {{0}}};
+  expect_slopes(&within);
+  size_t peaks[2];
+  int64_t steps[2];
+  for (int i = 0; i < 2; i++) {
+    rdna_recorder *r;
+    rdna_plan *plan;
+    rdna_node *in[3], *dw;
+    assert_ok(rdna_recorder_create(stream, &r));
+    in[0] = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){1000, 8});
+    in[1] = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){8, 8});
+    in[2] = rdna_record_input(r, RDNA_F32, 1, (int64_t[]){8});
+    rdna_node *sum = rdna_record_reduce(r, layers(r, in, i), RDNA_REDUCTION_SUM, 3, false, 0);
+    assert_ok(rdna_record_gradients(r, &sum, 1, NULL, &in[1], 1, &dw));
+    assert_ok(rdna_plan_create((rdna_node *[]){sum, dw}, 2, in, 3, &plan));
+    peaks[i] = rdna_plan_peak_bytes(plan);
+    steps[i] = rdna_plan_steps(plan);
+    /* what needs no gradient, or was there before, is itself */
+    assert_ptr_equal(rdna_record_checkpoint(r, sum, rdna_record_mark()), sum);
+    rdna_node *question = rdna_record_compare(r, sum, NULL, RDNA_COMPARE_ISNAN);
+    assert_ptr_equal(rdna_record_checkpoint(r, question, 0), question);
+    assert_null(rdna_record_checkpoint(r, NULL, 0));
+    assert_refused(rdna_recorder_status(r), RDNA_INVALID_ARGUMENT, "checkpoint: input 1 of 1 is NULL");
+    rdna_plan_release(plan);
+    rdna_recorder_release(r);
+  }
+  assert_true(peaks[0] >= 10 * 32000 && peaks[1] <= 8 * 32000); /* ten results; every second, and some on the way */
+  assert_true(steps[1] > steps[0]);
+}
+
 /* A chain far too deep for a stack: x + 1 - 1 + 1 …, whose gradient is 1. */
 static void long_chain(void **state) {
   int64_t length = few ? 2000 : 1000000;
@@ -439,6 +497,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(product_of_zeros),
       cmocka_unit_test(chains),
       cmocka_unit_test(epilogues),
+      cmocka_unit_test(checkpoints),
       cmocka_unit_test(long_chain),
       cmocka_unit_test(refusals),
       cmocka_unit_test(pictures),

@@ -85,7 +85,7 @@ rdna_status rdna__infer_same(const rdna__making *m, rdna__type *out) {
   *out = m->inputs[0]->type;
   return RDNA_OK;
 }
-static rdna_status run_same(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
+rdna_status rdna__run_same(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
   *out = rdna_array_retain(inputs[0]);
   return RDNA_OK;
 }
@@ -95,9 +95,9 @@ static void gradient_same(rdna_recorder *r, rdna_node *node, rdna_node *const *u
 void rdna__gradient_none(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {}
 
 const rdna__operator rdna__operator_pass = {
-    .name = "pass", .view = true, .infer = rdna__infer_same, .run = run_same, .gradient = gradient_same};
+    .name = "pass", .view = true, .infer = rdna__infer_same, .run = rdna__run_same, .gradient = gradient_same};
 const rdna__operator rdna__operator_stop = {
-    .name = "stop", .view = true, .infer = rdna__infer_same, .run = run_same, .gradient = rdna__gradient_none};
+    .name = "stop", .view = true, .infer = rdna__infer_same, .run = rdna__run_same, .gradient = rdna__gradient_none};
 
 rdna_node *rdna__pass(rdna_recorder *r, rdna_node *x) {
   return rdna__record(r, &rdna__operator_pass, &(rdna__attributes){0}, &x, 1);

@@ -30,7 +30,8 @@ typedef struct rdna__origin rdna__origin; /* a counted text */
 typedef struct rdna__operator rdna__operator;
 
 struct rdna_node {
-  int count; /* of references */
+  uint64_t serial; /* from 1, in the order in which nodes are made */
+  int count;       /* of references */
   int input_count;
   const rdna__operator *op;
   rdna_node **inputs; /* retained */
@@ -81,6 +82,9 @@ struct rdna__operator {
   ROW(part)                  \
   ROW(pass)                  \
   ROW(stop)                  \
+  /* checkpoint.c */         \
+  ROW(after)                 \
+  ROW(checkpoint)            \
   /* pointwise.c */          \
   ROW(map)                   \
   ROW(zip)                   \
@@ -159,8 +163,9 @@ const char *rdna__type_text(const rdna__type *type, char text[RDNA__ARRAY_TEXT])
 rdna_array rdna__blank(const rdna__making *m, const rdna__type *type);
 /* The type of |*made|, which it releases, unless |status| is a failure. */
 rdna_status rdna__take_type(rdna_status status, rdna_array **made, rdna__type *out);
-/* For rows of operators: the first input's type; and no gradient, which is zeros. */
+/* For rows of operators: the first input's type; the first input itself; and no gradient, which is zeros. */
 rdna_status rdna__infer_same(const rdna__making *m, rdna__type *out);
+rdna_status rdna__run_same(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out);
 void rdna__gradient_none(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out);
 /* The shape that inputs are broadcast to; the type of the last of them that is no condition. */
 rdna_status rdna__join(const char *name, const rdna__making *m, rdna__type *out);

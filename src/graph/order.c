@@ -13,6 +13,7 @@ typedef struct walk {
   frame *frames; /* (count) */
   int64_t count, capacity;
   rdna__strmap seen;
+  uint64_t since; /* what is not younger is not gone into */
 } walk;
 
 static rdna_status fail_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory to order a graph"); }
@@ -50,7 +51,8 @@ static rdna_status descend(walk *w, const rdna__strmap *stops) {
     frame *top = &w->frames[w->count - 1];
     rdna_node *node = top->node;
     uint32_t ignored;
-    bool stopped = rdna__strmap_find(stops, (const char *)&node, sizeof(rdna_node *), &ignored);
+    bool stopped =
+        node->serial <= w->since || rdna__strmap_find(stops, (const char *)&node, sizeof(rdna_node *), &ignored);
     if (top->next < node->input_count && !stopped) {
       RDNA_TRY(push(w, &node->inputs[top->next++]));
       continue;
@@ -71,10 +73,10 @@ static rdna_status number(rdna__order *order) {
   return RDNA_OK;
 }
 
-rdna_status rdna__order_init(rdna__order *order, rdna_node *const *roots, int root_count, rdna_node *const *stops,
-                             int stop_count) {
+static rdna_status init(rdna__order *order, rdna_node *const *roots, int root_count, rdna_node *const *stops,
+                        int stop_count, uint64_t since) {
   *order = (rdna__order){NULL, 0, 0, {NULL, 0, 0}};
-  walk w = {order, NULL, 0, 0, {NULL, 0, 0}};
+  walk w = {order, NULL, 0, 0, {NULL, 0, 0}, since};
   rdna__strmap stopped = {NULL, 0, 0};
   rdna_status status = RDNA_OK;
   bool is_new;
@@ -90,6 +92,15 @@ rdna_status rdna__order_init(rdna__order *order, rdna_node *const *roots, int ro
   rdna__strmap_deinit(&stopped);
   if (status != RDNA_OK) rdna__order_deinit(order);
   return status;
+}
+
+rdna_status rdna__order_init(rdna__order *order, rdna_node *const *roots, int root_count, rdna_node *const *stops,
+                             int stop_count) {
+  return init(order, roots, root_count, stops, stop_count, 0);
+}
+
+rdna_status rdna__order_init_since(rdna__order *order, rdna_node *const *root, uint64_t serial) {
+  return init(order, root, 1, NULL, 0, serial);
 }
 
 void rdna__order_deinit(rdna__order *order) {

@@ -148,7 +148,8 @@ static rdna_status visit(planning *p, int64_t i) {
   const rdna_node *node = p->order.nodes[i];
   const rdna_node *first = node->input_count ? node->inputs[0] : NULL;
   int32_t of_first = first ? p->value_of[rdna__order_find(&p->order, first)] : -1;
-  if (node->op == &rdna__operator_pass || node->op == &rdna__operator_stop || node->op == &rdna__operator_part) {
+  if (node->op == &rdna__operator_pass || node->op == &rdna__operator_stop || node->op == &rdna__operator_part ||
+      node->op == &rdna__operator_checkpoint) {
     p->value_of[i] = of_first + (node->op == &rdna__operator_part ? node->attributes.dim : 0);
     return RDNA_OK;
   }

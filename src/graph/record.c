@@ -146,6 +146,10 @@ bool rdna__record_stopped(rdna_recorder *r, const char *name, rdna_node *const *
   return false;
 }
 
+static uint64_t last_serial; /* of all recorders' nodes, as they may meet */
+
+uint64_t rdna_record_mark(void) { return __atomic_load_n(&last_serial, __ATOMIC_RELAXED); }
+
 /* The recorder takes over |node|. */
 static rdna_status keep(rdna_recorder *r, rdna_node *node) {
   if (r->count == r->capacity) {
@@ -168,7 +172,8 @@ static rdna_status make(rdna_recorder *r, const rdna__operator *op, const rdna__
   size_t of_numbers = (size_t)attributes->number_count * sizeof(int64_t);
   rdna_node *made = malloc(sizeof *made + of_inputs + of_numbers);
   if (!made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a node");
-  *made = (rdna_node){.count = 1,
+  *made = (rdna_node){.serial = __atomic_add_fetch(&last_serial, 1, __ATOMIC_RELAXED),
+                      .count = 1,
                       .input_count = input_count,
                       .op = op,
                       .inputs = (rdna_node **)(made + 1),

@@ -16,7 +16,7 @@ from . import _methods, fft, linalg  # noqa: F401
 from ._array import Array  # noqa: F401
 from ._exchange import from_dlpack  # noqa: F401
 from ._files import load, load_metadata, save  # noqa: F401
-from ._grad import compile, grad, graph, jvp, stop_gradient, value_and_grad, vjp  # noqa: F401
+from ._grad import checkpoint, compile, grad, graph, jvp, stop_gradient, value_and_grad, vjp  # noqa: F401
 from ._indexing import nonzero, take, take_along_axis  # noqa: F401
 from ._info import VERSIONS, __array_namespace_info__  # noqa: F401
 from ._making import (  # noqa: F401

@@ -11,6 +11,7 @@ import threading
 import numpy as np
 
 from ._array import Array, full_on, need, stream_of
+from ._core import library
 from ._graph import Graph, Plan, evaluate, gradients, is_lazy, lazy, placeholder, record
 
 
@@ -187,6 +188,17 @@ def _like(name, tree, arrays):
         raise ValueError(f"{name}: needs {', '.join(f'{x.dtype} {x.shape}' for x in arrays)}, not "
                          f"{', '.join(f'{x.dtype} {x.shape}' for x in found) or 'nothing'}")
     return found
+
+
+def checkpoint(function):
+    """function, whose gradient computes what it did once more, rather than keep all that it computed until then: less memory for more time. Arrays of
+    floats that it returns are each computed on their own."""
+    @functools.wraps(function)
+    def wrapped(*arguments, **keywords):
+        mark, results = library.rdna_record_mark(), []
+        form = _flatten(function(*arguments, **keywords), results)
+        return _rebuild(form, iter([record("checkpoint", [x], mark) if is_lazy(x) else x for x in results]))
+    return wrapped
 
 
 def vjp(function, *primals):
