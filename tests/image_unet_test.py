@@ -14,6 +14,7 @@ import torch
 import rdna_program
 
 diffusers.utils.logging.set_verbosity_error()
+torch.set_num_threads(1)  # more wait for each other, for so little
 INVALID, NOT_FOUND, UNSUPPORTED, BAD_DATA = 1, 3, 4, 7  # rdna_status
 F32, F16, BF16, I32 = 0, 1, 2, 7  # rdna_dtype
 

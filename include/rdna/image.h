@@ -152,6 +152,20 @@ typedef struct rdna_image_unet_input {
  * outside the limits, or that are not the U-Net's. RDNA_OUT_OF_MEMORY. RDNA_DEVICE_ERROR. */
 RDNA_CHECKED rdna_status rdna_image_unet_run(rdna_image_unet *unet, const rdna_image_unet_input *input, float *out);
 
+/* ---- Noise ---- */
+
+/* The numbers of torch.randn on the CPU with the same seed, of mean 0 and deviation 1: MT19937 (Matsumoto and
+ * Nishimura, 1998) and the transform of Box and Muller, computed in f64 and rounded, where PyTorch's are off by some
+ * units in the last place. So pictures are those that diffusers makes with a generator on the CPU. One thread at a
+ * time. */
+typedef struct rdna_image_noise rdna_image_noise;
+
+/* Of |seed| the lower 32 bits count, as there. RDNA_OUT_OF_MEMORY. */
+RDNA_CHECKED rdna_status rdna_image_noise_create(uint64_t seed, rdna_image_noise **out_noise);
+RDNA_API void rdna_image_noise_release(rdna_image_noise *noise); /* NULL is fine */
+/* The next |count| numbers, which are others than those of two calls for as many. */
+RDNA_API void rdna_image_noise_draw(rdna_image_noise *noise, float *out, size_t count);
+
 /* ---- Schedules ---- */
 
 /* Which noise levels a network is asked at, and what its answers make of a sample:
@@ -194,6 +208,12 @@ RDNA_API double rdna_image_schedule_timestep(const rdna_image_schedule *schedule
 RDNA_API double rdna_image_schedule_input_scale(const rdna_image_schedule *schedule, int step);
 /* Whether steps add noise. */
 RDNA_API bool rdna_image_schedule_needs_noise(const rdna_image_schedule *schedule);
+/* |sample| (count) becomes |picture| (count) with so much of |noise| (count) of deviation 1 as there is before step
+ * |first|, which may be taken next. |sample| may be one of the two. RDNA_INVALID_ARGUMENT: no such step, missing
+ * values.
+ */
+RDNA_CHECKED rdna_status rdna_image_schedule_begin(rdna_image_schedule *schedule, int first, const float *picture,
+                                                   const float *noise, float *sample, size_t count);
 /* |sample| (count) becomes that of the next step, by the network's |output| (count) and, where it is needed, |noise|
  * (count) of deviation 1, which may be NULL otherwise. Steps are taken in order; 0 begins another sample, of any size.
  * RDNA_INVALID_ARGUMENT: another step or another count than the last one's, or missing values; nothing was changed.

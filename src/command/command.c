@@ -120,7 +120,9 @@ rdna_status read_whole(const char *path, char **out_data, size_t *out_size) {
 
 static bool progress_shown;
 
-void show_progress(const char *what, double share) {
+void show_progress(const char *what, double share) { show_progress_note(what, share, ""); }
+
+void show_progress_note(const char *what, double share, const char *note) {
   enum { WIDTH = 32 };
   static int last_percent;
   if (!isatty(STDERR_FILENO)) return;
@@ -129,11 +131,11 @@ void show_progress(const char *what, double share) {
   last_percent = percent;
   progress_shown = true;
   int filled = (int)(share * WIDTH);
-  fprintf(stderr, "\r%-10s [%.*s%*s] %3d %%", what, filled, "################################", WIDTH - filled, "",
-          percent);
+  fprintf(stderr, "\r%-10s [%.*s%*s] %3d %%%-30s", what, filled, "################################", WIDTH - filled, "",
+          percent, note);
 }
 
 void end_progress(void) {
-  if (progress_shown) fprintf(stderr, "\r%*s\r", 60, "");
+  if (progress_shown) fprintf(stderr, "\r%*s\r", 80, "");
   progress_shown = false;
 }

@@ -26,6 +26,7 @@ int command_chat(int argc, char **argv);
 int command_template(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_embed(int argc, char **argv);
+int command_image(int argc, char **argv);
 int command_compile(int argc, char **argv);
 int command_profile(int argc, char **argv);
 
@@ -74,6 +75,7 @@ double seconds(void);
 
 /* A bar on stderr when that is a terminal; nothing otherwise. */
 void show_progress(const char *what, double share);
+void show_progress_note(const char *what, double share, const char *note); /* with up to 30 characters behind it */
 void end_progress(void);
 /* For rdna_llm_open. */
 void show_loading(void *data, double share);

@@ -29,6 +29,7 @@ struct rdna_image_schedule {
   const sampler *sampler;
   prediction prediction;
   int steps, next;    /* the step that may be taken now, beside 0 */
+  int first;          /* of the present sample */
   double clip;        /* of the predicted picture; 0: it is not */
   double scale;       /* of the first sample */
   bool lower_last;    /* dpmpp_2m: the last of fewer than 15 steps is of order 1 */
@@ -287,7 +288,7 @@ static void step_dpmpp_2m(const rdna_image_schedule *s, int i, const float *raw,
   double from = s->sigma[i], to = s->to[i], a = 1 / sqrt(1 + to * to);
   double keep = a * to * sqrt(1 + from * from) / from, gain = a * (1 - to / from), more = 0;
   bool first_order = i + 1 == s->steps && (to == 0 || s->euler_last || (s->lower_last && s->steps < 15));
-  if (i > 0 && !first_order) more = log(from / to) / log(s->sigma[i - 1] / from) / 2;
+  if (i > s->first && !first_order) more = log(from / to) / log(s->sigma[i - 1] / from) / 2;
   for (size_t k = 0; k < count; k++) {
     double x = (double)picture[k], change = more > 0 ? x - (double)s->before[k] : 0;
     sample[k] = (float)(keep * (double)sample[k] + gain * (x + more * change));
@@ -385,6 +386,20 @@ static double predict(const rdna_image_schedule *s, int step, double sample, dou
   return s->prediction == PREDICTION_V ? a * x - a * sigma * output : x / a - sigma * output;
 }
 
+rdna_status rdna_image_schedule_begin(rdna_image_schedule *s, int first, const float *picture, const float *noise,
+                                      float *sample, size_t count) {
+  if (!s || ((!picture || !noise || !sample) && count > 0))
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "rdna_image_schedule_begin needs a schedule, a picture, noise and a place for their mixture");
+  if (first < 0 || first >= s->steps)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a sample that begins with step %d of %d", first, s->steps);
+  double sigma = s->sigma[first], scale = s->sampler->scaled ? 1 : 1 / sqrt(1 + sigma * sigma);
+  for (size_t k = 0; k < count; k++) sample[k] = (float)(scale * ((double)picture[k] + sigma * (double)noise[k]));
+  s->first = s->next = first;
+  s->count = count;
+  return RDNA_OK;
+}
+
 rdna_status rdna_image_schedule_step(rdna_image_schedule *s, int step, const float *output, const float *noise,
                                      float *sample, size_t count) {
   if (!s || ((!output || !sample) && count > 0) || (count > 0 && s->sampler->noisy && !noise))
@@ -404,6 +419,7 @@ rdna_status rdna_image_schedule_step(rdna_image_schedule *s, int step, const flo
     raw[k] = (float)predict(s, step, (double)sample[k], (double)output[k]);
     picture[k] = raw[k] > most ? most : raw[k] < -most ? -most : raw[k];
   }
+  if (step != s->next) s->first = 0; /* 0 begins another sample */
   s->sampler->step(s, step, raw, picture, noise, sample, count);
   free(raw);
   free(s->before);

@@ -1,0 +1,92 @@
+/* Pictures of texts: the parts of rdna/image.h together, as a folder of diffusers has them. */
+#ifndef RDNA_IMAGE_MODEL_H
+#define RDNA_IMAGE_MODEL_H
+
+#include "rdna/image.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Stable Diffusion 1, 2 or XL. Its parts come to the device when they are needed. One thread at a time. */
+typedef struct rdna_image_model rdna_image_model;
+
+typedef struct rdna_image_model_info {
+  const char *family; /* "Stable Diffusion", "Stable Diffusion XL" */
+  int width, height;  /* of pictures that it was trained with */
+  int factor;         /* how many pixels a latent is wide and high: sizes are multiples of it */
+  int latent_channels;
+  double guidance;     /* what is usual */
+  const char *sampler; /* the folder's, or dpmpp_2m where rdna/image.h does not have that one */
+  bool own_sampler;    /* whether it is the folder's */
+} rdna_image_model_info;
+
+/* Of |folder|: model_index.json and the settings of its parts, which are all that is read now. Weights and activations
+ * of U-Net and autoencoder will be of |dtype|, f32, f16 or bf16; but of f32 where an autoencoder leaves the range of
+ * f16. The device is retained. RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense, or parts
+ * that do not fit each other. RDNA_UNSUPPORTED: another kind of pipeline. RDNA_OUT_OF_MEMORY. */
+RDNA_CHECKED rdna_status rdna_image_model_open(rdna_device *device, const char *folder, rdna_dtype dtype,
+                                               rdna_image_model **out_model);
+RDNA_API void rdna_image_model_release(rdna_image_model *model); /* NULL is fine */
+/* Borrowed; lives as long as the model. */
+RDNA_API const rdna_image_model_info *rdna_image_model_get_info(const rdna_image_model *model);
+
+/* Where a request is. */
+typedef struct rdna_image_progress {
+  const char *stage;    /* "text", "noise", "picture"; with an initial one "init" before "noise" */
+  int picture, count;   /* which one of how many, from 0 */
+  int step, steps;      /* of "noise": how many are done */
+  const float *latents; /* of "noise": (latent_channels, height / factor, width / factor); else NULL */
+} rdna_image_progress;
+
+typedef struct rdna_image_request {
+  size_t size;          /* of the struct: RDNA_IMAGE_REQUEST_INIT sets it */
+  const char *prompt;   /* what is to be seen; NULL: nothing in particular */
+  const char *negative; /* what is not; NULL: nothing, which XL may have another vector for than "" */
+  int count;            /* pictures; 0: 1 */
+  int width, height;    /* pixels; 0: as the model has them */
+  int steps;            /* 0: 20 */
+  /* Each step's answer is unprompted + guidance (prompted - unprompted), of two in one pass (Ho and Salimans, 2022). Up
+   * to 1 it is that to the prompt alone; below 0: as the model has it, which is what RDNA_IMAGE_REQUEST_INIT says */
+  double guidance;
+  const char *sampler, *spacing; /* see rdna_image_schedule_create; NULL: the model's, and "simple" */
+  /* Picture i begins with the first numbers of rdna_image_noise of seed + i, and what steps add is what follows; with
+   * |init| the very first draw its latents from what the autoencoder makes of it. */
+  uint64_t seed;
+  /* Instead of the first numbers: (count, latent_channels, height / factor, width / factor) of deviation 1 */
+  const float *latents;
+  /* NULL, or (3, height, width), -1 to 1: the picture to begin with. Its latents get noise, and of the steps the last
+   * |strength| (above 0 to 1) is taken: SDEdit (Meng et al., 2022) */
+  const float *init;
+  double strength;
+  int skip;    /* more layers of text encoders that are left out ("clip skip" less 1) */
+  int tile;    /* see rdna_image_autoencoder_decode */
+  bool frugal; /* each part leaves the device when it has done its work */
+  /* Each may be NULL. |progress| is called before, between and behind steps, and stops all by returning false. |values|
+   * is given, to be compared with what others compute, of all pictures (picture and step -1)
+   *
+   *     "states" (texts, tokens, width)  "pooled" (texts, width)  "timesteps" (steps)      of the negative text first
+   *
+   * and of a picture "noise" and "init" (channels, height, width), with each step "latents", "picture" (3, height,
+   * width). What it returns other than RDNA_OK is what the request returns. */
+  bool (*progress)(void *data, const rdna_image_progress *progress);
+  rdna_status (*values)(void *data, const char *name, int picture, int step, int rank, const int64_t *shape,
+                        const float *values);
+  void *data; /* theirs */
+} rdna_image_request;
+#define RDNA_IMAGE_REQUEST_INIT .size = sizeof(rdna_image_request), .guidance = -1
+
+/* |out_pictures| (count, 3, height, width) in host memory: f32, -1 to 1 and a little beyond. RDNA_INVALID_ARGUMENT:
+ * what is asked for is outside the limits. RDNA_CANCELLED. RDNA_OUT_OF_MEMORY, RDNA_DEVICE_ERROR, and what the parts
+ * say when they are loaded. The model can be used again after any failure. */
+RDNA_CHECKED rdna_status rdna_image_model_draw(rdna_image_model *model, const rdna_image_request *request,
+                                               float *out_pictures);
+/* How many tokens |text| has, and how many of them the model reads: the smallest number of its encoders. Loads those.
+ */
+RDNA_CHECKED rdna_status rdna_image_model_tokens(rdna_image_model *model, const char *text, size_t *out_count,
+                                                 size_t *out_read);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

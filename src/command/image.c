@@ -1,0 +1,347 @@
+/* rdna image: a picture of a text. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "base/status.h"
+#include "command/command.h"
+#include "device/traits.h"
+#include "model/image/npy.h"
+#include "picture/png.h"
+#include "rdna/image_model.h"
+
+enum { PATH_BYTES = 4096 };
+
+typedef struct image_options {
+  device_choice device;
+  const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *type, *init;
+  int64_t steps, seed, count, clip_skip, tile;
+  double guidance, strength;
+  bool json;
+} image_options;
+
+typedef struct imaging {
+  const image_options *options;
+  const char *folder, *prompt;
+  rdna_device *device;
+  rdna_image_model *model;
+  const rdna_image_model_info *info;
+  rdna_image_request request;
+  rdna__npy latents;
+  float *init; /* (3, height, width) */
+  float *pictures;
+  /* by when each stage began, and the present one */
+  double began, of_text, of_steps, of_pictures;
+  const char *stage;
+} imaging;
+
+/* ---- while it is drawn ---- */
+
+static void end_stage(imaging *g) {
+  double now = seconds(), took = now - g->began;
+  if (g->stage && strcmp(g->stage, "text") == 0) g->of_text += took;
+  if (g->stage && strcmp(g->stage, "init") == 0) g->of_pictures += took;
+  if (g->stage && strcmp(g->stage, "noise") == 0) g->of_steps += took;
+  if (g->stage && strcmp(g->stage, "picture") == 0) g->of_pictures += took;
+  g->began = now;
+}
+
+static bool show(void *data, const rdna_image_progress *p) {
+  imaging *g = data;
+  char note[32] = "";
+  if (!g->stage || strcmp(g->stage, p->stage) != 0) {
+    end_stage(g);
+    g->stage = p->stage;
+  }
+  int done = p->picture * p->steps + p->step, all = p->count * p->steps;
+  if (strcmp(p->stage, "noise") == 0 && done > 0) {
+    double left = (seconds() - g->began) / done * (all - done);
+    snprintf(note, sizeof note, "  step %d of %d, %.0f s left", done, all, left);
+  }
+  show_progress_note(p->stage, (double)done / all, note);
+  return true;
+}
+
+static rdna_status dump(void *data, const char *name, int picture, int step, int rank, const int64_t *shape,
+                        const float *values) {
+  const imaging *g = data;
+  char path[PATH_BYTES], which[16] = "", when[16] = "";
+  if (picture >= 0 && g->request.count > 1) snprintf(which, sizeof which, "-%d", picture);
+  if (step >= 0) snprintf(when, sizeof when, "-%04d", step);
+  if (snprintf(path, sizeof path, "%s/%s%s%s.npy", g->options->dump, name, which, when) >= (int)sizeof path)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %s.npy is too long", name);
+  return rdna__npy_save(path, rank, shape, values);
+}
+
+/* ---- what is asked for ---- */
+
+static rdna_status read_size(const char *text, int *out_width, int *out_height) {
+  char *end;
+  long width = strtol(text, &end, 10), height = *end == 'x' ? strtol(end + 1, &end, 10) : 0;
+  *out_width = (int)width;
+  *out_height = (int)height;
+  if (*end == 0 && width > 0 && height > 0 && width < 1 << 16 && height < 1 << 16) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "--size '%.40s' is no size such as 512x768", text);
+}
+
+/* Noise from a file, of (channels, height, width) or several of them, which says the picture's size where nobody does.
+ */
+static rdna_status read_latents(imaging *g) {
+  const rdna_image_model_info *info = g->info;
+  rdna__npy *n = &g->latents;
+  RDNA_TRY(rdna__npy_open(g->options->latents, n));
+  if (n->rank < 3 || n->rank > 4)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: an array of %d dimensions; (%d, height, width) is asked for",
+                      g->options->latents, n->rank, info->latent_channels);
+  const int64_t *shape = n->shape + n->rank - 3;
+  rdna_image_request *r = &g->request;
+  if (r->width == 0 && shape[1] < INT32_MAX / info->factor && shape[2] < INT32_MAX / info->factor) {
+    r->height = (int)shape[1] * info->factor;
+    r->width = (int)shape[2] * info->factor;
+  }
+  int64_t pictures = n->rank == 4 ? n->shape[0] : 1;
+  if (pictures != r->count || shape[0] != info->latent_channels || shape[1] * info->factor != r->height ||
+      shape[2] * info->factor != r->width)
+    return rdna__fail(
+        RDNA_INVALID_ARGUMENT, "%s: %lld latents of (%lld, %lld, %lld); %d pictures of %d x %d ask for (%d, %d, %d)",
+        g->options->latents, (long long)pictures, (long long)shape[0], (long long)shape[1], (long long)shape[2],
+        r->count, r->width, r->height, info->latent_channels, r->height / info->factor, r->width / info->factor);
+  r->latents = n->values;
+  return RDNA_OK;
+}
+
+/* The picture to begin with, which says the size where nobody does. */
+static rdna_status read_init(imaging *g) {
+  rdna__picture picture = {0};
+  rdna_image_request *r = &g->request;
+  RDNA_TRY(rdna__png_load(g->options->init, &picture));
+  if (r->width == 0) r->width = picture.width, r->height = picture.height;
+  rdna_status status = RDNA_OK;
+  if (picture.width != r->width || picture.height != r->height)
+    status = rdna__fail(RDNA_INVALID_ARGUMENT, "%s is %d x %d, and the picture is to be %d x %d", g->options->init,
+                        picture.width, picture.height, r->width, r->height);
+  if (status == RDNA_OK && !(g->init = malloc(3 * (size_t)r->width * (size_t)r->height * sizeof *g->init)))
+    status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture of %d x %d", r->width, r->height);
+  if (status == RDNA_OK) rdna__picture_values(&picture, g->init);
+  rdna__picture_deinit(&picture);
+  r->init = g->init;
+  return status;
+}
+
+static rdna_status read_seed(const image_options *o, uint64_t *out) {
+  uint32_t drawn = 0;
+  if (o->seed < 0 && getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
+    return rdna__fail(RDNA_IO_ERROR, "the system gives no random number; choose a --seed");
+  *out = o->seed < 0 ? drawn : (uint64_t)o->seed;
+  return RDNA_OK;
+}
+
+static rdna_status prepare(imaging *g) {
+  const image_options *o = g->options;
+  rdna_image_request *r = &g->request;
+  *r = (rdna_image_request){RDNA_IMAGE_REQUEST_INIT,
+                            .prompt = g->prompt,
+                            .negative = o->negative,
+                            .count = (int)o->count,
+                            .steps = (int)o->steps,
+                            .sampler = o->sampler ? o->sampler : g->info->sampler,
+                            .spacing = o->spacing,
+                            .skip = (int)o->clip_skip - 1,
+                            .tile = (int)o->tile,
+                            .strength = o->strength,
+                            .frugal = true,
+                            .progress = show,
+                            .values = o->dump ? dump : NULL,
+                            .data = g};
+  r->guidance = o->guidance < 0 ? g->info->guidance : o->guidance;
+  RDNA_TRY(read_seed(o, &r->seed));
+  if (o->size) RDNA_TRY(read_size(o->size, &r->width, &r->height));
+  if (o->init) RDNA_TRY(read_init(g));
+  if (o->latents) RDNA_TRY(read_latents(g));
+  if (r->width == 0) r->width = g->info->width;
+  if (r->height == 0) r->height = g->info->height;
+  if (o->dump && mkdir(o->dump, 0777) != 0 && errno != EEXIST)
+    return rdna__fail(RDNA_IO_ERROR, "cannot make the folder %s: %s", o->dump, strerror(errno));
+  return RDNA_OK;
+}
+
+/* Says so when a text is longer than the model reads. */
+static rdna_status warn_of_cut(const imaging *g) {
+  const char *const texts[] = {g->prompt, g->options->negative};
+  static const char *const names[] = {"the prompt", "the negative prompt"};
+  for (int i = 0; i < 2; i++) {
+    size_t count, read;
+    if (!texts[i]) continue;
+    RDNA_TRY(rdna_image_model_tokens(g->model, texts[i], &count, &read));
+    if (read < count)
+      fprintf(stderr, "rdna image: %s has %zu tokens, of which the model reads %zu\n", names[i], count, read);
+  }
+  return RDNA_OK;
+}
+
+/* ---- what becomes of it ---- */
+
+/* |out|, or with several pictures its name with a number before its ending. */
+static void name_file(const imaging *g, int i, char path[PATH_BYTES]) {
+  const char *out = g->options->out, *dot = out ? strrchr(out, '.') : NULL;
+  if (dot && strchr(dot, '/')) dot = NULL;
+  int stem = dot ? (int)(dot - out) : out ? (int)strlen(out) : 0;
+  if (!out)
+    snprintf(path, PATH_BYTES, "rdna-%llu.png", (unsigned long long)(g->request.seed + (uint64_t)i));
+  else if (g->request.count == 1)
+    snprintf(path, PATH_BYTES, "%s", out);
+  else
+    snprintf(path, PATH_BYTES, "%.*s-%d%s", stem, out, i, dot ? dot : "");
+}
+
+/* In the form that AUTOMATIC1111's page writes, which other programs read. */
+static char *describe(const imaging *g, int i) {
+  const rdna_image_request *r = &g->request;
+  char *text = NULL;
+  size_t size;
+  FILE *to = open_memstream(&text, &size);
+  if (!to) return NULL;
+  const char *end = g->folder + strlen(g->folder), *name = end;
+  while (name > g->folder && name[-1] == '/') name--; /* slashes at its end */
+  int length = 0;
+  for (; name > g->folder && name[-1] != '/'; name--) length++;
+  fprintf(to, "%s\n", g->prompt);
+  if (r->negative && *r->negative) fprintf(to, "Negative prompt: %s\n", r->negative);
+  fprintf(to, "Steps: %d, Sampler: %s, Schedule type: %s, CFG scale: %g, Seed: %llu, Size: %dx%d, Model: %.*s",
+          r->steps, r->sampler, r->spacing, r->guidance, (unsigned long long)(r->seed + (uint64_t)i), r->width,
+          r->height, length, name);
+  if (r->init) fprintf(to, ", Denoising strength: %g", r->strength);
+  if (r->skip) fprintf(to, ", Clip skip: %d", r->skip + 1);
+  fprintf(to, ", Version: rdna %s", RDNA_VERSION);
+  if (fclose(to) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+static rdna_status save(const imaging *g, int i) {
+  char path[PATH_BYTES];
+  rdna__picture picture = {0};
+  const rdna_image_request *r = &g->request;
+  name_file(g, i, path);
+  RDNA_TRY(rdna__picture_of_values(g->pictures + (size_t)i * 3 * (size_t)r->width * (size_t)r->height, r->width,
+                                   r->height, &picture));
+  picture.parameters = describe(g, i);
+  rdna_status status = picture.parameters ? rdna__png_save(path, &picture)
+                                          : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
+  rdna__picture_deinit(&picture);
+  return status;
+}
+
+static int report(const imaging *g) {
+  const rdna_image_request *r = &g->request;
+  const rdna_device_info *device = rdna_device_get_info(g->device);
+  char path[PATH_BYTES];
+  json_t *files = json_array();
+  for (int i = 0; i < r->count; i++) {
+    name_file(g, i, path);
+    if (g->options->json)
+      json_array_append_new(files, json_string(path));
+    else
+      puts(path);
+  }
+  if (g->options->json)
+    return print_json(json_pack("{s:s, s:s, s:b, s:s, s:o, s:I, s:i, s:s, s:f, s:i, s:i, s:f, s:f, s:f}", "device",
+                                device->name, "driver", device->driver, "emulated", device->emulated, "model",
+                                g->info->family, "files", files, "seed", (json_int_t)r->seed, "steps", r->steps,
+                                "sampler", r->sampler, "guidance", r->guidance, "width", r->width, "height", r->height,
+                                "text_seconds", g->of_text, "steps_seconds", g->of_steps, "picture_seconds",
+                                g->of_pictures));
+  json_decref(files);
+  fprintf(stderr, "%s: text %.1f s, %d steps of %s %.1f s, picture %.1f s, seed %llu\n", device->name, g->of_text,
+          r->steps * r->count, r->sampler, g->of_steps, g->of_pictures, (unsigned long long)r->seed);
+  return EXIT_OK;
+}
+
+/* ---- all of it ---- */
+
+static rdna_status draw(imaging *g) {
+  const rdna_image_request *r = &g->request;
+  RDNA_TRY(open_chosen_device(&g->options->device, &g->device));
+  bool gpu = rdna__device_traits_of(rdna_device_get_info(g->device))->is_gpu;
+  static const struct {
+    const char *name;
+    rdna_dtype dtype;
+  } types[] = {{"f32", RDNA_F32}, {"f16", RDNA_F16}, {"bf16", RDNA_BF16}};
+  rdna_dtype dtype = gpu ? RDNA_F16 : RDNA_F32;
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+    if (strcmp(g->options->type, types[i].name) == 0) dtype = types[i].dtype;
+  RDNA_TRY(rdna_image_model_open(g->device, g->folder, dtype, &g->model));
+  g->info = rdna_image_model_get_info(g->model);
+  if (!g->info->own_sampler && !g->options->sampler)
+    fprintf(stderr, "rdna image: the model's own sampler is not there yet; %s takes its place\n", g->info->sampler);
+  RDNA_TRY(prepare(g));
+  g->began = seconds();
+  RDNA_TRY(warn_of_cut(g));
+  size_t values = 3 * (size_t)r->width * (size_t)r->height * (size_t)r->count;
+  g->pictures = malloc(values * sizeof *g->pictures + 1);
+  if (!g->pictures) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d pictures", r->count);
+  RDNA_TRY(rdna_image_model_draw(g->model, r, g->pictures));
+  end_stage(g);
+  end_progress();
+  for (int i = 0; i < r->count; i++) RDNA_TRY(save(g, i));
+  return RDNA_OK;
+}
+
+int command_image(int argc, char **argv) {
+  image_options o = {.device = DEVICE_CHOICE_DEFAULT,
+                     .spacing = "simple",
+                     .type = "auto",
+                     .steps = 20,
+                     .seed = -1,
+                     .count = 1,
+                     .clip_skip = 1,
+                     .guidance = -1,
+                     .strength = 0.75};
+  const option_row options[] = {
+      {"--negative", OPTION_TEXT, &o.negative, "TEXT", "what is not to be seen", 0, 0},
+      {"--steps", OPTION_INTEGER, &o.steps, "N", "in which noise is taken away (20)", 1, 1000},
+      {"--cfg", OPTION_NUMBER, &o.guidance, "X",
+       "how closely the text is followed (7.5, XL 5); up to 1 halves the work", 0, 1000},
+      {"--seed", OPTION_INTEGER, &o.seed, "N", "of the noise, as PyTorch's (any)", 0, 4294967295.0},
+      {"--size", OPTION_TEXT, &o.size, "WxH", "in pixels (as the model was trained with)", 0, 0},
+      {"--sampler", OPTION_CHOICE, &o.sampler, "ddim|euler|euler_ancestral|dpmpp_2m", "(the model's, else dpmpp_2m)", 0,
+       0},
+      {"--schedule", OPTION_CHOICE, &o.spacing, "simple|karras|exponential", "how noise levels are spaced (simple)", 0,
+       0},
+      {"--clip-skip", OPTION_INTEGER, &o.clip_skip, "N", "take what the text encoder's last layer but N - 1 says (1)",
+       1, 12},
+      {"--count", OPTION_INTEGER, &o.count, "N", "pictures, with seeds one after another (1)", 1, 64},
+      {"--out", OPTION_TEXT, &o.out, "FILE.png", "with several pictures numbered (rdna-SEED.png)", 0, 0},
+      {"--init", OPTION_TEXT, &o.init, "FILE.png", "change this picture", 0, 0},
+      {"--strength", OPTION_NUMBER, &o.strength, "X", "of that change: the share of steps that is taken (0.75)", 0, 1},
+      {"--latents", OPTION_TEXT, &o.latents, "FILE.npy", "begin with this noise", 0, 0},
+      {"--dump", OPTION_TEXT, &o.dump, "FOLDER", "write text states, noise, timesteps and each step as .npy", 0, 0},
+      {"--tile", OPTION_INTEGER, &o.tile, "N", "make the picture of tiles of N x N latents, in less memory", 4, 1024},
+      {"--type", OPTION_CHOICE, &o.type, "auto|f32|f16|bf16", "to compute in (auto: f16 on a GPU, f32 on the host)", 0,
+       0},
+      {"--json", OPTION_FLAG, &o.json, NULL, "say what was done as JSON", 0, 0},
+      DEVICE_OPTIONS(o.device),
+  };
+  const command_line line = {"rdna image",
+                             "Draws what a text says, with Stable Diffusion 1, 2 or XL in a folder of diffusers.",
+                             "FOLDER PROMPT",
+                             2,
+                             2,
+                             options,
+                             sizeof options / sizeof *options};
+  const char *positionals[POSITIONAL_MAX];
+  int count, exit_status;
+  if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  imaging g = {.options = &o, .folder = positionals[0], .prompt = positionals[1]};
+  rdna_status status = draw(&g);
+  exit_status = status == RDNA_OK ? report(&g) : fail_with_status();
+  free(g.pictures);
+  free(g.latents.values);
+  free(g.init);
+  rdna_image_model_release(g.model);
+  rdna_device_release(g.device);
+  return exit_status;
+}

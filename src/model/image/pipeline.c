@@ -1,0 +1,262 @@
+/* Of noise a picture: the U-Net says at each step what is noise, with the prompt and without, and the schedule takes
+ * some of it away.
+ *
+ *     text -- encoders -- states --.
+ *     seed -- noise -- latents -- U-Net -- guidance -- schedule -- latents … -- autoencoder -- picture         */
+#include "model/image/pipeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/options.h"
+
+enum { MOST_PICTURES = 64, MOST_SIDE = 1 << 13, DEFAULT_STEPS = 20, NUMBERS = 6 };
+
+typedef struct drawing {
+  rdna_image_model *model;
+  rdna_image_request r; /* with what is usual where nothing is asked for */
+  bool guided;
+  int first; /* the step that is taken first */
+  rdna_image_schedule *schedule;
+  rdna__image_texts texts;
+  rdna_image_noise *noise;
+  int64_t shape[3]; /* of the latents of a picture */
+  size_t count;     /* their product */
+  float *latents;   /* (pictures, count) */
+  float *input;     /* (texts, count) what the U-Net reads */
+  float *output;    /* (texts, count) */
+  float *fresh;     /* (count) noise that is added */
+} drawing;
+
+/* ---- what is asked for ---- */
+
+static rdna_status check_limits(const rdna_image_model *m, const rdna_image_request *r) {
+  const rdna_image_model_info *info = &m->info;
+  if (r->count < 1 || r->count > MOST_PICTURES)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%d pictures; 1 to %d may be asked for at a time", r->count,
+                      MOST_PICTURES);
+  if (r->width < info->factor || r->height < info->factor || r->width > MOST_SIDE || r->height > MOST_SIDE ||
+      r->width % info->factor != 0 || r->height % info->factor != 0)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a picture of %d x %d; sides are multiples of %d up to %d", r->width,
+                      r->height, info->factor, MOST_SIDE);
+  if (!isfinite(r->guidance) || r->guidance > 1000)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a guidance of %g; it is a number up to 1000", r->guidance);
+  return RDNA_OK;
+}
+
+/* With an initial picture the last steps alone are taken. */
+static rdna_status check_init(const rdna_image_request *r) {
+  if (!r->init) return RDNA_OK;
+  if (!(r->strength > 0 && r->strength <= 1))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a strength of %g; it is above 0 and up to 1", r->strength);
+  if ((int)(r->steps * r->strength) > 0) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "of %d steps a strength of %g takes none; take more of one of them",
+                    r->steps, r->strength);
+}
+
+static rdna_status read_request(const rdna_image_model *m, const rdna_image_request *given, rdna_image_request *r) {
+  RDNA_TRY(RDNA__OPTIONS("rdna_image_model_draw", "request", given, r));
+  if (r->count == 0) r->count = 1;
+  if (r->width == 0) r->width = m->info.width;
+  if (r->height == 0) r->height = m->info.height;
+  if (r->steps == 0) r->steps = DEFAULT_STEPS;
+  if (r->guidance < 0) r->guidance = m->info.guidance;
+  if (!r->sampler) r->sampler = m->info.sampler;
+  if (!r->spacing) r->spacing = "simple";
+  RDNA_TRY(check_limits(m, r));
+  return check_init(r);
+}
+
+/* ---- what the caller is told ---- */
+
+static rdna_status tell(const drawing *d, const char *stage, int picture, int step, const float *latents) {
+  const rdna_image_progress progress = {stage, picture, d->r.count, step, d->r.steps - d->first, latents};
+  if (!d->r.progress || d->r.progress(d->r.data, &progress)) return RDNA_OK;
+  return rdna__fail(RDNA_CANCELLED, "the pictures were cancelled");
+}
+
+static rdna_status give(const drawing *d, const char *name, int picture, int step, int rank, const int64_t *shape,
+                        const float *values) {
+  return d->r.values ? d->r.values(d->r.data, name, picture, step, rank, shape, values) : RDNA_OK;
+}
+
+static rdna_status give_texts(const drawing *d) {
+  const rdna__image_texts *t = &d->texts;
+  const int64_t states[] = {t->count, t->tokens, t->width}, pooled[] = {t->count, t->pooled_width};
+  RDNA_TRY(give(d, "states", -1, -1, 3, states, t->states));
+  return t->pooled_width ? give(d, "pooled", -1, -1, 2, pooled, t->pooled) : RDNA_OK;
+}
+
+static rdna_status give_timesteps(const drawing *d) {
+  if (!d->r.values) return RDNA_OK;
+  const int64_t steps = rdna_image_schedule_steps(d->schedule) - d->first;
+  float *values = malloc((size_t)steps * sizeof *values);
+  if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for timesteps");
+  for (int i = 0; i < steps; i++) values[i] = (float)rdna_image_schedule_timestep(d->schedule, d->first + i);
+  rdna_status status = give(d, "timesteps", -1, -1, 1, &steps, values);
+  free(values);
+  return status;
+}
+
+/* ---- steps ---- */
+
+/* output = the U-Net's answer to both texts, or to the prompt alone */
+static rdna_status ask(drawing *d, double timestep) {
+  const rdna__image_texts *t = &d->texts;
+  const rdna_image_unet_info *info = rdna_image_unet_get_info(d->model->unet);
+  float height = (float)d->r.height, width = (float)d->r.width, numbers[2 * NUMBERS];
+  const float sizes[NUMBERS] = {height, width, 0, 0, height, width}; /* before and after cropping at 0, 0 */
+  memcpy(numbers, sizes, sizeof sizes);
+  memcpy(numbers + NUMBERS, sizes, sizeof sizes);
+  const rdna_image_unet_input input = {RDNA_IMAGE_UNET_INPUT_INIT,
+                                       .count = t->count,
+                                       .height = (int)d->shape[1],
+                                       .width = (int)d->shape[2],
+                                       .tokens = t->tokens,
+                                       .sample = d->input,
+                                       .states = t->states,
+                                       .timestep = timestep,
+                                       .pooled = t->pooled,
+                                       .numbers = numbers,
+                                       .pooled_width = t->pooled_width,
+                                       .number_count = info->added_width ? NUMBERS : 0};
+  return rdna_image_unet_run(d->model->unet, &input, d->output);
+}
+
+static rdna_status take_step(drawing *d, int step, float *latents) {
+  float scale = (float)rdna_image_schedule_input_scale(d->schedule, step), guidance = (float)d->r.guidance;
+  bool noisy = rdna_image_schedule_needs_noise(d->schedule);
+  for (int i = 0; i < d->texts.count; i++)
+    for (size_t k = 0; k < d->count; k++) d->input[(size_t)i * d->count + k] = scale * latents[k];
+  RDNA_TRY(ask(d, rdna_image_schedule_timestep(d->schedule, step)));
+  const float *prompted = d->output + d->count;
+  for (size_t k = 0; d->guided && k < d->count; k++) d->output[k] += guidance * (prompted[k] - d->output[k]);
+  if (noisy) rdna_image_noise_draw(d->noise, d->fresh, d->count);
+  return rdna_image_schedule_step(d->schedule, step, d->output, noisy ? d->fresh : NULL, latents, d->count);
+}
+
+static rdna_status restart_noise(drawing *d, int picture) {
+  rdna_image_noise_release(d->noise);
+  d->noise = NULL;
+  return rdna_image_noise_create(d->r.seed + (uint64_t)picture, &d->noise);
+}
+
+/* |latents| of the initial picture, drawn with the first numbers of the seed */
+static rdna_status encode_init(drawing *d, int picture, float *latents) {
+  RDNA_TRY(tell(d, "init", picture, 0, NULL));
+  RDNA_TRY(restart_noise(d, picture));
+  rdna_image_noise_draw(d->noise, d->fresh, d->count);
+  RDNA_TRY(rdna_image_autoencoder_encode(d->model->autoencoder, d->r.init, 1, d->r.height, d->r.width, d->r.tile,
+                                         d->fresh, latents));
+  return give(d, "init", picture, -1, 3, d->shape, latents);
+}
+
+/* |latents|, of the initial picture if there is one, become those before the first step. */
+static rdna_status begin(drawing *d, int picture, float *latents) {
+  RDNA_TRY(restart_noise(d, picture));
+  if (d->r.init) rdna_image_noise_draw(d->noise, d->fresh, d->count); /* these its latents have */
+  if (d->r.latents)
+    memcpy(d->fresh, d->r.latents + (size_t)picture * d->count, d->count * sizeof *latents);
+  else
+    rdna_image_noise_draw(d->noise, d->fresh, d->count);
+  RDNA_TRY(give(d, "noise", picture, -1, 3, d->shape, d->fresh));
+  if (d->r.init) return rdna_image_schedule_begin(d->schedule, d->first, latents, d->fresh, latents, d->count);
+  float scale = (float)rdna_image_schedule_initial_scale(d->schedule);
+  for (size_t k = 0; k < d->count; k++) latents[k] = scale * d->fresh[k];
+  return RDNA_OK;
+}
+
+static rdna_status run_steps(drawing *d, int picture) {
+  float *latents = d->latents + (size_t)picture * d->count;
+  RDNA_TRY(begin(d, picture, latents));
+  for (int i = d->first; i < d->r.steps; i++) {
+    RDNA_TRY(tell(d, "noise", picture, i - d->first, latents));
+    RDNA_TRY(take_step(d, i, latents));
+    RDNA_TRY(give(d, "latents", picture, i - d->first, 3, d->shape, latents));
+  }
+  return tell(d, "noise", picture, d->r.steps - d->first, latents);
+}
+
+/* ---- all of it ---- */
+
+static rdna_status alloc(drawing *d) {
+  const rdna_image_model_info *info = &d->model->info;
+  d->shape[0] = info->latent_channels;
+  d->shape[1] = d->r.height / info->factor;
+  d->shape[2] = d->r.width / info->factor;
+  d->count = (size_t)(d->shape[0] * d->shape[1] * d->shape[2]);
+  size_t texts = d->guided ? 2 : 1, bytes = d->count * sizeof(float);
+  d->latents = malloc((size_t)d->r.count * bytes);
+  d->input = malloc(texts * bytes);
+  d->output = malloc(texts * bytes);
+  d->fresh = malloc(bytes);
+  if (d->latents && d->input && d->output && d->fresh) return RDNA_OK;
+  return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for latents");
+}
+
+static rdna_status read_texts(drawing *d) {
+  rdna_image_model *m = d->model;
+  RDNA_TRY(tell(d, "text", 0, 0, NULL));
+  RDNA_TRY(rdna__pipeline_encode(m, &d->r, d->guided, &d->texts));
+  if (d->r.frugal) rdna__pipeline_drop_encoders(m);
+  return give_texts(d);
+}
+
+static rdna_status check_unet(const drawing *d) {
+  const rdna_image_unet_info *info = rdna_image_unet_get_info(d->model->unet);
+  const rdna__image_texts *t = &d->texts;
+  if (info->text_width != t->width)
+    return rdna__fail(RDNA_BAD_DATA, "%s: text encoders make %d values of a token, and the U-Net reads %d",
+                      d->model->folder, t->width, info->text_width);
+  if (!info->added_width || info->added_width == t->pooled_width + NUMBERS * info->number_width) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED,
+                    "%s: the U-Net reads %d values beside the timestep, which are not a text's vector of %d and %d "
+                    "numbers of %d",
+                    d->model->folder, info->added_width, t->pooled_width, NUMBERS, info->number_width);
+}
+
+static rdna_status draw(drawing *d, float *out) {
+  rdna_image_model *m = d->model;
+  size_t pixels = 3 * (size_t)d->r.width * (size_t)d->r.height;
+  const int64_t shape[] = {3, d->r.height, d->r.width};
+  RDNA_TRY(alloc(d));
+  RDNA_TRY(read_texts(d));
+  RDNA_TRY(give_timesteps(d));
+  if (d->r.init) RDNA_TRY(rdna__pipeline_need_autoencoder(m, true));
+  for (int i = 0; d->r.init && i < d->r.count; i++) RDNA_TRY(encode_init(d, i, d->latents + (size_t)i * d->count));
+  if (d->r.frugal) rdna__pipeline_drop_autoencoder(m);
+  RDNA_TRY(rdna__pipeline_need_unet(m));
+  RDNA_TRY(check_unet(d));
+  for (int i = 0; i < d->r.count; i++) RDNA_TRY(run_steps(d, i));
+  if (d->r.frugal) rdna__pipeline_drop_unet(m);
+  RDNA_TRY(rdna__pipeline_need_autoencoder(m, false));
+  for (int i = 0; i < d->r.count; i++) {
+    float *picture = out + (size_t)i * pixels;
+    RDNA_TRY(tell(d, "picture", i, d->r.steps - d->first, NULL));
+    RDNA_TRY(rdna_image_autoencoder_decode(m->autoencoder, d->latents + (size_t)i * d->count, 1, (int)d->shape[1],
+                                           (int)d->shape[2], d->r.tile, picture));
+    RDNA_TRY(give(d, "picture", i, -1, 3, shape, picture));
+  }
+  if (d->r.frugal) rdna__pipeline_drop_autoencoder(m);
+  return RDNA_OK;
+}
+
+rdna_status rdna_image_model_draw(rdna_image_model *m, const rdna_image_request *request, float *out_pictures) {
+  if (!m || !request || !out_pictures)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_model_draw needs a model, a request and a place");
+  drawing d = {.model = m};
+  RDNA_TRY(read_request(m, request, &d.r));
+  d.guided = d.r.guidance > 1;
+  d.first = d.r.init ? d.r.steps - (int)(d.r.steps * d.r.strength) : 0;
+  RDNA_TRY(rdna_image_schedule_create(m->schedule, d.r.sampler, d.r.spacing, d.r.steps, &d.schedule));
+  rdna_status status = draw(&d, out_pictures);
+  rdna_image_schedule_release(d.schedule);
+  rdna_image_noise_release(d.noise);
+  rdna__image_texts_deinit(&d.texts);
+  free(d.latents);
+  free(d.input);
+  free(d.output);
+  free(d.fresh);
+  return status;
+}

@@ -1,0 +1,43 @@
+/* The parts of a folder together. */
+#ifndef RDNA_MODEL_IMAGE_PIPELINE_H
+#define RDNA_MODEL_IMAGE_PIPELINE_H
+
+#include "rdna/image_model.h"
+
+enum { RDNA__PIPELINE_ENCODERS = 2 };
+
+struct rdna_image_model {
+  rdna_device *device;
+  char *folder;
+  rdna_dtype dtype, picture_dtype; /* of the U-Net and of the autoencoder */
+  rdna_image_model_info info;
+  char *schedule; /* scheduler_config.json */
+  int encoders;   /* 1, or 2 of XL */
+  bool zeros;     /* what is not asked for is zeros, and not what the encoders make of no text */
+  /* NULL: not on the device */
+  rdna_image_text_encoder *encoder[RDNA__PIPELINE_ENCODERS];
+  rdna_image_unet *unet;
+  rdna_image_autoencoder *autoencoder;
+};
+
+/* What the encoders make of the texts of a request: the negative one, where there is guidance, and the prompt. */
+typedef struct rdna__image_texts {
+  int count, tokens, width, pooled_width; /* the last 0: there are no vectors */
+  float *states;                          /* (count, tokens, width) */
+  float *pooled;                          /* (count, pooled_width) */
+} rdna__image_texts;
+
+/* |guided|: of two texts. To be given back by _deinit whatever is returned. */
+rdna_status rdna__pipeline_encode(rdna_image_model *model, const rdna_image_request *request, bool guided,
+                                  rdna__image_texts *out_texts);
+void rdna__image_texts_deinit(rdna__image_texts *texts);
+
+/* Brings the part to the device if it is not there, the autoencoder with its encoder if |encodes|. */
+rdna_status rdna__pipeline_need_encoder(rdna_image_model *model, int which);
+rdna_status rdna__pipeline_need_unet(rdna_image_model *model);
+rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *model, bool encodes);
+void rdna__pipeline_drop_encoders(rdna_image_model *model);
+void rdna__pipeline_drop_unet(rdna_image_model *model);
+void rdna__pipeline_drop_autoencoder(rdna_image_model *model);
+
+#endif
