@@ -33,6 +33,7 @@ void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_r
     fprintf(stderr, "rdna emulator: %u more findings in this launch of %s\n", dispatch->report_count - kept,
             dispatch->name);
   findings += dispatch->report_count - dispatch->lint_count;
+  emu_report_keep(dispatch, status == EMU_OK || status == EMU_CHECK ? NULL : failure);
   if (status == EMU_OK || status == EMU_CHECK) return;
   failures++;
   emu_say("%s", failure->text);
@@ -117,6 +118,7 @@ void emu_report_watch_exit(bool check) {
 
 __attribute__((destructor)) static void end_process(void) {
   unsigned found = atomic_load(&findings), failed = atomic_load(&failures);
+  emu_report_write();
   if (ending.told || (found == 0 && failed == 0)) return;
   // without the checker, and unasked, only what no call has returned
   bool grave = ending.check || ending.wanted != NO_STATUS || atomic_load(&untold) > 0;

@@ -1,21 +1,28 @@
-// GFX11 (RDNA 3). Source: AMD "RDNA3 Instruction Set Architecture", chapter "Microcode Formats".
+// GFX11 (RDNA 3 and 3.5). Source: AMD "RDNA3 Instruction Set Architecture", chapter "Microcode Formats"; sizes of the
+// register files: LLVM's features of processors.
 #include "isa/isa_tables.h"
 
-static const struct emu_op_code codes[EMU_OP_COUNT] = {
 #define IS(op, format, code) EMU_CODE_ROW(op, format, code, NULL)
 #define AS(op, format, code, alias) EMU_CODE_ROW(op, format, code, alias)
+static const struct emu_op_code codes[EMU_OP_COUNT] = {
 #include "isa/codes_gfx11.def"
+};
+static const struct emu_op_code codes_115[EMU_OP_COUNT] = {
+#include "isa/codes_gfx115.def"
+};
 #undef IS
 #undef AS
-};
 
-static const uint16_t op_at[AT_END] = {
 #define IS(op, format, code) EMU_INDEX_ROW(op, format, code)
 #define AS(op, format, code, alias) EMU_INDEX_ROW(op, format, code)
+static const uint16_t op_at[AT_END] = {
 #include "isa/codes_gfx11.def"
+};
+static const uint16_t op_at_115[AT_END] = {
+#include "isa/codes_gfx115.def"
+};
 #undef IS
 #undef AS
-};
 
 static const char *const hwregs[64] = {[1] = "MODE",
                                        [2] = "STATUS",
@@ -56,67 +63,68 @@ const char *const emu__gfx11_buffer_formats[] = {
 };
 
 #define FOUR(format) format, format, format, format
-static const struct emu_encoding encoding = {
-    .codes = codes,
-    .op_at = op_at,
-    .format = {FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_VOPD),      // 0xc0, 0xc4, 0xc8
-               EMU_VOP3P, EMU_FORMAT_GRAPHICS, EMU_LDSDIR, EMU_FORMAT_UNKNOWN,          // 0xcc
-               FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_VOP3), FOUR(EMU_DS), FOUR(EMU_FLAT),  // 0xd0 …
-               FOUR(EMU_MUBUF), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MTBUF), FOUR(EMU_FORMAT_UNKNOWN),  // 0xe0 …
-               FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_SMEM), FOUR(EMU_FORMAT_GRAPHICS),
-               FOUR(EMU_FORMAT_UNKNOWN)},  // 0xf0 …
-    .gds = true,
-    .dpp_compare = true,
-    .dpp_long = true,
-    .exponent_signs = true,
-    .smem = {.policy_is_read = true, .op = {18, 8}, .glc = {14, 1}, .dlc = {13, 1}, .offset = {32, 21}},
-    .flat = {.words = 2,
-             .vector_is_set = true,
-             .op = {18, 7},
-             .segment = {16, 2},
-             .glc = {14, 1},
-             .slc = {15, 1},
-             .dlc = {13, 1},
-             .offset = {0, 13},
-             .vaddr = {32, 8},
-             .data = {40, 8},
-             .saddr = {48, 7},
-             .vector = {55, 1},
-             .dst = {56, 8}},
-    .buffer = {.words = 2,
-               .resource_unit = 4,
-               .atomic_dlc = true,
-               .op = {18, 8},
-               .typed_op = {15, 4},
-               .glc = {14, 1},
-               .slc = {12, 1},
-               .dlc = {13, 1},
-               .tfe = {53, 1},
-               .offen = {54, 1},
-               .idxen = {55, 1},
-               .offset = {0, 12},
-               .format = {19, 7},
-               .vaddr = {32, 8},
-               .data = {40, 8},
-               .resource = {48, 5},
-               .soffset = {56, 8}},
-    .vm = {10, 6},
-    .exp = {0, 3},
-    .lgkm = {4, 6},
-    .hwregs = hwregs,
-    .messages = messages,
-    .returning_messages = 7,
-    .buffer_formats = emu__gfx11_buffer_formats,
-};
+// 0xc0 …: words by their upper bits, four places a line, as emu_encoding has them.
+#define ENCODING                                                                                                 \
+  .format = {FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_UNKNOWN),                                                 \
+             FOUR(EMU_VOPD),           EMU_VOP3P,                                                                \
+             EMU_FORMAT_GRAPHICS,      EMU_LDSDIR,                                                               \
+             EMU_FORMAT_UNKNOWN,       FOUR(EMU_FORMAT_UNKNOWN),                                                 \
+             FOUR(EMU_VOP3),           FOUR(EMU_DS),                                                             \
+             FOUR(EMU_FLAT),           FOUR(EMU_MUBUF),                                                          \
+             FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MTBUF),                                                          \
+             FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_GRAPHICS),                                                \
+             FOUR(EMU_SMEM),           FOUR(EMU_FORMAT_GRAPHICS),                                                \
+             FOUR(EMU_FORMAT_UNKNOWN)},                                                                          \
+  .gds = true, .dpp_compare = true, .dpp_long = true, .exponent_signs = true,                                    \
+  .smem = {.policy_is_read = true, .op = {18, 8}, .glc = {14, 1}, .dlc = {13, 1}, .offset = {32, 21}},           \
+  .flat = {.words = 2,                                                                                           \
+           .vector_is_set = true,                                                                                \
+           .op = {18, 7},                                                                                        \
+           .segment = {16, 2},                                                                                   \
+           .glc = {14, 1},                                                                                       \
+           .slc = {15, 1},                                                                                       \
+           .dlc = {13, 1},                                                                                       \
+           .offset = {0, 13},                                                                                    \
+           .vaddr = {32, 8},                                                                                     \
+           .data = {40, 8},                                                                                      \
+           .saddr = {48, 7},                                                                                     \
+           .vector = {55, 1},                                                                                    \
+           .dst = {56, 8}},                                                                                      \
+  .buffer = {.words = 2,                                                                                         \
+             .resource_unit = 4,                                                                                 \
+             .atomic_dlc = true,                                                                                 \
+             .op = {18, 8},                                                                                      \
+             .typed_op = {15, 4},                                                                                \
+             .glc = {14, 1},                                                                                     \
+             .slc = {12, 1},                                                                                     \
+             .dlc = {13, 1},                                                                                     \
+             .tfe = {53, 1},                                                                                     \
+             .offen = {54, 1},                                                                                   \
+             .idxen = {55, 1},                                                                                   \
+             .offset = {0, 12},                                                                                  \
+             .format = {19, 7},                                                                                  \
+             .vaddr = {32, 8},                                                                                   \
+             .data = {40, 8},                                                                                    \
+             .resource = {48, 5},                                                                                \
+             .soffset = {56, 8}},                                                                                \
+  .vm = {10, 6}, .exp = {0, 3}, .lgkm = {4, 6}, .hwregs = hwregs, .messages = messages, .returning_messages = 7, \
+  .buffer_formats = emu__gfx11_buffer_formats
 
-const struct emu_isa emu_isa_gfx1100 = {
-    .name = "gfx1100",
-    .encoding = &encoding,
-    .halves = true,
-    .packed_ids = true,
-    .mode_in_descriptor = true,
-    .simd_registers = 1536,
-    .simd_granule = 24,
-    .message_dealloc = true,
-    .v1_swizzle = {30, 2},
-};
+static const struct emu_encoding encoding = {.codes = codes, .op_at = op_at, ENCODING};
+static const struct emu_encoding encoding_115 = {.codes = codes_115, .op_at = op_at_115, ENCODING};
+
+// Of the smaller ones a SIMD has fewer registers.
+#define GFX11(name_, encoding_, registers, granule)                    \
+  const struct emu_isa emu_isa_##name_ = {.name = #name_,              \
+                                          .encoding = &(encoding_),    \
+                                          .halves = true,              \
+                                          .packed_ids = true,          \
+                                          .mode_in_descriptor = true,  \
+                                          .simd_registers = registers, \
+                                          .simd_granule = granule,     \
+                                          .message_dealloc = true,     \
+                                          .v1_swizzle = {30, 2}}
+GFX11(gfx1100, encoding, 1536, 24);
+GFX11(gfx1103, encoding, 1024, 16);
+GFX11(gfx1150, encoding_115, 1024, 16);
+GFX11(gfx1151, encoding_115, 1536, 24);

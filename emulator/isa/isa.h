@@ -240,8 +240,9 @@ struct emu_isa {
   struct emu_field v1_swizzle;  // in word 1 of a buffer's descriptor: lanes interleave
 };
 
-enum { EMU_ISA_COUNT = 3 };
-extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100, emu_isa_gfx1201;
+enum { EMU_ISA_COUNT = 6 };
+extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100, emu_isa_gfx1201, emu_isa_gfx1103, emu_isa_gfx1150,
+    emu_isa_gfx1151;
 const struct emu_isa *emu_isa_at(unsigned index);      // all of them, in that order
 const struct emu_isa *emu_isa_find(const char *name);  // NULL: not one of ours
 

@@ -203,7 +203,7 @@ int main(int argc, char **argv) {
   if (!read_options(argc, argv)) {
     fprintf(
         stderr,
-        "usage: isa_llvm_test gfx1030|gfx1100|gfx1201 [--wave 32|64] [--count N] [--seed S] [--show K] [--halves 1]\n");
+        "usage: isa_llvm_test gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 [--wave 32|64] [--count N] [--seed S] [--show K] [--halves 1]\n");
     return 2;
   }
   if (system("llvm-mc-19 --version > /dev/null 2>&1") != 0) {

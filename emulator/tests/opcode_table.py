@@ -10,8 +10,10 @@ from floats import F16, F32, F64, SPECIAL, signed
 
 DWORDS = {"B64": 2, "I64": 2, "U64": 2, "F64": 2, "B96": 3, "B128": 4, "B256": 8, "B512": 16, "B1024": 32, "FRAG4": 4,
           "FRAG2": 2}
-CODES = {"gfx1030": "codes_gfx10", "gfx1100": "codes_gfx11", "gfx1201": "codes_gfx12"}
 PARTS = ("scalar", "vector", "memory")
+CODES = {target: [f"{codes}_{part}" for part in PARTS] for target, codes in
+         (("gfx1030", "codes_gfx10"), ("gfx1100", "codes_gfx11"), ("gfx1201", "codes_gfx12"))}
+CODES["gfx1150"] = ["codes_gfx115"]  # what gfx1100 has not
 FORMATS = {"F16": F16, "F32": F32, "F64": F64}
 
 
@@ -44,8 +46,8 @@ def rows():
         if text.count("OP(") != len(here):
             raise RuntimeError(f"{name} has a row that is not understood")
         found.update({row.name: row for row in here})
-    for target, name in ((target, f"{codes}_{part}.def") for target, codes in CODES.items() for part in PARTS):
-        text = read(name)
+    for target, name in ((target, name) for target, names in CODES.items() for name in names):
+        text = re.sub("#include.*", "", read(f"{name}.def"))
         here = re.findall(r'[IA]S\((\w+), (\w+), \w+(?:, "(\w+)")?\)', text)
         if text.count("S(") != len(here):
             raise RuntimeError(f"{name} has a row that is not understood")

@@ -1,4 +1,5 @@
-"""What RDNA 4 adds that takes another form than older opcodes: scalar floats, 8-bit floats, split barriers."""
+"""What RDNA 4 adds that takes another form than older opcodes: scalar floats, which RDNA 3.5 has too, 8-bit floats, split
+barriers."""
 import re
 from fractions import Fraction
 
@@ -39,11 +40,11 @@ def add_scalar_float(t, row):
     function, literal = vector_of(row.name), re.search("FMA[AM]K", row.name)
     kinds = [kind_of(row, k) for k in row.src] + ["F32"] * bool(literal)
     accumulates = row.name.startswith("S_FMAC")
-    modes = [0xf0] * 3
+    modes = [0x3f0] * 3
     if re.sub(r"^S_", "V_", row.name) in ROUNDED:
-        modes += [0xf0 | r | r << 2 for r in (1, 2, 3)]
+        modes += [0x3f0 | r | r << 2 for r in (1, 2, 3)]
     if FLUSHES.match(row.name):
-        modes += [0x00, 0x50, 0xa0]
+        modes += [0x300, 0x350, 0x3a0]
     for variant in range(4 if vector else 2):
         places = [Place(4 + i, 1) for i in range(2 if literal else len(kinds))]
         operands, signs = list(places), [(False, False)] * len(kinds)
@@ -65,8 +66,8 @@ def add_scalar_float(t, row):
         dst = [] if row.dst == "_" else ["s20"]
 
         def check(code, operands=operands, places=places, signs=signs, omod=omod, clamp=clamp):
-            for mode in [0xf0, 0x50] if omod else modes:
-                Now.mode, Now.rdna4 = mode, True
+            for mode in map(t.mode, [0x3f0, 0x350] if omod else modes):
+                Now.mode, Now.rdna4 = mode, t.rdna4
                 s, scc = t.scalars(), t.rng.getrandbits(1)
                 for place, kind in zip(places, kinds):
                     value = sample(t.rng, kind, bool(omod))

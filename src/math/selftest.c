@@ -14,7 +14,9 @@ static uint64_t case_seed(const char *name, uint64_t seed, int n) {
 }
 
 static bool matches(const rdna__kernel_info *kernel, const char *filter) {
-  return !filter || !filter[0] || !strcmp(kernel->family, filter) || strstr(kernel->name, filter);
+  if (!filter || !filter[0]) return true;
+  if (filter[0] == '=') return !strcmp(kernel->family, filter + 1);
+  return !strcmp(kernel->family, filter) || strstr(kernel->name, filter);
 }
 
 static void note_failure(rdna__selftest_kernel *kernel, const rdna__kernel_case *c, int n, const char *where,

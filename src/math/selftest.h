@@ -26,7 +26,7 @@ typedef struct rdna__selftest_report {
 typedef struct rdna__selftest_options {
   int cases;          /* for each kernel, less |first| */
   int first;          /* the number of the first case: those before it have run elsewhere */
-  const char *filter; /* a family, or a part of a kernel's name; NULL for all */
+  const char *filter; /* a family, or a part of a kernel's name; "=" and a family: its alone; NULL for all */
   uint64_t seed;
   /* After each kernel. False stops the test with RDNA_CANCELLED. NULL is fine. */
   bool (*progress)(void *context, const rdna__selftest_kernel *kernel, int done, int total);

@@ -55,6 +55,14 @@ static void test_filter_and_stop(void **state) {
   rdna__selftest_options options = {.cases = 1, .filter = "no such kernel"};
   assert_int_equal(rdna__selftest_run(device, &options, &report), RDNA_NOT_FOUND);
   rdna__selftest_deinit(&report);
+  options.filter = "=fill_u32"; /* a kernel's name is no family */
+  assert_int_equal(rdna__selftest_run(device, &options, &report), RDNA_NOT_FOUND);
+  rdna__selftest_deinit(&report);
+  options.filter = "=fill";
+  assert_ok(rdna__selftest_run(device, &options, &report));
+  assert_true(report.kernel_count > 0);
+  for (int i = 0; i < report.kernel_count; i++) assert_memory_equal(report.kernels[i].name, "fill", 4);
+  rdna__selftest_deinit(&report);
   options = (rdna__selftest_options){.cases = 1, .progress = count_up_to_two, .context = &done};
   assert_int_equal(rdna__selftest_run(device, &options, &report), RDNA_CANCELLED);
   assert_int_equal(done, 2);

@@ -1,0 +1,123 @@
+"""The files of RDNA_EMULATE_REPORT: JSON, SARIF and JUnit's XML, read by others' parsers and held against each other.
+Usage: report_test.py librdna_emulator.so
+"""
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+import xml.etree.ElementTree as xml
+
+from emulator import Checks, compile_hip
+
+SOURCE = """
+#define KERNEL extern "C" __attribute__((global)) void
+#define TX __builtin_amdgcn_workitem_id_x()
+KERNEL right(float *out) { out[TX] = 1.0f; }
+KERNEL past_the_end(float *out) {
+  out[TX + 1] = 2.0f;
+}
+KERNEL unwritten(float *out, const float *fresh) {
+  if (fresh[TX] > 1.0f)
+    out[TX] = 3.0f;
+}
+KERNEL trapped(float *out) { __builtin_trap(); }
+"""
+LINES = {"past_the_end": 6, "unwritten": 9}  # of the text above
+KINDS = {"past_the_end": "out of bounds", "unwritten": "uninitialized", "trapped": "trap"}
+
+
+def child(library, target):
+    """Launches each kernel once; its findings are told when it ends."""
+    hip = ctypes.CDLL(library)
+    module, out, fresh, function = (ctypes.c_void_p() for _ in range(4))
+    with open(compile_hip(SOURCE, target, ("-O1", "-gline-tables-only")), "rb") as f:
+        image = f.read()
+    assert hip.hipModuleLoadData(ctypes.byref(module), image) == 0
+    for buffer in (out, fresh):
+        assert hip.hipMalloc(ctypes.byref(buffer), ctypes.c_size_t(128)) == 0
+    for kernel in ("right", "right", "past_the_end", "unwritten", "trapped"):
+        assert hip.hipModuleGetFunction(ctypes.byref(function), module, kernel.encode()) == 0
+        arguments = (ctypes.c_void_p * 2)(ctypes.addressof(out), ctypes.addressof(fresh))
+        hip.hipModuleLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, arguments, None)
+        hip.hipDeviceSynchronize()
+
+
+def run(library, target, path, **more):
+    """The text of the file that the child left, and what it said."""
+    environment = dict(os.environ, RDNA_EMULATE=target, RDNA_EMULATE_CHECK="1", RDNA_EMULATE_EXITCODE="0",
+                       RDNA_EMULATE_REPORT=path, **more)
+    done = subprocess.run([sys.executable, sys.argv[0], library, target], env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    if not os.path.exists(path):
+        return None, done.stderr
+    with open(path) as f:
+        return f.read(), done.stderr
+
+
+def test_forms(library, target, folder, checks):
+    text, said = run(library, target, os.path.join(folder, "a.json"))
+    report = json.loads(text)
+    rows = {r["kernel"]: r for r in report["reports"]}
+    checks.expect("launches", report["launches"] == 5 and report["left_out"] == 0, text)
+    checks.expect("kernels", {k: r["kind"] for k, r in rows.items()} == KINDS, text)
+    for kernel, line in LINES.items():
+        row = rows.get(kernel, {})
+        checks.expect(kernel, row.get("line") == line and row.get("file", "").endswith("k.hip"), row)
+        checks.expect(kernel, row.get("message", "?") in said and row["level"] == "error" and row["group"] == [0, 0, 0], row)
+    checks.expect("lane", rows["past_the_end"]["lane"] == 31, rows["past_the_end"])
+
+    sarif = json.loads(run(library, target, os.path.join(folder, "a.sarif"))[0])
+    results = sarif["runs"][0]["results"]
+    checks.expect("version", sarif["version"] == "2.1.0" and sarif["runs"][0]["tool"]["driver"]["name"] == "rdna emulator")
+    checks.expect("rules", {r["id"] for r in sarif["runs"][0]["tool"]["driver"]["rules"]} == set(KINDS.values()))
+    checks.expect("results", len(results) == len(KINDS), results)
+    for r in results:
+        place = r["locations"][0]
+        kernel = place["logicalLocations"][0]["name"]
+        checks.expect(kernel, r["ruleId"] == KINDS[kernel] and r["message"]["text"].startswith(f"Kernel {kernel}, "), r)
+        if kernel in LINES:
+            file = urllib.parse.unquote(place["physicalLocation"]["artifactLocation"]["uri"])
+            line = place["physicalLocation"]["region"]["startLine"]
+            checks.expect(kernel, line == LINES[kernel] and file.endswith("k.hip"), place)
+
+    suite = xml.fromstring(run(library, target, os.path.join(folder, "a.xml"))[0])[0]
+    cases = {c.get("name"): [f.get("type") for f in c.findall("failure")] for c in suite.findall("testcase")}
+    checks.expect("cases", cases == {"right": [], **{k: [v] for k, v in KINDS.items()}}, cases)
+    checks.expect("counts", suite.get("tests") == "4" and suite.get("failures") == "3", suite.attrib)
+
+
+def test_others(library, target, folder, checks):
+    path = os.path.join(folder, "a.txt")
+    text, said = run(library, target, path)
+    checks.expect("no form", text is None and "ends with none of .json, .sarif and .xml" in said, said)
+    text, said = run(library, target, os.path.join(folder, "no", "a.json"))
+    checks.expect("no folder", text is None and "a.json cannot be written" in said, said)
+    known = os.path.join(folder, "known")
+    with open(known, "w") as f:
+        f.write("unwritten uninit*\n")
+    text, _ = run(library, target, os.path.join(folder, "b.json"), RDNA_EMULATE_SUPPRESS=known)
+    kernels = [r["kernel"] for r in json.loads(text)["reports"]]
+    checks.expect("suppressed", sorted(kernels) == ["past_the_end", "trapped"], kernels)
+
+
+def main():
+    if len(sys.argv) == 3:
+        return child(*sys.argv[1:])
+    failures, checked = [], 0
+    for target, tests in (("gfx1100", (test_forms, test_others)), ("gfx1151", (test_forms,))):
+        checks = Checks(target)
+        with tempfile.TemporaryDirectory() as folder:
+            for test in tests:
+                test(sys.argv[1], target, folder, checks)
+        failures += checks.failures
+        checked += checks.checked
+    print("\n".join(failures) + f"\n{checked} checks, {len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+#!/bin/bash
+# A share of the kernels on an emulated GPU for which the everyday build makes no pack: families in turn with the commit,
+# compiled alone, their cases with the checker on. tests/emulated_share.sh BUILD GPU PACK ONE_IN CASES
+# PACK is the target whose kernels the GPU runs (src/device/targets.def); one family in ONE_IN is taken.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=$1 gpu=$2 pack=$3 one_in=$4 cases=$5
+commit=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)))
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
+
+families=() images=() at=0
+for source in src/math/*/*.hip; do
+  at=$((at + 1))
+  if [ $(((at + commit) % one_in)) -eq 0 ]; then
+    families+=("$(basename "$source" .hip)")
+    images+=("kernels/$pack/${families[-1]}.hsaco")
+  fi
+done
+[ ${#families[@]} -gt 0 ] || { echo "no family is chosen: one of $one_in of $at"; exit 1; }
+cmake --build "$build" --target "${images[@]}" rdna_pack_builder >"$made/log" 2>&1 || { cat "$made/log"; exit 1; }
+"$(find "$build" -name rdna_pack_builder -type f | head -1)" "$made/$pack.rdnapack" "$pack" 1 "${images[@]/#/$build/}"
+
+export RDNA_EMULATE=$gpu RDNA_EMULATE_CHECK=1 RDNA_KERNEL_PATH=$made
+for family in "${families[@]}"; do
+  "$build/bin/cases_test" hip "$cases" "=$family" "$commit"
+done
+echo "$gpu: ${#families[@]} families of $at"
