@@ -42,6 +42,15 @@ static const TF_DataType types[] = {TF_FLOAT,  TF_HALF,   TF_BFLOAT16, TF_DOUBLE
                                     TF_UINT16, TF_UINT32, TF_UINT64,   TF_COMPLEX64, TF_COMPLEX128};
 enum { TYPES = sizeof types / sizeof *types };
 
+const char *type_name(TF_DataType type) {
+  static const char *const names[TYPES] = {"float",  "half",   "bfloat16", "double",    "int8",
+                                           "uint8",  "int16",  "int32",    "int64",     "bool",
+                                           "uint16", "uint32", "uint64",   "complex64", "complex128"};
+  for (int i = 0; i < TYPES; i++)
+    if (types[i] == type) return names[i];
+  return "another type";
+}
+
 rdna_dtype dtype_of(TF_DataType type) {
   switch (type) {
     case TF_FLOAT:
@@ -175,11 +184,11 @@ static void read_text(TF_OpKernelConstruction *ctx, const char *name, char *text
   if (!has(ctx, name, status)) return;
   tf.OpKernelConstruction_GetAttrSize(ctx, name, &count, &bytes, status);
   if (tf.GetCode(status) != TF_OK) return;
-  if (bytes >= TEXT_SIZE) {
+  if (bytes >= TEXT_SIZE && strcmp(name, "message") != 0) { /* of which the beginning is enough */
     tf.SetStatus(status, TF_UNIMPLEMENTED, "an attribute's text is longer than the kernel reads");
     return;
   }
-  tf.OpKernelConstruction_GetAttrString(ctx, name, text, TEXT_SIZE, status);
+  tf.OpKernelConstruction_GetAttrString(ctx, name, text, TEXT_SIZE - 1, status);
 }
 
 static void destroy(void *data) {
@@ -335,6 +344,15 @@ rdna_status call_input(call *c, int i, rdna_tensor *out) {
   rdna_status result = describe(c, tensor, out);
   tf.DeleteTensor(tensor); /* the context keeps it */
   return result;
+}
+
+rdna_status call_type(call *c, int i, TF_DataType *out) {
+  TF_Tensor *tensor = NULL;
+  tf.GetInput(c->ctx, i, &tensor, c->status);
+  TRY(call_status(c));
+  *out = tf.TensorType(tensor);
+  tf.DeleteTensor(tensor); /* the context keeps it */
+  return RDNA_OK;
 }
 
 rdna_status call_integers(call *c, int i, int size, int64_t *values, int *count) {

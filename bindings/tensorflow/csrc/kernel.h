@@ -63,10 +63,15 @@ typedef struct call {
 /* Types that librdna only moves, such as u16 and complex64, come as integers of their size. */
 rdna_dtype dtype_of(TF_DataType type);
 
+/* "float", as TensorFlow writes them. */
+const char *type_name(TF_DataType type);
+
 int call_inputs(const call *c);
 /* Input |i|, contiguous, on the device or, where its argument is in host memory, there. Its memory lasts as long as the
  * call. */
 rdna_status call_input(call *c, int i, rdna_tensor *out_tensor);
+/* TensorFlow's type of it, which tells unsigned and complex types apart. */
+rdna_status call_type(call *c, int i, TF_DataType *out_type);
 /* |count| integers of either width from an input in host memory, at most |size|. */
 rdna_status call_integers(call *c, int i, int size, int64_t *out_values, int *out_count);
 rdna_status call_integer(call *c, int i, int64_t *out_value);

@@ -133,6 +133,15 @@ case("AddN", COMPLEX, lambda t: [[complexes(t, 3, 4), complexes(t, 3, 4)]], lamb
 case("ZerosLike OnesLike", COMPLEX, shaped(complexes))
 case("Cast", COMPLEX, lambda t: [[complexes(t, 3, 4)]], lambda x: [tf.cast(x, tf.complex64), tf.cast(x, tf.complex128), tf.cast(x, tf.float32)])
 case("Cast", [F32, F16, np.int64], lambda t: [[numbers(t, 3, 4)]], lambda x: [tf.cast(x, tf.complex64), tf.cast(x, tf.complex128)])
+UNSIGNED = [np.uint8, np.uint16, np.uint32, np.uint64]
+
+
+def ends(t, *_):
+    return np.array([0, 1, 77, 120, 5 if np.dtype(t).kind == "f" else np.iinfo(t).max], t)
+
+
+case("Cast", [*UNSIGNED, F32, np.int64, np.int32], shaped(ends, ()),
+     lambda x: [tf.cast(x, to) for to in (*UNSIGNED, F32, F64, np.int64, np.int32, np.int8) if to != x.dtype])  # fmt: skip
 case("MatMul", COMPLEX, lambda t: [[complexes(t, 3, 4), complexes(t, 5, 4)]], transpose_b=True)
 case("MatMul", COMPLEX, lambda t: [[complexes(t, 4, 3), complexes(t, 4, 5)]], transpose_a=True)
 case("BatchMatMulV2 BatchMatMul", COMPLEX, lambda t: [[complexes(t, 2, 4, 3), complexes(t, 2, 5, 4)]], adj_x=True, adj_y=True)
@@ -375,3 +384,108 @@ def norm_gradient(name):
 
 for name in ("FusedBatchNorm", "FusedBatchNormV2"):
     case(name.replace("Norm", "NormGrad"), [F32], lambda t: [[normal(t, 3, 4, 5, 6), normal(t, 3, 4, 5, 6), normal(t, 6)]], norm_gradient(name), scale=512)
+
+# ---- images of other sizes, colors ----
+IMAGES = [((2, 5, 4, 3), (9, 7)), ((1, 6, 8, 2), (3, 4)), ((2, 3, 3, 1), (1, 1)), ((1, 1, 1, 2), (4, 3)), ((0, 3, 3, 2), (2, 2))]
+for corners, half in ((False, False), (True, False), (False, True)):
+    for shape, size in IMAGES:
+        options = {"align_corners": corners, "half_pixel_centers": half}
+        case("ResizeBilinear", [F32, F16, BF16], shaped(normal, shape), size=size, gradients=True, scale=128, **options)
+        case("ResizeBilinear", [F64], shaped(normal, shape), size=size, scale=128, **options)
+        case("ResizeNearestNeighbor", WIDE, shaped(normal, shape), size=size, gradients=True, **options)
+        case("ResizeNearestNeighborGrad", FLOATS, shaped(numbers, (shape[0], *size, shape[3])), size=shape[1:3], **options)
+        for kinds, scale in (([F32, F16, BF16], 128), ([F64], 2**31)):  # f64 in f32 too, which the gradients come in
+            case("ResizeBilinearGrad", kinds, lambda t, a=shape, b=size: [[normal(F32, a[0], *b, a[3]), normal(t, *a)]], scale=scale, **options)
+    case("ResizeBilinear ResizeNearestNeighbor", [np.uint8, np.int32], shaped(numbers, (1, 5, 4, 2)), size=(7, 9), scale=128,
+         align_corners=corners, half_pixel_centers=half)  # fmt: skip
+
+
+def unit(t, *shape):
+    return np.asarray(rng.uniform(0, 1, shape)).astype(t)
+
+
+def unit_and_greys(t, *shape):
+    x = unit(t, *shape)
+    x.reshape(-1, 3)[::3] = x.reshape(-1, 3)[::3, :1]
+    x.reshape(-1, 3)[:1] = 0
+    return x
+
+
+case("RGBToHSV", WIDE, lambda t: [[unit_and_greys(t, 4, 5, 3)], [unit(t, 3)]])
+case("HSVToRGB", FLOATS, lambda t: [[unit(t, 4, 5, 3)], [unit(t, 3)]])
+case("AdjustHue", [F32], lambda t: [[unit(t, 2, 4, 5, 3), np.array(d, F32)] for d in (0.3, -0.8)], scale=256)
+case("AdjustSaturation", [F32], lambda t: [[unit(t, 2, 4, 5, 3), np.array(d, F32)] for d in (0.3, 1.8)], scale=256)
+case("AdjustContrastv2", [F32, F16], lambda t: [[unit(t, 2, 4, 5, 3), np.array(d, F32)] for d in (0.3, 1.8)], scale=128)
+
+# ---- pools and norms of images ----
+for padding in ("SAME", "VALID"):
+    window = {"ksize": [1, 3, 2, 1], "strides": [1, 2, 2, 1], "padding": padding}
+    pooled = (2, 4, 3, 3) if padding == "SAME" else (2, 3, 3, 3)
+    case("MaxPoolV2", FLOATS, shaped(normal, (2, 7, 6, 3)), gradients=True, **window)
+    for batch in (False, True):
+        case("MaxPoolWithArgmax", FLOATS, shaped(normal, (2, 7, 6, 3)), include_batch_in_index=batch, **window)
+        case("MaxPoolWithArgmax", WIDE, shaped(normal, (2, 7, 6, 3)), lambda x, w=window, b=batch: R.MaxPoolWithArgmax(
+            input=x, include_batch_in_index=b, **w)[0], gradients=True)  # fmt: skip
+
+        def back(x, d, w=window, b=batch):
+            where = R.MaxPoolWithArgmax(input=x, include_batch_in_index=b, **w)[1]
+            return R.MaxPoolGradWithArgmax(input=x, grad=d, argmax=where, include_batch_in_index=b, **w)
+
+        case("MaxPoolGradWithArgmax", WIDE, lambda t, s=pooled: [[normal(t, 2, 7, 6, 3), normal(t, *s)]], back)
+    case("MaxPoolGradV2", FLOATS, lambda t, s=pooled: [[normal(t, 2, 7, 6, 3), normal(t, *s)]], lambda x, d, w=window: R.MaxPoolGradV2(
+        orig_input=x, orig_output=R.MaxPoolV2(input=x, **w), grad=d, **w))  # fmt: skip
+    for name in ("MaxPoolGradGrad", "MaxPoolGradGradV2"):
+        case(name, FLOATS, lambda t: [[normal(t, 2, 7, 6, 3), normal(t, 2, 7, 6, 3)]], lambda x, d, w=window, n=name: getattr(R, n)(
+            orig_input=x, orig_output=R.MaxPoolV2(input=x, **w), grad=d, **w))  # fmt: skip
+    cube = {"ksize": [1, 2, 2, 3, 1], "strides": [1, 2, 1, 2, 1], "padding": padding}
+    case("MaxPool3DGradGrad", [F32], lambda t: [[normal(t, 1, 4, 5, 6, 2), normal(t, 1, 4, 5, 6, 2)]], lambda x, d, w=cube: R.MaxPool3DGradGrad(
+        orig_input=x, orig_output=R.MaxPool3D(input=x, **w), grad=d, **w))  # fmt: skip
+case("LRN", [F32, F16], shaped(normal, (2, 3, 4, 9), (0, 2, 2, 3)), depth_radius=2, bias=1.2, alpha=0.3, beta=0.6, gradients=True, scale=128)
+case("LRNGrad", [F32], lambda t: [[normal(t, 2, 3, 4, 9) for _ in range(3)]], bias=1.0, alpha=0.2, beta=0.75, scale=128)
+
+# ---- quantization in training ----
+for narrow in (False, True):
+    for low, high in ((-1.3, 2.1), (0.4, 3.0), (-3.0, -0.2)):
+        ends = {"min": np.float32(low), "max": np.float32(high), "narrow_range": narrow, "num_bits": 6}
+        case("FakeQuantWithMinMaxArgs", [F32], lambda t: [[normal(t, 4, 5) * 3]], gradients=True, min=low, max=high, narrow_range=narrow,
+             num_bits=6)  # fmt: skip
+        case("FakeQuantWithMinMaxVars", [F32], lambda t: [[normal(t, 4, 5) * 3]], **ends)
+        channels = {"min": np.array([low, low - 1, -0.5], F32), "max": np.array([high, high + 1, 1.5], F32), "narrow_range": narrow}
+        case("FakeQuantWithMinMaxVarsPerChannel", [F32], lambda t: [[normal(t, 4, 5, 3) * 3]], **channels)
+        case("FakeQuantWithMinMaxVarsGradient", [F32], lambda t: [[normal(t, 4, 5), normal(t, 4, 5) * 3]], **ends)
+        case("FakeQuantWithMinMaxVarsPerChannelGradient", [F32], lambda t: [[normal(t, 4, 3), normal(t, 4, 3) * 3], [normal(t, 3), normal(t, 3)]], **channels)
+case("FakeQuantWithMinMaxArgsGradient", [F32], lambda t: [[normal(t, 4, 5), normal(t, 4, 5) * 9]], min=-2.0, max=3.0)
+
+# ---- the rest ----
+case("CheckNumerics CheckNumericsV2", FLOATS, shaped(normal), message="here")
+for turn in (False, True):
+    case("SparseTensorDenseMatMul", WIDE, lambda t, turn=turn: [
+        [np.array([[0, 1], [3, 0], [0, 1], [2, 2]]), normal(t, 4), np.array([4, 3]), normal(t, *((5, 4) if turn else (3, 5)))]],
+         adjoint_a=turn, adjoint_b=turn)  # fmt: skip
+case("TensorStridedSliceUpdate", MOVED[:4], lambda t: [[numbers(t, 5, 6), numbers(t, 2, 3)], [numbers(t, 5, 6), numbers(t, 1, 3)]],
+     lambda x, v: R.TensorStridedSliceUpdate(input=x, begin=[1, 5], end=[5, -7], strides=[2, -2], value=v))  # fmt: skip
+case("TensorStridedSliceUpdate", WIDE, lambda t: [[normal(t, 5, 6), normal(t, 6)]],
+     lambda x, v: R.TensorStridedSliceUpdate(input=x, begin=[2], end=[3], strides=[1], value=v, shrink_axis_mask=1), gradients=True)  # fmt: skip
+
+
+def of_variable(function):
+    """What a variable holds after |function| of it and the other tensors."""
+    def run(start, *others):
+        v = tf.Variable(start)
+        given = function(v.handle, *others)
+        return v.read_value() if given is None else given
+
+    return run
+
+
+for mode in "Update Add Sub Min Max".split():
+    name = "ResourceScatterNd" + mode
+    ids = np.array([[4, 0], [1, 2], [0, 0]] + ([] if mode == "Update" else [[4, 0]]))
+    case(name, [*FLOATS, np.int64], lambda t, ids=ids: [[numbers(t, 5, 3, 2), ids, numbers(t, len(ids), 2)]],
+         of_variable(lambda v, i, u, name=name: getattr(R, name)(ref=v, indices=i, updates=u)))  # fmt: skip
+case("ResourceGatherNd", FLOATS, lambda t: [[numbers(t, 5, 3, 2), PLACES]], 
+     lambda x, i: R.ResourceGatherNd(resource=tf.Variable(x).handle, indices=i, dtype=x.dtype))  # fmt: skip
+case("ResourceScatterDiv", WIDE, lambda t: [[positive(t, 5, 3), np.array([2, 0, 2]), positive(t, 3, 3)], [positive(t, 5, 3), np.array([2, 0]), positive(t)]],
+     of_variable(lambda v, i, u: R.ResourceScatterDiv(resource=v, indices=i, updates=u)))  # fmt: skip
+case("ResourceStridedSliceAssign", MOVED[:3], lambda t: [[numbers(t, 5, 6), numbers(t, 2, 3)]],
+     of_variable(lambda v, u: R.ResourceStridedSliceAssign(ref=v, begin=[1, 0], end=[5, 6], strides=[2, 2], value=u)))  # fmt: skip

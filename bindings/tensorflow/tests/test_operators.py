@@ -98,6 +98,19 @@ def test_int32_on_the_device(function):
                        gradients=False)  # fmt: skip
 
 
+@pytest.mark.parametrize("function,b", [(tf.math.floordiv, 0), (tf.math.floormod, 0), (tf.pow, -1)])
+def test_integers_that_are_not_there(function, b):
+    """The sentence is the CPU's."""
+    said = []
+    for device in ("/device:RDNA:0", "/device:CPU:0"):
+        with tf.device(device), pytest.raises(tf.errors.InvalidArgumentError) as info:
+            function(tf.constant([4, 5, 6], tf.int64), tf.constant([2, b, 1], tf.int64))
+        said.append(str(info.value).rpartition("}}")[2])
+    assert said[0] == said[1]
+    with tf.device("/device:RDNA:0"):
+        assert function(tf.constant([4.0]), tf.constant([float(b)])).shape == [1]
+
+
 def test_logic_and_choice():
     p, q = rng.integers(0, 2, (3, 4)).astype(bool), rng.integers(0, 2, (4,)).astype(bool)
     for function in (tf.logical_and, tf.logical_or):
@@ -331,3 +344,25 @@ def test_impossible_sizes_are_refused(match):
 def test_bitcast_to_a_type_without_kernels():
     with tf.device("/device:RDNA:0"), pytest.raises(tf.errors.UnimplementedError, match="Bitcast"):
         tf.bitcast(tf.zeros([2, 2], tf.int64), tf.complex128)
+
+
+@pytest.mark.parametrize("values", [[1, np.nan], [np.inf, 2], [-np.inf], [np.nan, np.inf], [-np.inf, np.inf, np.nan], [-np.inf, np.nan]], ids=str)
+def test_check_numerics_says_what_the_cpu_says(values):
+    for function in (tf.raw_ops.CheckNumerics, tf.raw_ops.CheckNumericsV2):
+        said = []
+        for device in ("/device:RDNA:0", "/device:CPU:0"):
+            with tf.device(device), pytest.raises(tf.errors.InvalidArgumentError) as info:
+                function(tensor=tf.constant(values, tf.float32), message="a place" * 30)
+            said.append(str(info.value).partition(" : ")[2])
+        assert said[0] == said[1]
+
+
+def test_factorizations_that_fail_say_so():
+    with tf.device("/device:RDNA:0"):
+        for function in (tf.linalg.inv, tf.linalg.lu, lambda x: tf.linalg.solve(x, x)):
+            with pytest.raises(tf.errors.InvalidArgumentError, match="not invertible"):
+                function(tf.ones([2, 3, 3]))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Cholesky decomposition was not successful"):
+            tf.linalg.cholesky(tf.constant([[1.0, 2], [2, 1]]))
+        assert float(tf.linalg.det(tf.ones([3, 3]))) == 0
+        assert np.isnan(tf.linalg.svd(tf.fill([3, 3], np.nan), compute_uv=False).numpy()).all()

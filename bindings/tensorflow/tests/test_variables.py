@@ -115,3 +115,26 @@ def test_several_are_read_at_once():
         types = [a.dtype.as_datatype_enum, b.dtype.as_datatype_enum]
         read = execute.execute("_ReadVariablesOp", 2, inputs=[a.handle, b.handle], attrs=("N", 2, "dtypes", types), ctx=context.context())
     assert [x.numpy().tolist() for x in read] == [[1, 2], [3, 4]]
+
+
+def refusals(device):
+    """What TensorFlow says to values of another type or shape."""
+    said = []
+    with tf.device(device):
+        v = tf.Variable([1.0, 2.0])
+        for function in (
+            lambda: tf.raw_ops.AssignVariableOp(resource=v.handle, value=tf.constant([1, 2], tf.int64)),
+            lambda: tf.raw_ops.AssignVariableOp(resource=v.handle, value=tf.constant([[1.0, 2, 3]]), validate_shape=True),
+            lambda: tf.raw_ops.ReadVariableOp(resource=v.handle, dtype=tf.int64),
+        ):
+            with pytest.raises(tf.errors.InvalidArgumentError) as info:
+                function()
+            said.append(str(info.value).rpartition("}}")[2])
+        assert v.numpy().tolist() == [1, 2]
+        tf.raw_ops.AssignVariableOp(resource=v.handle, value=tf.constant([4.0, 5, 6]))
+        assert v.read_value().numpy().tolist() == [4, 5, 6]
+    return said
+
+
+def test_another_type_or_shape_is_refused_as_on_the_cpu():
+    assert refusals("/device:RDNA:0") == refusals("/device:CPU:0")

@@ -38,6 +38,17 @@ def test_the_smallest():
     np.testing.assert_array_equal(values, np.sort(x, 0)[:2])
 
 
-@pytest.mark.parametrize("operator", ["FFTND", "IFFTND", "RFFTND", "IRFFTND"])
+@pytest.mark.parametrize("batch", [False, True])
+def test_second_gradient_at_places(batch):
+    x, d = rng.standard_normal((2, 7, 6, 3)).astype(np.float32), rng.standard_normal((2, 7, 6, 3)).astype(np.float32)
+    options = {"ksize": [1, 3, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME", "include_batch_in_index": batch}
+    with tf.device("/device:CPU:0"):
+        places = R.MaxPoolWithArgmax(input=x, **options)[1].numpy()
+    (ours,) = on_device(lambda a, b, w: R.MaxPoolGradGradWithArgmax(input=a, grad=b, argmax=w, **options), x, d, places)
+    rows = d.reshape(1, -1) if batch else d.reshape(2, -1)
+    np.testing.assert_array_equal(ours, np.take_along_axis(rows, places.reshape(len(rows), -1), 1).reshape(places.shape))
+
+
+@pytest.mark.parametrize("operator", ["FFTND", "IFFTND", "RFFTND", "IRFFTND", "MaxPoolGradGradWithArgmax"])
 def test_the_cpu_has_none(operator):
     assert all(k.device_type != "CPU" for k in kernels.get_registered_kernels_for_op(operator).kernel)

@@ -159,11 +159,38 @@ static rdna_status to_complex(call *c, const rdna_tensor *x) {
 
 static bool is_complex(TF_DataType type) { return type == TF_COMPLEX64 || type == TF_COMPLEX128; }
 
+/* |x|, whose type librdna takes for the signed one of its size, as i64, or f64 of u64 that become floats. */
+static rdna_status from_unsigned(call *c, TF_DataType type, bool to_float, rdna_tensor *x) {
+  static const double all = 0x1p64;
+  rdna_tensor wide, more, negative;
+  TRY(as_type(c, x, RDNA_I64, &wide));
+  if (type != TF_UINT64) {
+    rdna_scalar mask = rdna_scalar_integer(type == TF_UINT16 ? UINT16_MAX : (int64_t)UINT32_MAX);
+    TRY(like(c, &wide, &more));
+    TRY(rdna_op_zip_scalar(c->stream, RDNA_ZIP_BITWISE_AND, &wide, mask, false, zero, zero, &more));
+    wide = more;
+  } else if (to_float) {
+    TRY(answers(c, RDNA_COMPARE_LT, &wide, 0, &negative));
+    TRY(as_type(c, &wide, RDNA_F64, &more));
+    wide = more;
+    TRY(like(c, &wide, &more));
+    TRY(affine(c, &wide, 1, all, &more));
+    TRY(rdna_op_where(c->stream, &negative, &more, &wide, &wide));
+  }
+  *x = wide;
+  return RDNA_OK;
+}
+
 rdna_status compute_cast(call *c) {
   rdna_tensor x, out;
+  TF_DataType from, to = tf.ExpectedOutputDataType(c->ctx, 0);
   TRY(call_input(c, 0, &x));
-  if (is_complex(tf.ExpectedOutputDataType(c->ctx, 0))) return to_complex(c, &x);
+  TRY(call_type(c, 0, &from));
+  bool to_float = is_complex(to) || dtype_of(to) <= RDNA_F64, wraps = to == TF_UINT16 || to == TF_UINT32;
+  if (from == TF_UINT16 || from == TF_UINT32 || from == TF_UINT64) TRY(from_unsigned(c, from, to_float, &x));
+  if (is_complex(to)) return to_complex(c, &x);
   TRY(call_output(c, 0, x.rank, x.shape, &out));
+  if (wraps && x.dtype <= RDNA_F64) TRY(as_type(c, &x, RDNA_I64, &x)); /* which reaches further than 2^31 */
   return rdna_op_copy(c->stream, &x, &out);
 }
 

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "compose.h"
 #include "ops.h"
+#include "rdna/op/index.h"
 #include "rdna/op/pool.h"
 
 /* The number that an attribute's list has for spatial dimension |i|; |otherwise| where it has none. */
@@ -195,4 +197,106 @@ rdna_status compute_average_pool_gradient(call *c) {
   dx = channels_second(c, dx);
   TRY(describe_pool(c, &dx, &pool, shape));
   return rdna_op_average_pool_backward(c->stream, &pool, &dy, &dx);
+}
+
+/* ---- the largest of each window: what operators do with where they are ---- */
+
+/* An image, as channels_second gives it, with its places in one dimension: (n, channels, places). */
+static rdna_tensor with_places(const rdna_tensor *x) {
+  rdna_tensor view = *x;
+  for (int i = 3; i < x->rank; i++) view.shape[2] *= x->shape[i];
+  view.stride[2] = x->stride[x->rank - 1];
+  view.rank = 3;
+  return view;
+}
+
+/* (x, y, d): the gradient of the gradient, d where the largest values are. */
+rdna_status compute_max_pool_second_gradient(call *c) {
+  rdna_tensor x, d, out, again, places;
+  rdna_pooling pool;
+  int64_t shape[RDNA_MAX_RANK];
+  TRY(image_input(c, 0, &x));
+  TRY(image_input(c, 2, &d));
+  TRY(describe_pool(c, &x, &pool, shape));
+  TRY(image_output(c, 0, x.rank, shape, &out));
+  TRY(call_scratch(c, x.dtype, x.rank, shape, &again));
+  TRY(call_scratch(c, RDNA_I64, x.rank, shape, &places));
+  if (rdna_tensor_count(&out) == 0) return RDNA_OK;
+  TRY(rdna_op_max_pool(c->stream, &pool, &x, &again, &places));
+  rdna_tensor from = with_places(&d), list = with_places(&places), to = with_places(&out);
+  return rdna_op_gather(c->stream, &from, 2, &list, &to, NULL);
+}
+
+/* The same where the window and its steps are the last two inputs. */
+static rdna_status with_window_inputs(call *c, int first, rdna_status (*compute)(call *)) {
+  struct attributes own = *c->attributes;
+  TRY(call_integers(c, first, LIST_SIZE, own.ksize.values, &own.ksize.count));
+  TRY(call_integers(c, first + 1, LIST_SIZE, own.strides.values, &own.strides.count));
+  const struct attributes *attributes = c->attributes;
+  c->attributes = &own;
+  rdna_status result = compute(c);
+  c->attributes = attributes;
+  return result;
+}
+
+rdna_status compute_pool_of_inputs(call *c) { return with_window_inputs(c, 1, compute_pool); }
+
+rdna_status compute_max_pool_gradient_of_inputs(call *c) { return with_window_inputs(c, 3, compute_max_pool_gradient); }
+
+rdna_status compute_max_pool_second_gradient_of_inputs(call *c) {
+  return with_window_inputs(c, 3, compute_max_pool_second_gradient);
+}
+
+/* |list| += step times the number of each of the |count| places along its dimension |dim| */
+static rdna_status add_numbers(call *c, const rdna_tensor *list, int dim, int64_t count, int64_t step) {
+  rdna_tensor numbers;
+  int64_t shape[] = {1, 1, 1};
+  TRY(call_scratch(c, RDNA_I64, 1, &count, &numbers));
+  TRY(rdna_op_arange(c->stream, zero, rdna_scalar_integer(step), &numbers));
+  shape[dim] = count;
+  numbers = reshaped(&numbers, 3, shape);
+  return zip(c, RDNA_ZIP_ADD, list, &numbers, list);
+}
+
+/* To (y, where each value was): place * channels + channel within a sample, or within all of them. */
+rdna_status compute_max_pool_with_places(call *c) {
+  rdna_tensor x, y, where, places;
+  rdna_pooling pool;
+  int64_t shape[RDNA_MAX_RANK];
+  TRY(image_input(c, 0, &x));
+  TRY(describe_pool(c, &x, &pool, shape));
+  TRY(image_output(c, 0, x.rank, shape, &y));
+  TRY(image_output(c, 1, x.rank, shape, &where));
+  if (rdna_tensor_count(&y) == 0) return RDNA_OK;
+  TRY(call_scratch(c, RDNA_I64, x.rank, shape, &places));
+  TRY(rdna_op_max_pool(c->stream, &pool, &x, &y, &places));
+  rdna_tensor to = with_places(&where), from = with_places(&places);
+  TRY(rdna_op_map(c->stream, RDNA_MAP_AFFINE, &from, rdna_scalar_integer(x.shape[1]), zero, &to));
+  TRY(add_numbers(c, &to, 1, x.shape[1], 1));
+  if (!c->attributes->include_batch_in_index) return RDNA_OK;
+  return add_numbers(c, &to, 0, x.shape[0], x.shape[1] * x.shape[2] * x.shape[3]);
+}
+
+/* (x, d, places as above): number 0: d goes back to where the values came from; 1: d is taken from there. */
+rdna_status compute_max_pool_by_places(call *c) {
+  rdna_tensor x, d, where, out;
+  TRY(call_input(c, 0, &x));
+  TRY(call_input(c, 1, &d));
+  TRY(call_input(c, 2, &where));
+  bool back = c->number == 0;
+  int64_t rows = c->attributes->include_batch_in_index ? 1 : x.rank ? x.shape[0] : 1, count = rdna_tensor_count(&where);
+  const rdna_tensor *pooled = back ? &d : &where;
+  if (rdna_tensor_count(back ? &d : &x) != (back ? count : rdna_tensor_count(&d)))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "the gradient and argmax must have the shapes of the pool");
+  TRY(call_output(c, 0, back ? x.rank : pooled->rank, back ? x.shape : pooled->shape, &out));
+  if (rdna_tensor_count(&out) == 0) return RDNA_OK;
+  int64_t wide[] = {rows, rdna_tensor_count(&x) / rows}, pools[] = {rows, count / rows};
+  rdna_tensor list = reshaped(&where, 2, pools);
+  if (back) {
+    rdna_tensor to = reshaped(&out, 2, wide), from = reshaped(&d, 2, pools);
+    TRY(fill(c, 0, &out));
+    return rdna_op_scatter(c->stream, &to, 1, &list, &from, RDNA_SCATTER_ADD, true, NULL);
+  }
+  rdna_tensor from = reshaped(&d, 2, wide), to = reshaped(&out, 2, pools);
+  return rdna_op_gather(c->stream, &from, 1, &list, &to, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include "compose.h"
 #include "ops.h"
+#include "places.h"
 #include "rdna/memory.h"
 
 static rdna_status copied(call *c, const rdna_tensor *view) {
@@ -288,6 +289,37 @@ rdna_status compute_strided_slice_gradient(call *c) {
   if (rdna_tensor_count(&dy) != rdna_tensor_count(&view))
     return call_fail(c, RDNA_INVALID_ARGUMENT, "the gradient has another shape than the slice");
   return rdna_op_copy(c->stream, &flat, &view);
+}
+
+rdna_status write_slice(call *c, const rdna_tensor *x) {
+  rdna_tensor value;
+  struct strided at;
+  TRY(read_strided(c, 1, x->rank, x->shape, &at));
+  TRY(call_input(c, 4, &value));
+  rdna_tensor view = strided_view(x, &at), whole = rdna_tensor_contiguous(NULL, x->dtype, at.rank, at.shape);
+  if (value.dtype != x->dtype) return call_fail(c, RDNA_INVALID_ARGUMENT, "the slice's value has another type");
+  if (!same_shape(&value, at.rank, at.shape)) { /* what may be broadcast is */
+    rdna_tensor copy;
+    int rank;
+    int64_t shape[RDNA_MAX_RANK];
+    TRY(call_broadcast(c, &value, &whole, &rank, shape));
+    if (!same_shape(&whole, rank, shape))
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "the value is larger than the slice");
+    TRY(call_scratch(c, value.dtype, rank, shape, &copy));
+    TRY(rdna_op_copy(c->stream, &value, &copy));
+    value = copy;
+  }
+  rdna_tensor flat = reshaped(&value, view.rank, view.shape);
+  return rdna_op_copy(c->stream, &flat, &view);
+}
+
+/* (x, begin, end, strides, value) */
+rdna_status compute_slice_update(call *c) {
+  rdna_tensor x, out;
+  TRY(call_input(c, 0, &x));
+  TRY(call_output(c, 0, x.rank, x.shape, &out));
+  TRY(rdna_op_copy(c->stream, &x, &out));
+  return write_slice(c, &out);
 }
 
 /* ---- larger than before ---- */

@@ -1,9 +1,9 @@
 /* Batch norm with TensorFlow's outputs. What the gradient needs are the mean and the inverse deviation in training, the
  * given mean and variance else. */
+#include "compose.h"
 #include "ops.h"
 #include "rdna/op/channel_norm.h"
-#include "rdna/op/movement.h"
-#include "rdna/op/pointwise.h"
+#include "rdna/op/pool.h"
 
 /* (x, scale, offset, mean, variance) to (y, mean, variance, what the gradient needs in three parts). */
 rdna_status compute_batch_norm(call *c) {
@@ -58,4 +58,66 @@ rdna_status compute_batch_norm_gradient(call *c) {
     return rdna_op_batch_norm_backward(c->stream, &dy, &x, &scale, &mean, &spread, &dx, &dscale, &doffset);
   return rdna_op_batch_norm_inference_backward(c->stream, &dy, &x, &scale, &mean, &spread,
                                                (double)c->attributes->epsilon, &dx, &dscale, &doffset);
+}
+
+/* ---- local response normalization (Krizhevsky et al., 2012), along the last dimension ---- */
+
+/* Each value's sum with its neighbours. */
+static rdna_status window_sum(call *c, const rdna_tensor *x, const rdna_tensor *out) {
+  int64_t reach = c->attributes->depth_radius, channels = x->shape[x->rank - 1],
+          flat[] = {rdna_tensor_count(x) / channels, 1, channels};
+  rdna_pooling pool = {RDNA_POOLING_INIT, .spatial_dims = 1, .divisor = 1, .count_padding = true};
+  pool.window[0] = 2 * reach + 1;
+  pool.stride[0] = pool.dilation[0] = 1;
+  pool.pad_before[0] = pool.pad_after[0] = reach;
+  rdna_tensor from = reshaped(x, 3, flat), to = reshaped(out, 3, flat);
+  return rdna_op_average_pool(c->stream, &pool, &from, &to);
+}
+
+/* bias + alpha times the sum of squares around */
+static rdna_status local_size(call *c, const rdna_tensor *x, rdna_tensor *out) {
+  rdna_tensor squares;
+  TRY(like(c, x, &squares));
+  TRY(like(c, x, out));
+  TRY(map(c, RDNA_MAP_SQUARE, x, &squares));
+  TRY(window_sum(c, &squares, out));
+  return affine(c, out, (double)c->attributes->alpha, (double)c->attributes->bias, out);
+}
+
+/* x / size^beta */
+rdna_status compute_lrn(call *c) {
+  rdna_tensor x, out, y, size;
+  TRY(call_wide_input(c, 0, &x));
+  if (x.rank != 4) return call_fail(c, RDNA_INVALID_ARGUMENT, "in must be 4-dimensional");
+  TRY(call_wide_output(c, 0, x.rank, x.shape, &out, &y));
+  if (rdna_tensor_count(&x) == 0) return RDNA_OK;
+  TRY(local_size(c, &x, &size));
+  TRY(zip_number(c, RDNA_ZIP_POW, &size, -(double)c->attributes->beta, &size));
+  TRY(zip(c, RDNA_ZIP_MUL, &x, &size, &y));
+  return call_round(c, &y, &out);
+}
+
+/* (dy, x, y): dy / size^beta - 2 alpha beta x times the sum around of dy y / size */
+rdna_status compute_lrn_gradient(call *c) {
+  rdna_tensor dy, x, y, out, dx, size, part, around;
+  TRY(call_wide_input(c, 0, &dy));
+  TRY(call_wide_input(c, 1, &x));
+  TRY(call_wide_input(c, 2, &y));
+  if (x.rank != 4 || !same_shape(&x, dy.rank, dy.shape) || !same_shape(&x, y.rank, y.shape))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "input_grads, input_image and output_image must be 4-D of one shape");
+  TRY(call_wide_output(c, 0, x.rank, x.shape, &out, &dx));
+  if (rdna_tensor_count(&x) == 0) return RDNA_OK;
+  const struct attributes *a = c->attributes;
+  TRY(local_size(c, &x, &size));
+  TRY(like(c, &x, &part));
+  TRY(like(c, &x, &around));
+  TRY(zip(c, RDNA_ZIP_MUL, &dy, &y, &part));
+  TRY(zip(c, RDNA_ZIP_DIV, &part, &size, &part));
+  TRY(window_sum(c, &part, &around));
+  TRY(zip(c, RDNA_ZIP_MUL, &around, &x, &around));
+  TRY(affine(c, &around, 2 * (double)a->alpha * (double)a->beta, 0, &around));
+  TRY(zip_number(c, RDNA_ZIP_POW, &size, -(double)a->beta, &size));
+  TRY(zip(c, RDNA_ZIP_MUL, &dy, &size, &part));
+  TRY(zip(c, RDNA_ZIP_SUB, &part, &around, &dx));
+  return call_round(c, &dx, &out);
 }

@@ -6,6 +6,7 @@
 
 enum { OR_ZERO_DIV, OR_ZERO_MUL, OR_ZERO_XDIVY, OR_ZERO_XLOGY, OR_ZERO_XLOG1PY };
 enum { NATIVE, DEPTHWISE };                                                 /* convolutions */
+enum { FROM_STATE, FROM_KEY, FROM_SEED, FROM_VARIABLE };                    /* random numbers */
 enum { LARGEST, AVERAGE };                                                  /* pools */
 enum { GRADIENT_SQRT, GRADIENT_RSQRT, GRADIENT_TANH, GRADIENT_RECIPROCAL }; /* of complex numbers */
 enum { INVERSE_ASIN, INVERSE_ACOS, INVERSE_ATAN };

@@ -12,4 +12,7 @@ rdna_status gather_places(call *c, const rdna_tensor *x, const rdna_tensor *indi
 /* |updates| into dst(indices), joined as the row's number says. */
 rdna_status put_places(call *c, const rdna_tensor *dst, const rdna_tensor *indices, const rdna_tensor *updates);
 
+/* Input 4 into what inputs 1 to 3 (begin, end, strides) cut out of |x|. */
+rdna_status write_slice(call *c, const rdna_tensor *x);
+
 #endif

@@ -4,6 +4,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "compose.h"
 #include "ops.h"
 #include "rdna/op/cast.h"
 #include "rdna/op/movement.h"
@@ -72,8 +73,28 @@ rdna_status compute_softsign(call *c) {
   return rdna_op_zip(c->stream, RDNA_ZIP_DIV, &x, &below, zero, zero, &out);
 }
 
+/* Integers' quotients and powers that there are not: the host waits, to say so as TensorFlow's CPU does. */
+static rdna_status check_integers(call *c, const rdna_tensor *b) {
+  bool power = c->number == RDNA_ZIP_POW;
+  unsigned char answer = 0;
+  rdna_tensor wrong, any;
+  if (b->dtype <= RDNA_F64 || b->dtype == RDNA_BOOL || rdna_tensor_count(b) == 0) return RDNA_OK;
+  if (!power && c->number != RDNA_ZIP_DIV && c->number != RDNA_ZIP_FLOOR_DIV && c->number != RDNA_ZIP_REMAINDER &&
+      c->number != RDNA_ZIP_FMOD)
+    return RDNA_OK;
+  TRY(answers(c, power ? RDNA_COMPARE_LT : RDNA_COMPARE_EQ, b, 0, &wrong));
+  TRY(call_scratch(c, RDNA_BOOL, 0, NULL, &any));
+  TRY(rdna_op_reduce(c->stream, RDNA_REDUCTION_ANY, &wrong, (1u << b->rank) - 1, 0, &any));
+  TRY(call_read(c, &any, &answer));
+  if (!answer) return RDNA_OK;
+  return call_fail(c, RDNA_INVALID_ARGUMENT,
+                   power ? "Integers to negative integer powers are not allowed" : "Integer division by zero");
+}
+
 rdna_status compute_zip(call *c) {
   rdna_tensor a, b, out;
+  TRY(call_input(c, 1, &b));
+  TRY(check_integers(c, &b)); /* before the output, which may be in its place */
   TRY(two(c, &a, &b, &out));
   return rdna_op_zip(c->stream, (rdna_zip)c->number, &a, &b, zero, zero, &out);
 }
@@ -237,4 +258,37 @@ rdna_status compute_same_value(call *c) { /* zeros_like, ones_like */
   TRY(call_input(c, 0, &x));
   TRY(call_output(c, 0, x.rank, x.shape, &out));
   return rdna_op_fill(c->stream, rdna_scalar_integer(c->number), &out);
+}
+
+/* Input 0, if all of it is finite; else an error that begins with the attribute. The host waits. Number 2: infinities
+ * are told by their signs. */
+rdna_status compute_check_numerics(call *c) {
+  rdna_tensor x, out, here, flags;
+  unsigned char found[3] = {0}; /* -infinity, infinity, NaN */
+  TRY(call_input(c, 0, &x));
+  TRY(call_scratch(c, RDNA_BOOL, 1, (int64_t[]){3}, &flags));
+  TRY(call_scratch(c, RDNA_BOOL, x.rank, x.shape, &here));
+  TRY(fill(c, 0, &flags));
+  for (int i = 0; i < 3 && rdna_tensor_count(&x); i++) {
+    rdna_tensor flag = narrowed(&flags, 0, i, 1);
+    flag.rank = 0;
+    TRY(i == 2 ? rdna_op_compare(c->stream, RDNA_COMPARE_ISNAN, &x, NULL, &here)
+               : rdna_op_compare_scalar(c->stream, RDNA_COMPARE_EQ, &x, real(i ? INFINITY : -INFINITY), &here));
+    TRY(rdna_op_reduce(c->stream, RDNA_REDUCTION_ANY, &here, (1u << x.rank) - 1, 0, &flag));
+  }
+  TRY(call_read(c, &flags, found));
+  const char *minus = c->number == 2 ? "-Inf" : "Inf", *plus = c->number == 2 ? "+Inf" : "Inf", *words[3];
+  int count = 0;
+  if (found[0]) words[count++] = minus;
+  if (found[1] && !(found[0] && c->number != 2)) words[count++] = plus;
+  if (found[2]) words[count++] = "NaN";
+  if (count)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "%s : Tensor had %s%s%s%s%s values", c->attributes->message, words[0],
+                     count == 3 ? ", " : "", count == 3 ? words[1] : "",
+                     count == 3   ? ", and "
+                     : count == 2 ? " and "
+                                  : "",
+                     count > 1 ? words[count - 1] : "");
+  TRY(call_output_over(c, 1, 0, x.rank, x.shape, &out));
+  return x.data == out.data ? RDNA_OK : rdna_op_copy(c->stream, &x, &out);
 }

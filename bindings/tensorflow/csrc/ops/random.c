@@ -5,10 +5,13 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "compose.h"
 #include "ops.h"
-#include "rdna/op/movement.h"
-#include "rdna/op/pointwise.h"
+#include "rdna/op/scan.h"
+#include "rdna/op/softmax.h"
+#include "rdna/op/sort.h"
 #include "rdna/op/special.h"
+#include "variable.h"
 
 /* The finalizer of SplitMix64 (Steele, Lea and Flood, 2014): every bit of the result depends on every bit of |x|. */
 static uint64_t mix(uint64_t x) {
@@ -19,24 +22,33 @@ static uint64_t mix(uint64_t x) {
 }
 
 /* From a seed of two integers, all in host memory: a key, and a counter of two. */
-rdna_status compute_key_counter(call *c) {
+static rdna_status of_seed(call *c, int i, uint64_t *out_key) { /* of two integers, in host memory */
   int64_t seed[2];
   int count;
-  rdna_tensor key, counter;
-  TRY(call_integers(c, 0, 2, seed, &count));
+  TRY(call_integers(c, i, 2, seed, &count));
   if (count != 2) return call_fail(c, RDNA_INVALID_ARGUMENT, "seed must have shape [2]");
-  TRY(call_output(c, 0, 1, (int64_t[]){1}, &key));
-  TRY(call_output(c, 1, 1, (int64_t[]){2}, &counter));
-  *(uint64_t *)key.data = mix((uint64_t)seed[0] ^ mix((uint64_t)seed[1]));
-  ((uint64_t *)counter.data)[0] = ((uint64_t *)counter.data)[1] = 0;
+  *out_key = mix((uint64_t)seed[0] ^ mix((uint64_t)seed[1]));
   return RDNA_OK;
 }
 
-rdna_status compute_algorithm(call *c) {
+static rdna_status algorithm(call *c, int output) {
   rdna_tensor out;
-  TRY(call_output(c, 0, 0, NULL, &out));
+  TRY(call_output(c, output, 0, NULL, &out));
   *(int32_t *)out.data = 1; /* TensorFlow's number of Philox */
   return RDNA_OK;
+}
+
+rdna_status compute_algorithm(call *c) { return algorithm(c, 0); }
+
+rdna_status compute_key_counter(call *c) { /* number 1: and the algorithm */
+  uint64_t seed = 0;
+  rdna_tensor key, counter;
+  TRY(of_seed(c, 0, &seed));
+  TRY(call_output(c, 0, 1, (int64_t[]){1}, &key));
+  TRY(call_output(c, 1, 1, (int64_t[]){2}, &counter));
+  *(uint64_t *)key.data = seed;
+  ((uint64_t *)counter.data)[0] = ((uint64_t *)counter.data)[1] = 0;
+  return c->number ? algorithm(c, 2) : RDNA_OK;
 }
 
 struct draw {
@@ -57,42 +69,94 @@ static struct draw next_draw(call *c, int64_t count) {
   return (struct draw){atomic_load(&start), atomic_fetch_add(&of_process, drawn)};
 }
 
-/* The output, whose shape is input 0, and what to draw it from: inputs key and counter, or the kernel's state. */
-static rdna_status begin(call *c, bool stateless, rdna_tensor *out, struct draw *draw) {
-  int64_t shape[RDNA_MAX_RANK], key, counter[2];
-  int rank, count;
-  TRY(call_integers(c, 0, RDNA_MAX_RANK, shape, &rank));
-  TRY(call_output(c, 0, rank, shape, out));
-  if (!stateless) {
-    *draw = next_draw(c, rdna_tensor_count(out));
-    return RDNA_OK;
-  }
-  TRY(call_integer(c, 1, &key));
-  TRY(call_integers(c, 2, 2, counter, &count));
-  *draw = (struct draw){(uint64_t)key, count ? (uint64_t)counter[0] : 0};
-  return RDNA_OK;
+/* The state of tf.random.Generator, a variable of i64: a counter in two words, and a key. Every drawing goes on by as
+ * many times 256 as it has numbers, as TensorFlow does. */
+static rdna_status draw_from_state(call *c, int64_t count, struct draw *draw, rdna_tensor *old) {
+  rdna_tensor state, fresh, next;
+  int64_t words[3];
+  TRY(variable_value(c, 0, &state));
+  if (state.dtype != RDNA_I64 || state.rank != 1 || state.shape[0] != 3)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "the state of a generator must be three int64");
+  if (old) TRY(rdna_op_copy(c->stream, &state, old));
+  TRY(call_read(c, &state, words));
+  *draw = (struct draw){mix((uint64_t)words[2] ^ mix((uint64_t)words[1])), (uint64_t)words[0]};
+  uint64_t low = (uint64_t)words[0] + (uint64_t)count * 256;
+  if (low < (uint64_t)words[0]) words[1]++;
+  words[0] = (int64_t)low;
+  TRY(variable_to_write(c, 0, false, &fresh));
+  TRY(call_upload(c, RDNA_I64, 3, words, &next));
+  return rdna_op_copy(c->stream, &next, &fresh);
 }
 
-static rdna_status uniform(call *c, bool stateless) {
+static rdna_status draw_from_variable(call *c, int64_t count, struct draw *draw) {
+  lock_variables();
+  rdna_status result = draw_from_state(c, count, draw, NULL);
+  unlock_variables();
+  return result;
+}
+
+/* (state, algorithm, how many): number 1 also gives the old state. */
+static rdna_status skip(call *c) {
+  rdna_tensor old;
+  struct draw draw;
+  int64_t count;
+  TRY(call_integer(c, 2, &count));
+  if (c->number) TRY(call_output(c, 0, 1, (int64_t[]){3}, &old));
+  return draw_from_state(c, count, &draw, c->number ? &old : NULL);
+}
+LOCKED(compute_skip, skip)
+
+/* What to draw |count| numbers from, of input |i| on where an input says it. */
+static rdna_status source(call *c, int i, int64_t count, struct draw *draw) {
+  int64_t key, counter[2];
+  int counters;
+  *draw = (struct draw){0};
+  switch (c->number) {
+    case FROM_STATE:
+      *draw = next_draw(c, count);
+      return RDNA_OK;
+    case FROM_SEED:
+      return of_seed(c, i, &draw->seed);
+    case FROM_VARIABLE:
+      return draw_from_variable(c, count, draw);
+    default:
+      TRY(call_integer(c, i, &key));
+      TRY(call_integers(c, i + 1, 2, counter, &counters));
+      *draw = (struct draw){(uint64_t)key, counters ? (uint64_t)counter[0] : 0};
+      return RDNA_OK;
+  }
+}
+
+/* The output, whose shape is the first input, behind a variable and an algorithm the third, and what to draw it from.
+ */
+static rdna_status begin(call *c, rdna_tensor *out, struct draw *draw) {
+  int64_t shape[RDNA_MAX_RANK];
+  int rank, at = c->number == FROM_VARIABLE ? 2 : 0;
+  TRY(call_integers(c, at, RDNA_MAX_RANK, shape, &rank));
+  TRY(call_output(c, 0, rank, shape, out));
+  return source(c, 1, rdna_tensor_count(out), draw);
+}
+
+rdna_status compute_random_uniform(call *c) {
   rdna_tensor out;
   struct draw draw;
-  TRY(begin(c, stateless, &out, &draw));
+  TRY(begin(c, &out, &draw));
   return rdna_op_random_uniform(c->stream, draw.seed, draw.offset, 0, 1, &out);
 }
 
-static rdna_status normal(call *c, bool stateless) {
+rdna_status compute_random_normal(call *c) {
   rdna_tensor out;
   struct draw draw;
-  TRY(begin(c, stateless, &out, &draw));
+  TRY(begin(c, &out, &draw));
   return rdna_op_random_normal(c->stream, draw.seed, draw.offset, 0, 1, &out);
 }
 
 /* Within two deviations: the inverse of the distribution function at a uniform number between its values there. */
-static rdna_status truncated(call *c, bool stateless) {
+rdna_status compute_random_truncated(call *c) {
   const float below = 0.022750131948179207f;
   rdna_tensor out, wide;
   struct draw draw;
-  TRY(begin(c, stateless, &out, &draw));
+  TRY(begin(c, &out, &draw));
   if (rdna_tensor_count(&out) == 0) return RDNA_OK;
   TRY(call_scratch(c, RDNA_F32, out.rank, out.shape, &wide));
   TRY(rdna_op_random_uniform(c->stream, draw.seed, draw.offset, below, 1 - below, &wide));
@@ -100,23 +164,69 @@ static rdna_status truncated(call *c, bool stateless) {
   return rdna_op_copy(c->stream, &wide, &out);
 }
 
-static rdna_status integers(call *c, bool stateless) {
+rdna_status compute_random_integers(call *c) {
+  static const int limits[] = {[FROM_STATE] = 1, [FROM_KEY] = 4, [FROM_SEED] = 2, [FROM_VARIABLE] = 3};
   rdna_tensor out;
   struct draw draw;
   int64_t low, high;
-  TRY(call_integer(c, stateless ? 4 : 1, &low));
-  TRY(call_integer(c, stateless ? 5 : 2, &high));
+  TRY(call_integer(c, limits[c->number], &low));
+  TRY(call_integer(c, limits[c->number] + 1, &high));
   if (low >= high)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "Need minval < maxval, got %lld >= %lld", (long long)low,
                      (long long)high);
-  TRY(begin(c, stateless, &out, &draw));
+  TRY(begin(c, &out, &draw));
   return rdna_op_random_integers(c->stream, draw.seed, draw.offset, low, high, &out);
 }
 
-rdna_status compute_random_uniform(call *c) { return uniform(c, c->number); }
+/* Any value of the type: in 32 bits each, two for those of 64. */
+rdna_status compute_random_bits(call *c) {
+  rdna_tensor out;
+  struct draw draw;
+  TRY(begin(c, &out, &draw));
+  int64_t count = rdna_tensor_count(&out) * (out.dtype == RDNA_I64 ? 2 : 1);
+  rdna_tensor words = rdna_tensor_contiguous(out.data, RDNA_I32, 1, &count);
+  return rdna_op_random_integers(c->stream, draw.seed, draw.offset, INT32_MIN, 1ll << 31, &words);
+}
 
-rdna_status compute_random_normal(call *c) { return normal(c, c->number); }
+/* (logits (rows, classes), samples[, seed]): the first class up to which the probabilities add up to more than a
+ * uniform number times all of them. */
+rdna_status compute_multinomial(call *c) {
+  rdna_tensor x, out, p, sums, u, at;
+  struct draw draw;
+  int64_t samples;
+  TRY(call_input(c, 0, &x));
+  TRY(call_integer(c, 1, &samples));
+  if (x.rank != 2 || samples < 0 || x.shape[1] == 0)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "logits should be a matrix of classes, num_samples nonnegative");
+  int64_t rows = x.shape[0], classes = x.shape[1], shape[] = {rows, samples};
+  TRY(call_output(c, 0, 2, shape, &out));
+  TRY(source(c, 2, rows * samples, &draw));
+  if (rdna_tensor_count(&out) == 0) return RDNA_OK;
+  TRY(as_type(c, &x, RDNA_F32, &p));
+  TRY(like(c, &p, &sums));
+  TRY(rdna_op_softmax(c->stream, &p, -1, 1, &sums));
+  TRY(rdna_op_cumsum(c->stream, &sums, 1, &sums));
+  TRY(call_scratch(c, RDNA_F32, 2, shape, &u));
+  TRY(call_scratch(c, RDNA_I64, 2, shape, &at));
+  TRY(rdna_op_random_uniform(c->stream, draw.seed, draw.offset, 0, 1, &u));
+  rdna_tensor total = narrowed(&sums, 1, classes - 1, 1);
+  TRY(zip(c, RDNA_ZIP_MUL, &u, &total, &u));
+  TRY(rdna_op_search_sorted(c->stream, &sums, &u, true, &at));
+  TRY(zip_number(c, RDNA_ZIP_MINIMUM, &at, (double)(classes - 1), &at));
+  return rdna_op_copy(c->stream, &at, &out);
+}
 
-rdna_status compute_random_truncated(call *c) { return truncated(c, c->number); }
-
-rdna_status compute_random_integers(call *c) { return integers(c, c->number); }
+/* (shape, …, alpha), whose shape is the end of the output's. */
+rdna_status compute_random_gamma(call *c) {
+  rdna_tensor out, alpha, whole;
+  struct draw draw;
+  TRY(begin(c, &out, &draw));
+  TRY(call_input(c, call_inputs(c) - 1, &alpha));
+  bool fits = alpha.rank <= out.rank;
+  for (int i = 0; fits && i < alpha.rank; i++) fits = alpha.shape[i] == out.shape[out.rank - alpha.rank + i];
+  if (!fits) return call_fail(c, RDNA_INVALID_ARGUMENT, "shape must end with alpha's shape");
+  if (rdna_tensor_count(&out) == 0) return RDNA_OK;
+  TRY(call_scratch(c, out.dtype, out.rank, out.shape, &whole));
+  TRY(rdna_op_copy(c->stream, &alpha, &whole));
+  return rdna_op_random_gamma(c->stream, draw.seed, draw.offset, &whole, &out);
+}

@@ -124,3 +124,40 @@ rdna_status compute_sparse_segments_gradient(call *c) {
   if (c->number != RDNA_SCATTER_ADD) TRY(divide_rows(c, &segments, gradient.shape[0], &rows));
   return rdna_op_index_copy(c->stream, &to, 0, &indices, &rows, RDNA_SCATTER_ADD, true, NULL);
 }
+
+/* (places (count, 2), values, shape, matrix): a sparse matrix times a dense one; each value takes a row of the latter
+ * to a row of the result. */
+rdna_status compute_sparse_matmul(call *c) {
+  bool turn_a = c->attributes->adjoint_a, turn_b = c->attributes->adjoint_b;
+  rdna_tensor at, values, b, out, rows, dense;
+  int64_t shape[2];
+  int count;
+  TRY(call_input(c, 0, &at));
+  TRY(call_input(c, 1, &values));
+  TRY(call_integers(c, 2, 2, shape, &count));
+  TRY(call_input(c, 3, &b));
+  if (count != 2 || at.rank != 2 || at.shape[1] != 2 || values.rank != 1 || values.shape[0] != at.shape[0] ||
+      b.rank != 2)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "a_indices must be (count, 2), a_values (count), a and b matrices");
+  int64_t n = at.shape[0], inner = shape[turn_a ? 0 : 1], columns = b.shape[turn_b ? 0 : 1];
+  if (inner != b.shape[turn_b ? 1 : 0])
+    return call_fail(c, RDNA_INVALID_ARGUMENT,
+                     "Cannot multiply A and B because inner dimension does not match: %lld vs. %lld", (long long)inner,
+                     (long long)b.shape[turn_b ? 1 : 0]);
+  TRY(call_output(c, 0, 2, (int64_t[]){shape[turn_a ? 1 : 0], columns}, &out));
+  TRY(fill(c, 0, &out));
+  if (n == 0 || rdna_tensor_count(&out) == 0) return RDNA_OK;
+  dense = b;
+  if (turn_b) {
+    rdna_tensor flipped = transposed(b);
+    TRY(call_scratch(c, b.dtype, 2, flipped.shape, &dense));
+    TRY(rdna_op_copy(c->stream, &flipped, &dense));
+  }
+  rdna_tensor to = narrowed(&at, 1, turn_a ? 1 : 0, 1), from = narrowed(&at, 1, turn_a ? 0 : 1, 1);
+  to.rank = from.rank = 1;
+  TRY(call_scratch(c, b.dtype, 2, (int64_t[]){n, columns}, &rows));
+  TRY(rdna_op_index_select(c->stream, &dense, 0, &from, &rows, NULL));
+  rdna_tensor each = reshaped(&values, 2, (int64_t[]){n, 1});
+  TRY(zip(c, RDNA_ZIP_MUL, &rows, &each, &rows));
+  return rdna_op_index_copy(c->stream, &out, 0, &to, &rows, RDNA_SCATTER_ADD, true, NULL);
+}

@@ -5,13 +5,14 @@
  * the old, and a reader has the tensor itself. TensorFlow does not say when Python drops a variable: its handle is
  * kept, and when nobody else has it any more the value goes. Handles of variables with names of their own are not
  * counted: such a variable lives until it is destroyed. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "compose.h"
 #include "ops.h"
+#include "places.h"
 #include "rdna/op/index.h"
-#include "rdna/op/movement.h"
-#include "rdna/op/pointwise.h"
 #include "variable.h"
 
 struct variable {
@@ -154,10 +155,14 @@ static rdna_status find_value(call *c, int i, struct variable **out) {
 
 /* ---- for optimizers and the like ---- */
 
+void lock_variables(void) { pthread_mutex_lock(&variables_lock); }
+
+void unlock_variables(void) { pthread_mutex_unlock(&variables_lock); }
+
 rdna_status with_variables(call *c, rdna_status (*function)(call *)) {
-  pthread_mutex_lock(&variables_lock);
+  lock_variables();
   rdna_status result = function(c);
-  pthread_mutex_unlock(&variables_lock);
+  unlock_variables();
   return result;
 }
 
@@ -198,12 +203,45 @@ rdna_status variable_to_write(call *c, int i, bool keep, rdna_tensor *out) {
 
 /* ---- operators ---- */
 
+static rdna_status check_type(call *c, const struct variable *v, TF_DataType type, bool assigned) {
+  TF_DataType own = tf.TensorType(v->value);
+  if (own == type) return RDNA_OK;
+  return assigned
+             ? call_fail(c, RDNA_INVALID_ARGUMENT, "Trying to assign variable with wrong dtype. Expected %s got %s",
+                         type_name(own), type_name(type))
+             : call_fail(c, RDNA_INVALID_ARGUMENT, "Trying to read variable with wrong dtype. Expected %s got %s",
+                         type_name(type), type_name(own));
+}
+
+static void write_shape(const TF_Tensor *value, char *text, size_t size) {
+  size_t used = (size_t)snprintf(text, size, "[");
+  for (int i = 0; i < tf.NumDims(value) && used < size; i++)
+    used += (size_t)snprintf(text + used, size - used, i ? ",%lld" : "%lld", (long long)tf.Dim(value, i));
+  if (used < size) snprintf(text + used, size - used, "]");
+}
+
+/* Whether a variable that has a value may have |value| in its place. */
+static rdna_status check_value(call *c, const struct variable *v, const TF_Tensor *value) {
+  if (!v->value) return RDNA_OK;
+  TRY(check_type(c, v, tf.TensorType(value), true));
+  if (!c->attributes->validate_shape) return RDNA_OK;
+  bool same = tf.NumDims(value) == tf.NumDims(v->value);
+  for (int i = 0; same && i < tf.NumDims(value); i++) same = tf.Dim(value, i) == tf.Dim(v->value, i);
+  if (same) return RDNA_OK;
+  char old[96], fresh[96];
+  write_shape(v->value, old, sizeof old);
+  write_shape(value, fresh, sizeof fresh);
+  return call_fail(c, RDNA_INVALID_ARGUMENT,
+                   "Trying to assign to variable with tensor with wrong shape. Expected %s got %s", old, fresh);
+}
+
 static rdna_status assign(call *c) {
   struct variable *v;
   TF_Tensor *value = NULL;
   tf.GetInput(c->ctx, 1, &value, c->status);
   TRY(call_status(c));
   rdna_status result = find(c, 0, true, &v);
+  if (result == RDNA_OK) result = check_value(c, v, value);
   if (result != RDNA_OK) {
     tf.DeleteTensor(value);
     return result;
@@ -219,6 +257,7 @@ static rdna_status assign(call *c) {
 static rdna_status read(call *c) {
   struct variable *v;
   TRY(find_value(c, 0, &v));
+  TRY(check_type(c, v, tf.ExpectedOutputDataType(c->ctx, 0), false));
   tf.SetOutput(c->ctx, 0, v->value, c->status);
   return call_status(c);
 }
@@ -327,6 +366,60 @@ static rdna_status scatter_rows(call *c) {
   return rdna_op_index_copy(c->stream, &to, 0, &list, &values, (rdna_scatter)mode, true, NULL);
 }
 
+/* (variable, indices): values at places. */
+static rdna_status gather_places_of(call *c) {
+  rdna_tensor value, indices;
+  TRY(variable_value(c, 0, &value));
+  TRY(call_input(c, 1, &indices));
+  return gather_places(c, &value, &indices);
+}
+
+/* (variable, indices, updates) */
+static rdna_status scatter_places(call *c) {
+  rdna_tensor value, indices, updates;
+  TRY(call_input(c, 1, &indices));
+  TRY(call_input(c, 2, &updates));
+  TRY(variable_to_write(c, 0, true, &value));
+  return put_places(c, &value, &indices, &updates);
+}
+
+/* (variable, rows, divisors): by the product of all that go to a row */
+static rdna_status divide_rows(call *c) {
+  rdna_tensor old, table, ids, values, product;
+  TRY(variable_value(c, 0, &old));
+  TRY(call_input(c, 1, &ids));
+  TRY(call_input(c, 2, &values));
+  int64_t rows = rdna_tensor_count(&ids), row = 1;
+  for (int i = 1; i < old.rank; i++) row *= old.shape[i];
+  if (old.rank < 1 || (rdna_tensor_count(&values) != rows * row && rdna_tensor_count(&values) != 1))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "updates do not have a row for each index");
+  TRY(variable_to_write(c, 0, true, &table));
+  if (rows == 0 || row == 0) return RDNA_OK;
+  int64_t all[] = {rows, row}, whole[] = {table.shape[0], row};
+  if (rdna_tensor_count(&values) == 1) {
+    values = reshaped(&values, 0, NULL);
+    values = repeated(&values, 2, all);
+  } else {
+    values = reshaped(&values, 2, all);
+  }
+  rdna_tensor list = reshaped(&ids, 1, &rows), to = reshaped(&table, 2, whole);
+  TRY(call_scratch(c, table.dtype, 2, whole, &product));
+  TRY(fill(c, 1, &product));
+  TRY(rdna_op_index_copy(c->stream, &product, 0, &list, &values, RDNA_SCATTER_PROD, true, NULL));
+  return zip(c, RDNA_ZIP_DIV, &to, &product, &to);
+}
+
+/* (variable, begin, end, strides, value) */
+static rdna_status assign_slice(call *c) {
+  rdna_tensor table;
+  TRY(variable_to_write(c, 0, true, &table));
+  return write_slice(c, &table);
+}
+
+LOCKED(compute_gather_places, gather_places_of)
+LOCKED(compute_scatter_places, scatter_places)
+LOCKED(compute_divide_rows, divide_rows)
+LOCKED(compute_assign_slice, assign_slice)
 LOCKED(compute_assign, assign)
 LOCKED(compute_read, read)
 LOCKED(compute_read_all, read_all)
