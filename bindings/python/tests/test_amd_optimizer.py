@@ -496,7 +496,7 @@ def test_gradients_of_an_optimized_model_in_evaluation():
 def test_models_that_dynamo_cannot_follow_still_run(monkeypatch):
     from torch_rdna import _compile
 
-    def fails(gm, inputs):
+    def fails(gm, inputs, **more):
         raise RuntimeError("no graph today")
 
     model, x = lived(pair()).to("rdna"), torch.randn(2, 3, 5)

@@ -182,7 +182,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   });
   m.def("pinned_reset_peaks", &pinned_reset_peaks);
   define_history(m);
-  m.def("is_capturing", &is_capturing);
+  define_graph(m);
   m.def("set_sync_debug_mode", [](int mode) { sync_debug_mode = mode; });
   m.def("sync_debug_mode", [] { return sync_debug_mode.load(); });
 

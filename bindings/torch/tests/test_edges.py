@@ -1,6 +1,10 @@
 """Edges that PyTorch's operator samples do not reach: values outside of a domain, signs of zero, results into tensors of
 another type, arguments that no window fits."""
 
+import math
+import random
+import re
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -301,3 +305,27 @@ def test_forms_of_an_operator_give_the_same():
             ours, theirs = f(here), f(x)
             assert ours.dtype == theirs.dtype and ours.stride() == theirs.stride()
             same(ours.cpu(), theirs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64, torch.int32, torch.uint8, torch.bool, torch.complex64], ids=str)
+def test_padding_with_a_number(dtype):
+    """Any layout; what grows, is cut or both; numbers that fit or do not: values, layout and words are the CPU's."""
+    rng = random.Random(str(dtype))
+    torch.manual_seed(0)
+    for _ in range(40):
+        shape = [rng.randint(1, 5) for _ in range(rng.randint(1, 5))]
+        x = (torch.randn(shape) * 3).to(dtype)
+        if rng.random() < 0.4 and len(shape) > 1:
+            x = x.transpose(0, -1)
+        if len(shape) == 4 and rng.random() < 0.4:
+            x = x.contiguous(memory_format=torch.channels_last)
+        sizes = [rng.randint(-1, 3) for _ in range(2 * rng.randint(1, len(shape)))]
+        number = rng.choice([0, 1, 0.5, math.inf, 1e30] if dtype.is_floating_point else [0, 1])
+        try:
+            expected = F.pad(x, sizes, value=number)
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError, match=re.escape(str(error))):
+                F.pad(x.to("rdna"), sizes, value=number)
+            continue
+        mine = F.pad(x.to("rdna"), sizes, value=number)
+        assert torch.equal(mine.cpu(), expected) and mine.stride() == expected.stride(), (x.shape, x.stride(), sizes, number)

@@ -3,10 +3,12 @@ fused operators took the places of what they fuse:
 
     chains of pointwise operators          one pass over memory             rdna::fused
     product, bias, activation, residual    the product's epilogue           rdna::addmm
+    product with a transposed weight, between views   one call              rdna::linear
     convolution, bias, activation          the convolution's epilogue       rdna::convolution
     batch norm of inference, residual, relu   one pass                      rdna::batch_norm
     RMS norm written out                   one operator                     rdna::rms_norm
 
+With mode="reduce-overhead" the driver records a graph of inference, and replays it with one call; _recorded.py says how.
 The rest stays as it is. Values inside of a chain are f32 and are rounded once, at the end, where PyTorch's own
 operators round each. compile_report() says what was fused; RDNA_COMPILE_LOG=1, or the logger "torch_rdna.compile" at
 INFO, says it as it happens."""
@@ -22,7 +24,7 @@ from collections import Counter
 import torch
 from torch.fx.graph import CodeGen
 
-from . import _C
+from . import _C, _recorded
 from ._device import is_ours
 
 aten = torch.ops.aten
@@ -40,12 +42,15 @@ _fused = Counter()
 
 def compile_report():
     """What torch.compile(backend="rdna") did since the start or the last reset: how many graphs, their operators before
-    and after, and {"gelu + mul": times} for what became one operator."""
+    and after, and {"gelu + mul": times} for what became one operator; with mode="reduce-overhead" how many were recorded
+    by the driver, and {reason: times} for those that were not."""
     return {
         "graphs": _report["graphs"],
         "operators_before": _report["before"],
         "operators_after": _report["after"],
         "fused": dict(sorted(_fused.items(), key=lambda item: (-item[1], item[0]))),
+        "recorded": _report["recorded"],
+        "not_recorded": {key[1]: n for key, n in _report.items() if isinstance(key, tuple)},
     }
 
 
@@ -74,6 +79,9 @@ def _register_shapes():
     def addmm(bias, a, b, activation, residual):
         return a.new_empty((a.shape[0], b.shape[1]))
 
+    def linear(x, weight, bias, activation, residual):
+        return x.new_empty((*x.shape[:-1], weight.shape[0]))
+
     def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, activation):
         return aten.convolution.default(input, weight, bias, stride, padding, dilation, transposed, output_padding,
                                         groups)
@@ -84,7 +92,7 @@ def _register_shapes():
     def rms_norm(x, weight, epsilon):
         return x.new_empty(x.shape)
 
-    for f in (fused, addmm, convolution, batch_norm, rms_norm):
+    for f in (fused, addmm, linear, convolution, batch_norm, rms_norm):
         torch.library.register_fake(f"rdna::{f.__name__}", f)
 
 
@@ -331,6 +339,19 @@ def _shape_equal(a, b):
     return len(a.shape) == len(b.shape) and all(x is y or x == y for x, y in zip(a.shape, b.shape))
 
 
+def _shape_equal_but_last(a, b):
+    return len(a.shape) == len(b.shape) and all(x is y or x == y for x, y in zip(a.shape[:-1], b.shape[:-1]))
+
+
+def _is_view(node):
+    return isinstance(node, torch.fx.Node) and _name(node) in ("aten::view", "aten::_unsafe_view", "aten::reshape") and \
+        not node.kwargs and _on_device(_value(node))
+
+
+def _same_layout(a, b):
+    return _shape_equal(a, b) and _contiguous(a) and _contiguous(b)
+
+
 def _writes(node):
     target = node.target
     return node.op == "call_function" and isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
@@ -439,6 +460,21 @@ class _Rewriter:
             if _name(node) in ("aten::detach", "aten::alias") and not any(u.op == "output" for u in node.users):
                 node.replace_all_uses_with(node.args[0])
                 self.graph.erase_node(node)
+
+    def wide_sums(self):
+        """Gradients of biases under autocast are summed in f32, rounded to 16 bits and widened again: they stay as they are."""
+        for node in list(self.graph.nodes):
+            narrow = node.args[0] if _name(node) == "aten::_to_copy" else None
+            if narrow is None or _name(narrow) != "aten::_to_copy" or len(narrow.users) != 1 or not _on_device(_value(node)):
+                continue
+            total = narrow.args[0]
+            while _is_view(total):
+                total = total.args[0]
+            types = [_value(n).dtype for n in (total, narrow, node)]
+            if _name(total) == "aten::sum.dim_IntList" and types == [torch.float32, _value(total.args[0]).dtype, torch.float32]:
+                node.replace_all_uses_with(narrow.args[0])
+                self.graph.erase_node(node)
+                self.graph.erase_node(narrow)
 
     # -- norms
 
@@ -650,6 +686,51 @@ class _Rewriter:
             node = user
         return (nodes, inputs, chain) if nodes else None
 
+    # -- calls, of which each costs the processor some microseconds
+
+    def one_view(self):
+        """A view of a view is one, and a view into the shape that its source has is none, nor is a matrix that is
+        transposed twice."""
+        for node in list(self.graph.nodes):
+            if _name(node) == "aten::t" and _name(node.args[0]) == "aten::t" and node.args[0].args[0].op != "placeholder":
+                node.replace_all_uses_with(node.args[0].args[0])
+            if not _is_view(node):
+                continue
+            # one that has to copy, and whose copy others read too, stays
+            while _is_view(node.args[0]) and (len(node.args[0].users) == 1 or _contiguous(_value(node.args[0].args[0]))):
+                node.replace_input_with(node.args[0], node.args[0].args[0])
+            if _same_layout(_value(node), _value(node.args[0])) and not any(u.op == "output" for u in node.users):
+                node.replace_all_uses_with(node.args[0])
+        for node in reversed(list(self.graph.nodes)):
+            if (_is_view(node) or _name(node) == "aten::t") and not node.users:
+                self.graph.erase_node(node)
+
+    def linear(self, node):
+        """x (…, k) as a matrix, times a weight (n, k) that is transposed, and the result as (…, n): one call."""
+        if _name(node) == "aten::addmm":
+            bias, a, b = node.args
+            act, residual = 0, None
+            if node.kwargs or _value(bias) is None or _value(bias).dim() != 1 or _value(bias).shape[0] != _value(node).shape[1]:
+                return
+        elif _name(node) == "aten::mm":
+            (a, b), bias, act, residual = node.args, None, 0, None
+        elif _name(node) == "rdna::addmm":
+            bias, a, b, act, residual = node.args
+        else:
+            return
+        if _name(b) != "aten::t" or not _floats(node, a, b, *(t for t in (bias,) if t is not None)):
+            return
+        x, last, removed = a, node, [node]
+        view = _only_user(node)
+        if _is_view(a) and _is_view(view) and view in self.movable and _shape_equal_but_last(_value(a.args[0]), _value(view)) \
+                and _value(a.args[0]).shape[-1] == _value(a).shape[-1]:
+            x, last, removed = a.args[0], view, [node, view]
+        new = self.put(last, torch.ops.rdna.linear.default, (x, b.args[0], bias, act, residual), _value(last))
+        last.replace_all_uses_with(new, delete_user_cb=lambda user: user is not new)
+        for old in (*reversed(removed), *(n for n in (a, b) if n is not x)):
+            if not old.users:
+                self.graph.erase_node(old)
+
     # -- memory
 
     def views(self):
@@ -666,6 +747,7 @@ class _Rewriter:
 
     def run(self):
         self.drop_detach()
+        self.wide_sums()
         self.write_in_place()
         self.find_movable()
         for rule in (self.rms_norm, self.batch_norm, self.convolution, self.product, self.chain):
@@ -673,6 +755,10 @@ class _Rewriter:
             for node in list(self.graph.nodes):
                 if node in self.place and node.op == "call_function" and node in self.movable and not node._erased:
                     rule(node)
+        self.one_view()
+        for node in list(self.graph.nodes):
+            if node.op == "call_function" and node in self.movable:
+                self.linear(node)
         self.views()
 
 
@@ -704,7 +790,7 @@ def _count(graph):
     return sum(1 for n in graph.nodes if _name(n) and _short(n) not in _LOOKS)
 
 
-def _compile_graph(gm, example_inputs, kind="graph"):
+def _compile_graph(gm, example_inputs, kind="graph", records=False):
     before = _count(gm.graph)
     _Rewriter(gm).run()
     gm.graph.lint()
@@ -721,13 +807,24 @@ def _compile_graph(gm, example_inputs, kind="graph"):
     def run(values):
         return forward(values)
 
+    if records:
+        reason = _recorded.cannot(gm.graph)
+        if reason is None:
+            run = _recorded.Recorded(run, _report)
+        else:
+            log.info("%s: not recorded, as it %s", kind, reason)
+            _recorded.note(_report, reason)
     run._boxed_call = True
     return run
 
 
 def _partition(joint, inputs, **options):
-    """The gradient of batch norm in training does not look at running statistics: they need not be kept for it."""
+    """What is computed twice, such as inputs that autocast narrows for each layer, is computed once. The gradient of batch
+    norm in training does not look at running statistics: they need not be kept for it."""
+    from torch._functorch.compile_utils import fx_graph_cse
     from torch._functorch.partitioners import default_partition
+
+    joint.graph = fx_graph_cse(joint.graph)
 
     for node in joint.graph.nodes:
         if _name(node) == "aten::native_batch_norm_backward" and len(node.args) > 7 and node.args[7] is True:
@@ -748,7 +845,7 @@ _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagra
 @functools.cache
 def _mode_means_nothing(mode):
     """Said once of each."""
-    warnings.warn(f"torch.compile(backend='rdna') has one mode: mode={mode!r} changes nothing", UserWarning, stacklevel=2)
+    warnings.warn(f"torch.compile(backend='rdna') has no search: mode={mode!r} changes nothing", UserWarning, stacklevel=2)
 
 
 def backend(gm, example_inputs, *, mode=None, options=None):
@@ -759,7 +856,7 @@ def backend(gm, example_inputs, *, mode=None, options=None):
         )
     if mode not in (None, *_MODES):
         raise ValueError(f"torch.compile: mode={mode!r} is none of {', '.join(_MODES)}")
-    if mode not in (None, "default"):
+    if mode not in (None, "default", "reduce-overhead"):
         _mode_means_nothing(mode)
     from torch._dynamo.backends.common import aot_autograd
 
@@ -767,7 +864,7 @@ def backend(gm, example_inputs, *, mode=None, options=None):
     compiler = aot_autograd(
         fw_compiler=lambda gm, inputs: _compile_graph(gm, inputs, "forward"),
         bw_compiler=lambda gm, inputs: _compile_graph(gm, inputs, "backward"),
-        inference_compiler=lambda gm, inputs: _compile_graph(gm, inputs, "inference"),
+        inference_compiler=lambda gm, inputs: _compile_graph(gm, inputs, "inference", mode == "reduce-overhead"),
         partition_fn=_partition,
         keep_inference_input_mutations=True,
     )
@@ -781,7 +878,7 @@ def _is_on_rdna(value):
 @functools.cache
 def _options_mean_nothing():
     warnings.warn(
-        "torch.compile: rdna's tensors are compiled by backend 'rdna', for which mode and options of Inductor change nothing",
+        "torch.compile: rdna's tensors are compiled by backend 'rdna', for which options of Inductor change nothing",
         UserWarning,
         stacklevel=2,
     )
@@ -796,8 +893,9 @@ def serve_inductor():
         made = (node.meta.get("example_value") for node in model_.graph.nodes)
         if not any(_is_on_rdna(value) for value in (*inputs_, *made)):
             return plain(self, model_, inputs_, **more)
-        if self.config:
+        graphs = "triton.cudagraphs"  # what mode="reduce-overhead" is to Inductor
+        if any(name != graphs for name in self.config):
             _options_mean_nothing()
-        return backend(model_, inputs_)
+        return backend(model_, inputs_, mode="reduce-overhead" if self.config.get(graphs) else None)
 
     inductor.__call__ = __call__

@@ -24,18 +24,17 @@ def is_current_stream_capturing():
 
 
 class Graph:
-    """As torch.cuda.CUDAGraph: capture_begin, work, capture_end, replay; made on torch.accelerator.Graph."""
+    """As torch.cuda.CUDAGraph: capture_begin, work, capture_end, replay. Made on torch.accelerator.Graph where PyTorch has
+    it, 2.13 among others."""
 
     def __init__(self, keep_graph=False):
-        if not hasattr(torch.accelerator, "Graph"):
-            raise NotImplementedError(
-                f"graphs need torch.accelerator.Graph, which PyTorch {torch.__version__} does not have; torch 2.13 does"
-            )
-        self._graph = torch.accelerator.Graph(keep_graph)
+        self._accelerator = hasattr(torch.accelerator, "Graph") if hasattr(torch, "accelerator") else False
+        self._graph = torch.accelerator.Graph(keep_graph) if self._accelerator else _C.Graph()
 
     def capture_begin(self, pool=None, capture_error_mode="global"):
-        self._graph.graph_pool = pool
-        self._graph.capture_error_mode = capture_error_mode
+        if self._accelerator:
+            self._graph.graph_pool = pool
+            self._graph.capture_error_mode = capture_error_mode
         self._graph.capture_begin()
 
     def __getattr__(self, name):

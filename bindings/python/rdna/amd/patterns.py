@@ -241,6 +241,7 @@ def pack_layers(gm, example_inputs, packed):
         names = []
         for tensor in whole:
             names.append(f"packed_{len(gm._buffers)}")
+            torch._dynamo.mark_static_address(tensor, guard=False)
             gm.register_buffer(names[-1], tensor, persistent=False)
             if hasattr(gm, "_param_name_to_source"):  # AOTAutograd wants to know where each tensor of a graph is from
                 gm._param_name_to_source[names[-1]] = ConstantSource(names[-1])

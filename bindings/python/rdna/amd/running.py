@@ -81,7 +81,8 @@ class Running:
             gm.graph.lint()
             gm.recompile()
         before = _compile.compile_report()["fused"]
-        run = _compile.backend(gm, example_inputs)
+        # what is recorded is replayed with one call
+        run = _compile.backend(gm, example_inputs, mode="reduce-overhead" if self.packs and not torch.is_grad_enabled() else None)
         if packed:
             run = patterns.with_packed(run, self._packed, example_inputs)
         after = _compile.compile_report()["fused"]

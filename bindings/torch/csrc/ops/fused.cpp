@@ -97,11 +97,9 @@ at::Tensor readable(const at::Tensor &t) {
              : t.contiguous();
 }
 
-bool addmm(Call &call) {  // bias?, a, b, activation, residual?
-  const at::Tensor bias = call.tensor(0), a = call.tensor(1), b = call.tensor(2);
-  at::Tensor residual = call.tensor(4);
-  TORCH_CHECK(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0), "mat1 and mat2 shapes cannot be multiplied (",
-              a.sizes(), " and ", b.sizes(), ")");
+// activation(a b + bias) + residual, of matrices.
+at::Tensor product(const at::Tensor &bias, const at::Tensor &a, const at::Tensor &b, int64_t activation,
+                   at::Tensor residual) {
   const at::Tensor out = make({a.size(0), b.size(1)}, a.scalar_type(), a);
   if (residual.defined()) residual = residual.reshape(out.sizes()).contiguous();
   const at::Tensor left = readable(a), right = readable(b), added = bias.defined() ? bias.contiguous() : bias;
@@ -110,10 +108,29 @@ bool addmm(Call &call) {  // bias?, a, b, activation, residual?
   rdna_gemm_epilogue epilogue{RDNA_GEMM_EPILOGUE_INIT};
   epilogue.alpha = 1;
   epilogue.bias = line;
-  epilogue.activation = static_cast<rdna_activation>(call.integer(3));
+  epilogue.activation = static_cast<rdna_activation>(activation);
   epilogue.residual = rest;
   check(rdna_op_gemm_epilogue(stream_of(out), &epilogue, &x, &y, &to));
-  return call.give(out);
+  return out;
+}
+
+bool addmm(Call &call) {  // bias?, a, b, activation, residual?
+  const at::Tensor a = call.tensor(1), b = call.tensor(2);
+  TORCH_CHECK(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0), "mat1 and mat2 shapes cannot be multiplied (",
+              a.sizes(), " and ", b.sizes(), ")");
+  return call.give(product(call.tensor(0), a, b, call.integer(3), call.tensor(4)));
+}
+
+bool linear(Call &call) {  // x, weight, bias?, activation, residual?
+  const at::Tensor x = call.tensor(0), weight = call.tensor(1);
+  TORCH_CHECK(x.dim() >= 1 && weight.dim() == 2 && x.size(-1) == weight.size(1), "linear: a tensor of ", x.sizes(),
+              " and a weight of ", weight.sizes(), " cannot be multiplied");
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape.back() = weight.size(0);
+  const at::Tensor rows =
+      x.dim() == 2 ? x : x.reshape({c10::multiply_integers(shape.begin(), shape.end() - 1), x.size(-1)});
+  const at::Tensor out = product(call.tensor(2), rows, weight.t(), call.integer(3), call.tensor(4));
+  return call.give(x.dim() == 2 ? out : out.view(shape));
 }
 
 bool rms_norm(Call &call) {  // x, weight?, epsilon
@@ -124,12 +141,13 @@ bool rms_norm(Call &call) {  // x, weight?, epsilon
   return call.give(out);
 }
 
-const Single singles[] = {{"fused", fused}, {"addmm", addmm}, {"rms_norm", rms_norm}};
+const Single singles[] = {{"fused", fused}, {"addmm", addmm}, {"linear", linear}, {"rms_norm", rms_norm}};
 
 // convolution is conv.cpp's, batch_norm norm.cpp's.
 TORCH_LIBRARY(rdna, m) {
   m.def("fused(Tensor[] inputs, int[] steps, float[] numbers, int[] order) -> Tensor");
   m.def("addmm(Tensor? bias, Tensor a, Tensor b, int activation, Tensor? residual) -> Tensor");
+  m.def("linear(Tensor x, Tensor weight, Tensor? bias, int activation, Tensor? residual) -> Tensor");
   m.def(
       "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
       "bool transposed, SymInt[] output_padding, SymInt groups, int activation) -> Tensor");

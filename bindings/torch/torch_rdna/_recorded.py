@@ -1,0 +1,153 @@
+"""torch.compile(backend="rdna", mode="reduce-overhead"): a graph of inference is run once, recorded by the driver at the
+second call (torch.rdna.Graph) and replayed from then on, for which the processor takes microseconds instead of
+milliseconds.
+
+    parameters and buffers   are read where they lie; where they are moved, the graph is recorded again
+    other inputs             are copied into tensors that the recording reads
+    results                  are copied out, and are the caller's
+
+A recording is of one stream, and of inputs of the same shapes. Its memory is its own until the compiled function goes.
+A graph that cannot be recorded runs as it would without the mode: compile_report() says why."""
+
+import functools
+import logging
+import threading
+
+import torch
+
+from . import _C
+from ._device import is_ours
+from .graphs import Graph, graph
+from .streams import Stream, stream
+
+log = logging.getLogger("torch_rdna.compile")
+
+MOST = 8  # recordings of a graph, each of which holds memory
+MOST_MOVES = 3  # of its parameters, each of which makes another recording
+_SINGLE = (torch.Tag.nondeterministic_seeded, torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
+
+
+@functools.cache
+def _lacking(index):
+    """Why the driver of a device records nothing, or None."""
+    probe = Graph()
+    try:
+        with stream(Stream(index)):
+            probe.capture_begin()
+            probe.capture_end()
+    except RuntimeError as error:
+        return _first_line(error)
+    return None
+
+
+def _first_line(error):
+    return str(error).splitlines()[0]
+
+
+def note(report, reason):
+    report["not_recorded", reason] += 1
+
+
+def cannot(fx_graph):
+    """Why |fx_graph| cannot be replayed, or None."""
+    for node in fx_graph.nodes:
+        target = node.target
+        if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+            continue
+        if any(tag in target.tags for tag in _SINGLE):
+            return f"has {target}, whose results are others each time"
+        if target._schema.is_mutable:
+            return f"writes into what it is given ({target})"
+    return None
+
+
+def _stays(value):
+    """Whether it lies where it lay: a parameter, or a buffer, which Dynamo marks."""
+    return isinstance(value, torch.nn.Parameter) or hasattr(value, "_dynamo_static_input_type")
+
+
+def _is_dense(t):
+    """Its values fill its memory, in some order of the dimensions, so that a copy can lie as it does."""
+    return torch.empty_like(t).stride() == t.stride()
+
+
+class _Recording:
+    def __init__(self, run, values):
+        self.read = [v if not isinstance(v, torch.Tensor) or _stays(v) else torch.empty_like(v) for v in values]
+        self.moves = [i for i, v in enumerate(values) if isinstance(v, torch.Tensor) and not _stays(v)]
+        self.places = [(i, v.data_ptr()) for i, v in enumerate(values) if isinstance(v, torch.Tensor) and _stays(v)]
+        self._fill(values)
+        self.graph = Graph()
+        with graph(self.graph):
+            self.results = run(list(self.read))
+        if not all(not isinstance(t, torch.Tensor) or _is_dense(t) for t in self.results):
+            raise RuntimeError("a result overlaps itself")
+
+    def _fill(self, values):
+        for i in self.moves:
+            self.read[i].copy_(values[i])
+
+    def still_reads(self, values):
+        return all(values[i].data_ptr() == place for i, place in self.places)
+
+    def __call__(self, values):
+        self._fill(values)
+        self.graph.replay()
+        return [t.clone() if isinstance(t, torch.Tensor) else t for t in self.results]
+
+
+class Recorded:
+    """Is called like |run|, with a list that it empties."""
+
+    def __init__(self, run, report):
+        self.run, self.report = run, report
+        self.made, self.seen, self.moves, self.stops = {}, set(), 0, False
+        self.lock = threading.Lock()  # a recording is for one caller at a time
+
+    def __call__(self, values):
+        if self.stops or _C.is_capturing():
+            return self.run(values)
+        with self.lock:
+            recording = self._recording(values)
+            if recording is None:
+                return self.run(values)
+            results = recording(values)
+        values.clear()
+        return results
+
+    def _recording(self, values):
+        key = (_C.current_stream(-1), *(_kind(v) for v in values))
+        recording = self.made.get(key)
+        if recording is not None and recording.still_reads(values):
+            return recording
+        if recording is not None:
+            del self.made[key]
+            self.moves += 1
+            if self.moves > MOST_MOVES:
+                return self._stop("its parameters are moved again and again")
+        elif len(self.made) == MOST:
+            return None
+        elif key not in self.seen:  # kernels are loaded and choices made
+            self.seen.add(key)
+            reason = _lacking(_C.current_device())
+            return self._stop(reason) if reason else None
+        if not all(is_ours(v.device) for v in values if isinstance(v, torch.Tensor)):
+            return self._stop("reads a tensor of another device")
+        try:
+            recording = self.made[key] = _Recording(self.run, values)
+        except RuntimeError as error:
+            return self._stop(_first_line(error))
+        self.report["recorded"] += 1
+        return recording
+
+    def _stop(self, reason):
+        self.stops = True
+        self.made.clear()
+        note(self.report, reason)
+        log.info("not recorded: %s", reason)
+
+
+def _kind(value):
+    if not isinstance(value, torch.Tensor):
+        return value
+    return None if _stays(value) else (value.shape, value.stride(), value.dtype, value.device)
