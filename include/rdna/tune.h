@@ -25,6 +25,19 @@ typedef struct rdna_choice {
  * thread has not called it, or it has one implementation only (rdna_stream_last_kernel names it then). */
 RDNA_CHECKED rdna_status rdna_choice_last(const char *operator_name, rdna_choice *out_choice);
 
+/* What |device| does from now on about classes of shapes that this process has not met: |mode| is a word of RDNA_TUNE,
+ * |file| a path as in RDNA_TUNE_FILE; NULL leaves either as it is. What was chosen before stays.
+ * RDNA_INVALID_ARGUMENT: no device, another word, or a path that is empty or too long. */
+RDNA_CHECKED rdna_status rdna_tune_set(rdna_device *device, const char *mode, const char *file);
+
+typedef struct rdna_tune_stats {
+  uint64_t entries; /* classes of shapes that have a choice */
+  uint64_t hits;    /* of them, where there was a choice: those that a file or the shipped results knew */
+  uint64_t misses;  /* those that were measured, or left to the rule */
+} rdna_tune_stats;
+/* Of this process. RDNA_INVALID_ARGUMENT: no device, or no place for the answer. */
+RDNA_CHECKED rdna_status rdna_tune_get_stats(rdna_device *device, rdna_tune_stats *out_stats);
+
 typedef struct rdna_vendor_info {
   const char *name;    /* as in RDNA_VENDOR: "cublaslt", "rocblas", "hipblaslt", "miopen"; and "nccl", "rccl" */
   const char *driver;  /* the driver whose devices it serves */

@@ -66,6 +66,8 @@ typedef struct tuner {
   rdna__tuner_store *store; /* NULL: there is none, or it is broken */
   char gpu[128], arch[32], driver[48];
   rdna__loader *loader; /* NULL: there are no kernels to compare */
+  char *file;           /* NULL: where the settings say */
+  uint64_t hits, misses;
 } tuner;
 
 static _Atomic(uint64_t) spent_ns;
@@ -172,6 +174,19 @@ static void remember(tuner *t, const rdna__tuner_question *q, const rdna__tuner_
   place(old, e);
 }
 
+/* What files said, and the file: the next question reads them again. */
+static void forget_known(tuner *t) {
+  while (t->known) {
+    known *next = t->known->next;
+    free(t->known->text);
+    free(t->known);
+    t->known = next;
+  }
+  rdna__tuner_store_close(t->store);
+  t->store = NULL;
+  t->loaded = false;
+}
+
 static void destroy(rdna_device *device, void *data) {
   tuner *t = data;
   table *newest = atomic_load(&t->table);
@@ -181,13 +196,8 @@ static void destroy(rdna_device *device, void *data) {
     free(newest);
     newest = before;
   }
-  while (t->known) {
-    known *next = t->known->next;
-    free(t->known->text);
-    free(t->known);
-    t->known = next;
-  }
-  rdna__tuner_store_close(t->store);
+  forget_known(t);
+  free(t->file);
   rdna__loader_close(t->loader);
   pthread_mutex_destroy(&t->lock);
   free(t);
@@ -233,6 +243,18 @@ static void code_text(const tuner *t, const char *families, char text[RDNA__TUNE
   snprintf(text, RDNA__TUNER_CODE, "%016llx", (unsigned long long)hash);
 }
 
+static bool take_mode(tuner *t, rdna_device *device, const char *mode) {
+  static const char *const words[] = {[OFF] = "off", [CACHED] = "cached", [AUTO] = "auto", [FULL] = "full"};
+  for (int i = OFF; i <= FULL; i++) {
+    if (strcmp(mode, words[i]) != 0) continue;
+    t->mode = i;
+    /* an emulator's time says nothing about a card */
+    t->measures = t->mode >= AUTO && !rdna_device_get_info(device)->emulated;
+    return true;
+  }
+  return false;
+}
+
 static tuner *tuner_of(rdna_device *device) {
   tuner *t = rdna__device_get_slot(device, RDNA__SLOT_TUNER);
   if (t) return t;
@@ -245,13 +267,7 @@ static tuner *tuner_of(rdna_device *device) {
   }
   pthread_mutex_init(&t->lock, NULL);
   atomic_store(&t->table, first);
-  const char *mode = rdna__config_text(RDNA__CONFIG_TUNE);
-  t->mode = strcmp(mode, "off") == 0      ? OFF
-            : strcmp(mode, "cached") == 0 ? CACHED
-            : strcmp(mode, "full") == 0   ? FULL
-                                          : AUTO;
-  const rdna_device_info *info = rdna_device_get_info(device);
-  t->measures = t->mode >= AUTO && !info->emulated; /* an emulator's time says nothing about a card */
+  (void)take_mode(t, device, rdna__config_text(RDNA__CONFIG_TUNE)); /* which is one of the words */
   identify(t, device);
   tuner *winner = rdna__device_set_slot(device, RDNA__SLOT_TUNER, t, destroy);
   if (winner != t) destroy(device, t);
@@ -319,7 +335,10 @@ static void load(tuner *t) {
   t->loaded = true;
   if (rdna__tuner_text_read(rdna__tuner_shipped, rdna__tuner_shipped_size, take, &(loading){t, true}) != RDNA_OK)
     rdna__log(RDNA__LOG_WARNING, "the shipped tuner's results: %s", rdna_last_error());
-  rdna__tuner_store_path(path);
+  if (t->file)
+    snprintf(path, sizeof path, "%s", t->file);
+  else
+    rdna__tuner_store_path(path);
   /* whoever writes nothing makes no file */
   if (!path[0] || (!t->measures && access(path, F_OK) != 0)) return;
   rdna_status status = rdna__tuner_store_open(path, &t->store);
@@ -449,8 +468,12 @@ static void decide(rdna_stream *stream, const rdna__tuner_question *q, rdna__tun
       char code[RDNA__TUNER_CODE];
       code_text(t, q->families, code);
       if (!t->loaded) load(t);
-      if (!look_up(t, q, code, out_result) && t->measures && measure_now(t, stream, q, out_result))
-        store(t, q, code, out_result);
+      bool is_known = look_up(t, q, code, out_result);
+      if (!is_known && t->measures && measure_now(t, stream, q, out_result)) store(t, q, code, out_result);
+      t->hits += is_known;
+      t->misses += !is_known;
+    } else {
+      t->misses += q->count > 1;
     }
     remember(t, q, out_result);
   }
@@ -462,4 +485,42 @@ void rdna__tuner_decide(rdna_stream *stream, const rdna__tuner_question *q, rdna
   snprintf(last_error, sizeof last_error, "%s", rdna_last_error());
   decide(stream, q, out_result);
   rdna__set_last_error(last_error);
+}
+
+/* ---- the public face ---------------------------------------------------------------------------------------- */
+
+rdna_status rdna_tune_set(rdna_device *device, const char *mode, const char *file) {
+  if (!device) return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_tune_set needs a device");
+  if (file && (!file[0] || strlen(file) >= 4096))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_tune_set: the tuner's file has a path of 1 to 4,095 bytes, not %zu",
+                      strlen(file));
+  char *kept = file ? strdup(file) : NULL;
+  tuner *t = tuner_of(device);
+  if (!t || (file && !kept)) {
+    free(kept);
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the tuner");
+  }
+  pthread_mutex_lock(&t->lock);
+  bool is_mode = !mode || take_mode(t, device, mode);
+  if (is_mode && file) {
+    forget_known(t);
+    free(t->file);
+    t->file = kept;
+    kept = NULL;
+  }
+  pthread_mutex_unlock(&t->lock);
+  free(kept);
+  if (is_mode) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_tune_set: '%.40s' is none of off, cached, auto, full", mode);
+}
+
+rdna_status rdna_tune_get_stats(rdna_device *device, rdna_tune_stats *out_stats) {
+  if (!device || !out_stats)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_tune_get_stats needs a device and a place for the answer");
+  tuner *t = tuner_of(device);
+  if (!t) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the tuner");
+  pthread_mutex_lock(&t->lock);
+  *out_stats = (rdna_tune_stats){atomic_load(&t->table)->count, t->hits, t->misses};
+  pthread_mutex_unlock(&t->lock);
+  return RDNA_OK;
 }

@@ -446,6 +446,53 @@ static int files(void) {
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
+/* Set while the process runs: the mode, and another file, which has what the first has not. */
+static void set_on_the_way(void **state) {
+  char other[96];
+  rdna_tune_stats stats;
+  assert_string_equal(DECIDE(900, "", SLOW, QUICK).why, "rule");
+  assert_ok(rdna_tune_set(device, "full", NULL));
+  assert_string_equal(DECIDE(901, "", SLOW, QUICK).why, "measured");
+  assert_string_equal(DECIDE(900, "", SLOW, QUICK).why, "rule"); /* as it was chosen before */
+  snprintf(other, sizeof other, "%s.other", file);
+  assert_ok(rdna_tune_set(device, NULL, other));
+  assert_string_equal(DECIDE(902, "", SLOW, QUICK).why, "measured");
+  assert_int_equal(access(other, F_OK), 0);
+  assert_ok(rdna_tune_set(device, "cached", file));
+  assert_string_equal(DECIDE(903, "", SLOW, QUICK).why, "rule");
+  assert_ok(rdna_tune_get_stats(device, &stats));
+  assert_int_equal(stats.entries, 4);
+  assert_int_equal(stats.hits, 0);
+  assert_int_equal(stats.misses, 4);
+  assert_refused(rdna_tune_set(device, "best", other), RDNA_INVALID_ARGUMENT, "'best' is none of off, cached");
+  assert_refused(rdna_tune_set(device, NULL, ""), RDNA_INVALID_ARGUMENT, "1 to 4,095 bytes, not 0");
+  assert_refused(rdna_tune_set(NULL, NULL, NULL), RDNA_INVALID_ARGUMENT, "needs a device");
+  assert_refused(rdna_tune_get_stats(device, NULL), RDNA_INVALID_ARGUMENT, "a place for the answer");
+}
+static int set_off(void) {
+  setenv("RDNA_TUNE", "off", 1);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(set_on_the_way)};
+  return cmocka_run_group_tests(tests, open_null, close_null);
+}
+/* Another process finds what was measured on the way, in the file that was named. */
+static void the_named_file_is_read(void **state) {
+  char other[96];
+  rdna_tune_stats stats;
+  snprintf(other, sizeof other, "%s.other", file);
+  assert_ok(rdna_tune_set(device, "cached", other));
+  assert_string_equal(DECIDE(902, "", SLOW, QUICK).why, "stored");
+  assert_string_equal(DECIDE(901, "", SLOW, QUICK).why, "rule");
+  assert_ok(rdna_tune_set(device, NULL, file));
+  assert_string_equal(DECIDE(904, "", SLOW, QUICK).why, "rule");
+  assert_ok(rdna_tune_get_stats(device, &stats));
+  assert_int_equal(stats.hits, 1);
+  assert_int_equal(stats.misses, 2);
+}
+static int read_named(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_named_file_is_read)};
+  return cmocka_run_group_tests(tests, open_null, close_null);
+}
+
 int main(void) {
   if (!mkdtemp(folder)) return 1;
   snprintf(file, sizeof file, "%s/tune.sqlite", folder);
@@ -458,6 +505,8 @@ int main(void) {
       {"budget", budget},
       {"long runs", long_runs},
       {"full", full},
+      {"set on the way", set_off},
+      {"named file", read_named},
       {"garbage", garbage},
       {"cut short", cut_short},
       {"no folder", no_such_folder},
