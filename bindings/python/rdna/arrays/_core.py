@@ -166,6 +166,11 @@ def stream(device=None):
     return found
 
 
+def set_default(device):
+    """What is made without a device is on this one from now on."""
+    _streams[None] = stream(device)
+
+
 def device_name(stream):
     return _device_names[stream]
 

@@ -1,15 +1,12 @@
 """Layers that keep their parameters, and networks of them. Parameters are the arrays among a module's attributes, buffers those that it
 names in |buffers|: what is kept and not trained. Initial values are uniform as PyTorch's are, by numbers that manual_seed begins anew."""
 
-import ctypes
 import functools
 import math
 import threading
 
-from . import _core
 from . import _functional as F
-from ._array import Array, again, become, empty_on, need, run
-from ._core import F32, library
+from ._array import Array, again, become, need
 from ._grad import compile, recording_plan
 from ._grad import value_and_grad as _value_and_grad
 from ._graph import evaluate, still
@@ -18,28 +15,11 @@ from ._moving import matrix_transpose, permute_dims, reshape
 from ._pointwise import gelu, relu, sigmoid, silu, tanh
 from ._products import matmul
 from ._reducing import mean, var
-
-library.rdna_op_random_uniform.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_float, ctypes.c_float, ctypes.c_void_p]
-
-_random = {"seed": 0, "offset": 0}
-
-
-def manual_seed(seed):
-    """Initial values and dropout from now on are those of |seed|."""
-    _random.update(seed=seed, offset=0)
-
-
-def _take(count):
-    """The place of |count| random numbers that nobody has had."""
-    offset = _random["offset"]
-    _random["offset"] += (count + 3) // 4
-    return _random["seed"], offset
+from .random import manual_seed, take_place, uniform  # noqa: F401
 
 
 def _uniform(shape, bound):
-    made = empty_on(_core.stream(), shape, F32)
-    run("random_uniform", made, *_take(made.size), -bound, bound, made)
-    return made
+    return uniform(shape, -bound, bound)
 
 
 class Module:
@@ -389,7 +369,7 @@ class Dropout(Module):
             return x
         if recording_plan():
             raise RuntimeError("a plan would drop the same values in each run; call dropout with a seed of your own, or eval()")
-        seed, offset = _take(x.size)
+        seed, offset = take_place(x.size)
         return self.drop(x, seed, offset)
 
     def drop(self, x, seed, offset):

@@ -1,15 +1,14 @@
 """install() makes `from kernel_pytorch.backends.amd import AMDBackend` and its neighbours mean rdna.amd's."""
 
-import importlib.machinery
-import importlib.util
 import sys
-import types
 import warnings
 
 import torch
 
 from rdna import amd
 from rdna.amd.config import AMDConfig, KernelPyTorchConfig
+
+from ._names import begin, module
 
 _told = set()
 
@@ -35,36 +34,15 @@ class NVIDIABackend:
 
 
 def _module(name, package, **names):
-    module = types.ModuleType(name, f"Made by {__name__}.install().")
-    module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=package)
-    if package:
-        module.__path__ = []
-    vars(module).update(names)
-    return module
-
-
-def _installed():
-    """Where a package kernel_pytorch that install() did not make lies, or None."""
-    there = sys.modules.get("kernel_pytorch")
-    if there is not None:
-        return None if getattr(there, "_of_rdna", False) else getattr(there, "__file__", None) or repr(there)
-    spec = importlib.util.find_spec("kernel_pytorch")
-    return None if spec is None else spec.origin or str(list(spec.submodule_search_locations or []))
+    return module(name, package, __name__, **names)
 
 
 def install(replace=False):
     """Puts kernel_pytorch, .core.config, .backends.amd, .backends.amd.amd_exceptions and .backends.nvidia into sys.modules.
     Where a package of that name is installed, it stays, and ImportError says so; |replace| takes its name in this process.
     A second call changes nothing."""
-    there = _installed()
-    if there is not None and not replace:
-        raise ImportError(
-            f"a package kernel_pytorch is installed at {there}: install(replace=True) takes its name in this process, and "
-            "`from rdna.amd import AMDBackend` needs no install()")
-    if getattr(sys.modules.get("kernel_pytorch"), "_of_rdna", False):
+    if not begin("kernel_pytorch", replace, "`from rdna.amd import AMDBackend`"):
         return
-    for name in [name for name in sys.modules if name.split(".")[0] == "kernel_pytorch"]:
-        del sys.modules[name]
     top = _module("kernel_pytorch", True, _of_rdna=True)
     core = _module("kernel_pytorch.core", True, config=amd.config)
     backends = _module("kernel_pytorch.backends", True, amd=amd)
