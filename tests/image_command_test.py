@@ -70,9 +70,9 @@ def make_folder(folder, xl=False, scheduler=diffusers.DDIMScheduler):
         unet = randomize(diffusers.UNet2DConditionModel(**UNET, cross_attention_dim=36), 4)
         pipeline = diffusers.StableDiffusionPipeline(**parts, unet=unet, safety_checker=None, feature_extractor=None)
     pipeline.save_pretrained(folder)
-    for name in ["tokenizer", "tokenizer_2"][:1 + xl]:  # as the published folders have them
-        shutil.rmtree(folder / name)
-        write_tokenizer(folder / name, "!")
+    if not xl:  # as the published folders have it; today it is saved as one file
+        shutil.rmtree(folder / "tokenizer")
+        write_tokenizer(folder / "tokenizer", "!")
     pipeline.set_progress_bar_config(disable=True)
     return pipeline.to(torch.float64)
 

@@ -194,6 +194,43 @@ class TextEncoder(unittest.TestCase):
                 cut = self.compare_tokens(tokenizer, ["", " ", " ".join(WORDS), *(self.random_text(chance) for _ in range(1500))])
                 self.assertGreater(cut, 100)
 
+    def test_one_file(self):
+        """tokenizer.json, as transformers saves it today, and with merges as older ones have them."""
+        chance, texts = random.Random(6), ["", " ".join(WORDS)]
+        texts += [self.random_text(chance) for _ in range(300)]
+        for name in ["tokenizer", "tokenizer_2"]:
+            transformers.CLIPTokenizer.from_pretrained(self.root / name).save_pretrained(self.root / f"{name}_saved")
+            self.assertFalse((self.root / f"{name}_saved/vocab.json").exists())
+            self.compare_tokens(f"{name}_saved", texts)
+            path = self.root / f"{name}_saved/tokenizer.json"
+            whole = json.loads(path.read_text())
+            path.write_text(json.dumps({**whole, "model": {**whole["model"], "merges": [" ".join(pair) for pair in whole["model"]["merges"]]}}))
+            ours = [Encoder(self.root, tokenizer=folder) for folder in (name, f"{name}_saved")]
+            for text in texts:
+                self.assertEqual(ours[0].tokens(text), ours[1].tokens(text))
+
+    def test_one_file_that_is_another(self):
+        folder = self.folder("tokenizer", "text_encoder")
+        transformers.CLIPTokenizer.from_pretrained(folder / "tokenizer").save_pretrained(folder / "saved")
+        whole = json.loads((folder / "saved/tokenizer.json").read_text())
+        shutil.rmtree(folder / "tokenizer")
+        (folder / "saved").rename(folder / "tokenizer")
+        model, added = whole["model"], whole["added_tokens"]
+        for change, status, word in [
+                ({"model": {**model, "type": "Unigram"}}, UNSUPPORTED, "CLIP"), ({"model": {**model, "end_of_word_suffix": ""}}, UNSUPPORTED, "CLIP"),
+                ({"model": {**model, "continuing_subword_prefix": "##"}}, UNSUPPORTED, "CLIP"), ({"model": {**model, "vocab": []}}, BAD_DATA, "vocabulary"),
+                ({"model": {**model, "vocab": {}}, "added_tokens": []}, BAD_DATA, "startoftext"), ({"model": {**model, "merges": "a b"}}, BAD_DATA, "merges"),
+                ({"model": {**model, "merges": [["a"]]}}, BAD_DATA, "merges"), ({"model": {**model, "merges": [["q", "zz"]]}}, BAD_DATA, "merge"),
+                ({"normalizer": {"type": "NFC"}}, UNSUPPORTED, "another way"), ({"pre_tokenizer": None}, UNSUPPORTED, "another way"),
+                ({"added_tokens": [*added, {"id": len(model["vocab"]), "content": "<concept>"}]}, UNSUPPORTED, "<concept>"),
+                ({"added_tokens": [{"id": 0, "content": END}]}, UNSUPPORTED, END)]:
+            with self.subTest(str(change)[-60:]):
+                (folder / "tokenizer/tokenizer.json").write_text(json.dumps({**whole, **change}))
+                self.refused(folder, status, word)
+        for text in ["", "[]", "{"]:
+            (folder / "tokenizer/tokenizer.json").write_text(text)
+            self.refused(folder, NOT_FOUND if not text else BAD_DATA, "vocab.json" if not text else "tokenizer.json")
+
     def test_every_character(self):
         """Each by itself, behind and before a letter."""
         codes = [c for c in range(1, 0x20000) if unicodedata.category(chr(c)) not in ("Cn", "Cs", "Co", "Lo")]

@@ -1,5 +1,6 @@
 /* Makes tokenizers of vocabularies, merges and settings that are the input, between bytes of zero, and has them read
- * the rest. A vocabulary needs 512 tokens to be one, so those are put in front of what the input says of it. */
+ * the rest. A vocabulary needs 512 tokens to be one, so those are put in front of what the input says of it. Where the
+ * first byte has its second bit, all but the settings becomes a tokenizer.json. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,17 +46,47 @@ static void read_text(const rdna__clip_tokenizer *t, rdna_text text) {
   rdna_tokens_deinit(&tokens);
 }
 
+static const char *const head =
+    "{\"normalizer\":{\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"Replace\"},{\"type\":\"Lowercase\"}]},"
+    "\"pre_tokenizer\":{\"pretokenizers\":[{\"pattern\":{\"Regex\":"
+    "\"'s|'t|'re|'ve|'m|'ll|'d|[\\\\p{L}]+|[\\\\p{N}]|[^\\\\s\\\\p{L}\\\\p{N}]+\"}},{\"type\":\"ByteLevel\"}]},"
+    "\"model\":{\"type\":\"BPE\",\"end_of_word_suffix\":\"</w>\",\"vocab\":";
+
+/* |*out_size| characters of a tokenizer.json with that vocabulary and those merges; free() them. */
+static char *put_whole(rdna_text vocab, rdna_text merges, size_t *out_size) {
+  char *text = NULL;
+  FILE *to = open_memstream(&text, out_size);
+  if (!to) return NULL;
+  fputs(head, to);
+  fwrite(vocab.data, 1, vocab.size, to);
+  fputs(",\"merges\":", to);
+  fwrite(merges.data, 1, merges.size, to);
+  fputs("}}", to);
+  fclose(to);
+  return text;
+}
+
+static rdna_status make_whole(rdna_text vocab, rdna_text merges, rdna_text settings, rdna__clip_tokenizer *out) {
+  size_t size = 0;
+  char *text = put_whole(vocab, merges, &size);
+  rdna_status status = rdna__clip_tokenizer_make_whole((rdna_text){text, text ? size : 0}, settings, out);
+  free(text);
+  return status;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   rdna__clip_tokenizer tokenizer;
   if (size < 1) return 0;
-  bool whole = data[0] & 1;
+  bool whole = data[0] & 1, one_file = data[0] & 2;
   data++, size--;
   rdna_text vocab = next_part(&data, &size), merges = next_part(&data, &size), settings = next_part(&data, &size);
   char *text = malloc(PREFIX_BYTES + vocab.size);
   if (!text) return 0;
   size_t prefix = whole ? 0 : put_bytes(text);
   if (vocab.size) memcpy(text + prefix, vocab.data, vocab.size);
-  rdna_status status = rdna__clip_tokenizer_make((rdna_text){text, prefix + vocab.size}, merges, settings, &tokenizer);
+  vocab = (rdna_text){text, prefix + vocab.size};
+  rdna_status status = one_file ? make_whole(vocab, merges, settings, &tokenizer)
+                                : rdna__clip_tokenizer_make(vocab, merges, settings, &tokenizer);
   free(text);
   if (status != RDNA_OK) {
     if (!*rdna_last_error()) abort();

@@ -1,4 +1,5 @@
-/* vocab.json is an object of tokens and their ids, merges.txt a line for each merge behind one of its version. */
+/* vocab.json is an object of tokens and their ids, merges.txt a line for each merge behind one of its version. Instead
+ * of both there may be tokenizer.json, which has them in its "model", and says besides how a text is cut. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,10 @@
 
 enum { PATH_BYTES = 4096 };
 
-static rdna_status load(rdna_text text, const char *name, json_t **out) {
+/* |flags| as jansson has them. */
+static rdna_status load(rdna_text text, const char *name, size_t flags, json_t **out) {
   json_error_t error;
-  json_t *json = json_loadb(text.size ? text.data : "", text.size, JSON_REJECT_DUPLICATES, &error);
+  json_t *json = json_loadb(text.size ? text.data : "", text.size, JSON_REJECT_DUPLICATES | flags, &error);
   if (json_is_object(json)) {
     *out = json;
     return RDNA_OK;
@@ -29,7 +31,7 @@ static rdna_status load(rdna_text text, const char *name, json_t **out) {
 
 static rdna_status find(const json_t *vocab, const char *token, int32_t *out) {
   const json_t *id = json_object_get(vocab, token);
-  if (!id) return rdna__fail(RDNA_BAD_DATA, "vocab.json has no token '%.80s'", token);
+  if (!id) return rdna__fail(RDNA_BAD_DATA, "the vocabulary has no token '%.80s'", token);
   *out = (int32_t)json_integer_value(id);
   return RDNA_OK;
 }
@@ -42,8 +44,8 @@ static rdna_status order(json_t *vocab, rdna_text *tokens) {
   json_object_keylen_foreach(vocab, token, size, id) {
     json_int_t i = json_is_integer(id) ? json_integer_value(id) : -1;
     if (i < 0 || (uint64_t)i >= count || tokens[i].data)
-      return rdna__fail(RDNA_BAD_DATA, "the id of token '%.80s' in vocab.json is none from 0 to %zu of its own", token,
-                        count - 1);
+      return rdna__fail(RDNA_BAD_DATA, "the id of token '%.80s' of the vocabulary is none from 0 to %zu of its own",
+                        token, count - 1);
     tokens[i] = (rdna_text){token, size};
   }
   return RDNA_OK;
@@ -124,24 +126,121 @@ static rdna_status check_ids(const json_t *vocab, const rdna__clip_tokenizer *t)
   const int32_t ids[] = {t->begin, t->end, t->pad};
   for (int i = 0; i < 3; i++)
     if (ids[i] < 0 || ids[i] >= count)
-      return rdna__fail(RDNA_BAD_DATA, "vocab.json gives a token that texts are ended with id %d of %lld", (int)ids[i],
-                        (long long)count);
+      return rdna__fail(RDNA_BAD_DATA, "the vocabulary gives a token that texts are ended with id %d of %lld",
+                        (int)ids[i], (long long)count);
   return RDNA_OK;
 }
 
-rdna_status rdna__clip_tokenizer_make(rdna_text vocab_text, rdna_text merges, rdna_text settings_text,
-                                      rdna__clip_tokenizer *out) {
-  json_t *vocab = NULL, *settings = NULL;
-  *out = (rdna__clip_tokenizer){0};
-  rdna_status status = load(vocab_text, "vocab.json", &vocab);
-  if (status == RDNA_OK && settings_text.size) status = load(settings_text, "tokenizer_config.json", &settings);
+/* ---- tokenizer.json ---- */
+
+/* The end of the pattern that CLIP's words are found by; before it may stand the tokens of a text's ends. */
+static const char *const words = "'s|'t|'re|'ve|'m|'ll|'d|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+";
+
+static bool is_text(const json_t *object, const char *name, const char *text) {
+  const char *found = json_string_value(json_object_get(object, name));
+  return found && strcmp(found, text) == 0;
+}
+
+/* Text is normalized and cut as CLIP has it. */
+static rdna_status check_steps(const json_t *whole) {
+  static const char *const steps[] = {"NFC", "Replace", "Lowercase"};
+  const json_t *normalizers = json_object_get(json_object_get(whole, "normalizer"), "normalizers");
+  const json_t *cutters = json_object_get(json_object_get(whole, "pre_tokenizer"), "pretokenizers");
+  const json_t *cutter = json_array_get(cutters, 0);
+  const char *pattern = json_string_value(json_object_get(json_object_get(cutter, "pattern"), "Regex"));
+  size_t size = pattern ? strlen(pattern) : 0;
+  bool same = json_array_size(normalizers) == 3 && json_array_size(cutters) == 2 && size >= strlen(words) &&
+              strcmp(pattern + size - strlen(words), words) == 0 &&
+              is_text(json_array_get(cutters, 1), "type", "ByteLevel");
+  for (size_t i = 0; i < 3; i++) same = same && is_text(json_array_get(normalizers, i), "type", steps[i]);
+  return same ? RDNA_OK : rdna__fail(RDNA_UNSUPPORTED, "tokenizer.json changes or cuts text in another way than CLIP");
+}
+
+static rdna_status check_added(const json_t *whole, const json_t *vocab) {
+  size_t i;
+  json_t *added;
+  json_array_foreach(json_object_get(whole, "added_tokens"), i, added) {
+    const char *text = json_string_value(json_object_get(added, "content"));
+    const json_t *id = text ? json_object_get(vocab, text) : NULL;
+    if (!id || !json_equal(id, json_object_get(added, "id")))
+      return rdna__fail(RDNA_UNSUPPORTED,
+                        "tokenizer.json adds the token '%.80s'; none but those of its model are known",
+                        text ? text : "");
+  }
+  return RDNA_OK;
+}
+
+/* |merges|, a list of "a b" or ["a", "b"], as merges.txt has them. */
+static rdna_status write_merges(const json_t *merges, char **out, size_t *out_size) {
+  FILE *to = open_memstream(out, out_size);
+  if (!to) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for merges");
+  size_t i;
+  json_t *merge;
+  bool right = json_is_array(merges);
+  json_array_foreach(merges, i, merge) {
+    const char *both = json_string_value(merge), *a = json_string_value(json_array_get(merge, 0));
+    const char *b = json_string_value(json_array_get(merge, 1));
+    if (both)
+      fprintf(to, "%s\n", both);
+    else if (a && b)
+      fprintf(to, "%s %s\n", a, b);
+    else
+      right = false;
+  }
+  if (fclose(to) != 0) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for merges");
+  return right ? RDNA_OK : rdna__fail(RDNA_BAD_DATA, "the merges of tokenizer.json are no list of pairs");
+}
+
+/* What the model in |whole| says, which lives no longer than that; free |*out_merges|. */
+static rdna_status take_apart(const json_t *whole, json_t **out_vocab, char **out_merges, size_t *out_size) {
+  const json_t *model = json_object_get(whole, "model"), *prefix = json_object_get(model, "continuing_subword_prefix");
+  json_t *vocab = json_object_get(model, "vocab");
+  bool known = is_text(model, "type", "BPE") && is_text(model, "end_of_word_suffix", "</w>") &&
+               (!prefix || json_is_null(prefix) || is_text(model, "continuing_subword_prefix", ""));
+  if (!known) return rdna__fail(RDNA_UNSUPPORTED, "the model of tokenizer.json is not CLIP's");
+  if (!json_is_object(vocab)) return rdna__fail(RDNA_BAD_DATA, "the vocabulary of tokenizer.json is no JSON object");
+  RDNA_TRY(check_steps(whole));
+  RDNA_TRY(check_added(whole, vocab));
+  *out_vocab = vocab;
+  return write_merges(json_object_get(model, "merges"), out_merges, out_size);
+}
+
+/* ---- all of it ---- */
+
+static rdna_status make(json_t *vocab, rdna_text merges, rdna_text settings_text, rdna__clip_tokenizer *out) {
+  json_t *settings = NULL;
+  rdna_status status = RDNA_OK;
+  if (settings_text.size) /* whose model_max_length may be 1e30, in digits */
+    status = load(settings_text, "tokenizer_config.json", JSON_DECODE_INT_AS_REAL, &settings);
   if (status == RDNA_OK) status = find_ends(vocab, settings, out);
   if (status == RDNA_OK) status = check_ids(vocab, out);
   if (status == RDNA_OK) status = write(vocab, merges, out);
   if (status == RDNA_OK) status = rdna_tokenizer_open(out->file, &out->tokenizer);
-  json_decref(vocab);
   json_decref(settings);
   if (status != RDNA_OK) rdna__clip_tokenizer_close(out);
+  return status;
+}
+
+rdna_status rdna__clip_tokenizer_make_whole(rdna_text text, rdna_text settings, rdna__clip_tokenizer *out) {
+  json_t *whole = NULL, *vocab = NULL;
+  char *merges = NULL;
+  size_t size = 0;
+  *out = (rdna__clip_tokenizer){0};
+  rdna_status status = load(text, "tokenizer.json", 0, &whole);
+  if (status == RDNA_OK) status = take_apart(whole, &vocab, &merges, &size);
+  if (status == RDNA_OK) status = make(vocab, (rdna_text){merges, size}, settings, out);
+  free(merges);
+  json_decref(whole);
+  return status;
+}
+
+rdna_status rdna__clip_tokenizer_make(rdna_text vocab_text, rdna_text merges, rdna_text settings,
+                                      rdna__clip_tokenizer *out) {
+  json_t *vocab = NULL;
+  *out = (rdna__clip_tokenizer){0};
+  rdna_status status = load(vocab_text, "vocab.json", 0, &vocab);
+  if (status == RDNA_OK) status = make(vocab, merges, settings, out);
+  json_decref(vocab);
   return status;
 }
 
@@ -156,18 +255,29 @@ static rdna_status map(const char *folder, const char *name, bool needed, rdna__
 
 static rdna_text text_of(const rdna__file *file) { return (rdna_text){(const char *)file->data, file->size}; }
 
+/* |files|: tokenizer_config.json, and vocab.json and merges.txt, or tokenizer.json where the first is missing. */
+static rdna_status open_files(const char *folder, rdna__file files[3], rdna__clip_tokenizer *out) {
+  bool whole = false;
+  RDNA_TRY(map(folder, "tokenizer_config.json", false, &files[0]));
+  rdna_status status = map(folder, "vocab.json", true, &files[1]);
+  if (status == RDNA_NOT_FOUND) {
+    RDNA_TRY(map(folder, "tokenizer.json", false, &files[2]));
+    whole = files[2].data != NULL;
+    status = whole ? RDNA_OK : map(folder, "vocab.json", true, &files[1]); /* for its sentence */
+  }
+  if (status == RDNA_OK && !whole) status = map(folder, "merges.txt", true, &files[2]);
+  if (status != RDNA_OK) return status;
+  rdna_text last = text_of(&files[2]), settings = text_of(&files[0]);
+  return rdna__annotate(whole ? rdna__clip_tokenizer_make_whole(last, settings, out)
+                              : rdna__clip_tokenizer_make(text_of(&files[1]), last, settings, out),
+                        "%s", folder);
+}
+
 rdna_status rdna__clip_tokenizer_open(const char *folder, rdna__clip_tokenizer *out) {
-  rdna__file vocab = {0}, merges = {0}, settings = {0};
+  rdna__file files[3] = {{0}};
   *out = (rdna__clip_tokenizer){0};
-  rdna_status status = map(folder, "vocab.json", true, &vocab);
-  if (status == RDNA_OK) status = map(folder, "merges.txt", true, &merges);
-  if (status == RDNA_OK) status = map(folder, "tokenizer_config.json", false, &settings);
-  if (status == RDNA_OK)
-    status = rdna__annotate(rdna__clip_tokenizer_make(text_of(&vocab), text_of(&merges), text_of(&settings), out), "%s",
-                            folder);
-  rdna__file_unmap(&vocab);
-  rdna__file_unmap(&merges);
-  rdna__file_unmap(&settings);
+  rdna_status status = open_files(folder, files, out);
+  for (int i = 0; i < 3; i++) rdna__file_unmap(&files[i]);
   return status;
 }
 
