@@ -36,8 +36,34 @@ at::Tensor flat(const at::Tensor &t) {
 at::Tensor flat_written(const at::Tensor &t) { return t.view(flat_shape(t, 2)); }
 at::Tensor flat_vectors(const at::Tensor &t) { return t.view(flat_shape(t, 1)); }
 
+at::Tensor split_rows(const at::Tensor &x) { return at::view_as_real(x.resolve_conj()).transpose(-1, -2).contiguous(); }
+void join_rows(const at::Tensor &rows, const at::Tensor &x) {
+  x.copy_(at::view_as_complex(rows.transpose(-1, -2).contiguous()));
+}
+
+namespace {
+// As reals, of which a complex number is [[a, -b], [b, a]]: triangular too, as its rows are divided by its diagonal
+// first. It is as much work as the complex system.
+void solve_complex(const at::Tensor &a, bool upper, bool unit, const at::Tensor &x) {
+  const int64_t n = a.size(-1);
+  at::Tensor rest = upper ? a.triu(1) : a.tril(-1), right = x;
+  if (!unit) {
+    const at::Tensor diagonal = a.diagonal(0, -2, -1).unsqueeze(-1);
+    rest = rest.div(diagonal), right = x.div(diagonal);
+  }
+  const at::Tensor pairs = at::view_as_real(rest.resolve_conj()), re = pairs.select(-1, 0), im = pairs.select(-1, 1);
+  const at::Tensor blocks = at::stack({at::stack({re, im.neg()}, -1), at::stack({im, re}, -1)}, -3);
+  const at::Tensor rows = split_rows(right);
+  std::vector<int64_t> system = a.sizes().vec(), twice = x.sizes().vec();
+  system.end()[-1] = system.end()[-2] = twice.end()[-2] = 2 * n;
+  solve_triangular(blocks.reshape(system), upper, true, true, rows.view(twice));
+  join_rows(rows, x);
+}
+}  // namespace
+
 void solve_triangular(const at::Tensor &a, bool upper, bool left, bool unit, const at::Tensor &x) {
   if (x.numel() == 0) return;
+  if (is_complex(x.scalar_type())) return solve_complex(left ? a : a.mT(), upper == left, unit, left ? x : x.mT());
   const at::Tensor m = flat(left ? a : a.mT()), v = flat_written(left ? x : x.mT());
   const rdna_tensor system = describe(m), solution = describe(v);
   check(rdna_op_solve_triangular(stream_of(x), upper == left, unit, &system, &solution));

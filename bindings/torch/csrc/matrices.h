@@ -14,6 +14,9 @@ namespace rdna_torch {
 // What factorizations are offered in; what PyTorch's words say of others, its own functions raise.
 inline bool factorable(const at::Tensor &t) { return t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble; }
 
+// What systems are solved in: the same, and complex matrices.
+inline bool solvable(const at::Tensor &t) { return factorable(t) || is_complex(t.scalar_type()); }
+
 // A new tensor whose matrices are stored by columns, as LAPACK's are and PyTorch's results.
 at::Tensor make_columns(at::IntArrayRef shape, at::ScalarType type, const at::Tensor &like);
 // Whether all matrices are stored one behind the other, by rows or by columns.
@@ -25,6 +28,10 @@ at::Tensor flat(const at::Tensor &t);
 at::Tensor flat_written(const at::Tensor &t);
 // (batch, rows) of (…, rows), contiguous.
 at::Tensor flat_vectors(const at::Tensor &t);
+
+// (…, n, 2, columns), reals, of complex (…, n, columns): a row's real parts and then its imaginary ones; and back into x.
+at::Tensor split_rows(const at::Tensor &x);
+void join_rows(const at::Tensor &rows, const at::Tensor &x);
 
 // x becomes the solution of a x' = x, or with |left| false of x' a = x; x is dense, and a apart from it.
 void solve_triangular(const at::Tensor &a, bool upper, bool left, bool unit, const at::Tensor &x);

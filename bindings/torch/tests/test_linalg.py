@@ -649,8 +649,6 @@ def gradients_of_eig(device, dtype):
 
 
 def test_gradients_of_eig():
-    """Of which the systems of complex numbers are solved on the CPU."""
-    torch.rdna.set_fallback_mode("allow")
     exact = gradients_of_eig("cpu", torch.float64)
     assert error(gradients_of_eig("rdna", torch.float64), exact) <= 1e6
     assert (gradients_of_eig("rdna", torch.float32).double() - exact).abs().max() <= 1e-3 * exact.abs().max()

@@ -37,6 +37,14 @@ RDNA_CHECKED rdna_status rdna_op_solve_triangular(rdna_stream *stream, bool uppe
 RDNA_CHECKED rdna_status rdna_op_lu(rdna_stream *stream, bool pivoted, const rdna_tensor *a, const rdna_tensor *pivots,
                                     const rdna_tensor *info);
 
+/* The same of complex matrices of m rows and n columns, in place: a is a contiguous (batch, n, m, 2) of f32 or f64,
+ * each matrix by its columns, pairs of a real and an imaginary part. A pivot is the value whose parts' magnitudes have
+ * the largest sum, so that those of L's values are at most the root of 2. One launch, a group for each matrix. |pivots|
+ * (batch, min(m, n)) and |info| (batch) as above. Any size may be 0. RDNA_INVALID_ARGUMENT: shapes or types that
+ * disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout, more than 1024 rows or columns. */
+RDNA_CHECKED rdna_status rdna_op_complex_lu(rdna_stream *stream, bool pivoted, const rdna_tensor *a,
+                                            const rdna_tensor *pivots, const rdna_tensor *info);
+
 /* Rows j and pivots[j] - 1 of x (batch, rows, columns), f32 or f64, change places, for j from 0 on, or with |backwards|
  * from the last to 0, which undoes it. |pivots| is a contiguous i32 (batch, up to rows); where it names
  * no row, from 1, none moves. One of the last two strides of |x| is 1; any size may be 0. RDNA_INVALID_ARGUMENT:
@@ -91,8 +99,8 @@ RDNA_CHECKED rdna_status rdna_op_diagonalize(rdna_stream *stream, const rdna_ten
  * eigenvalue is not. Both are contiguous. Values that are not real stand in pairs that are exactly conjugate, first the
  * one with a positive imaginary part, as do their vectors; otherwise they are in no order. |info| is a contiguous i32
  * (batch): 0, or that many values of that matrix were not found, n where a value of it is not finite; what else is said
- * of such a matrix is unspecified. Values are those of a matrix whose difference from |a|, balanced by powers of two, is
- * some n eps |a|; of a matrix that lacks n independent vectors some are nearly alike. One of a's last two strides is
+ * of such a matrix is unspecified. Values are those of a matrix whose difference from |a|, balanced by powers of two,
+ * is some n eps |a|; of a matrix that lacks n independent vectors some are nearly alike. One of a's last two strides is
  * 1. One launch, a group for each matrix: many matrices take hardly longer than one. n or batch 0 is RDNA_OK.
  * RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or
  * layout, more than 256 rows. */

@@ -17,6 +17,11 @@ OPERATOR(lu, plain, .types = F32 | F64, .empty = "MNB") {
                     out("pivots", ONLY(RDNA_I32), 0, SHAPE(B, M < N ? M : N)),
                     out("info", ONLY(RDNA_I32), 0, SHAPE(B)));
 }
+OPERATOR(complex_lu, plain, .types = F32 | F64, .empty = "MNB") {
+  return rdna_op_complex_lu(stream, true, out("a", MAIN_OR(F32 | F64), FREE << 1, SHAPE(B, N, M, 2)),
+                            out("pivots", ONLY(RDNA_I32), 0, SHAPE(B, M < N ? M : N)),
+                            out("info", ONLY(RDNA_I32), 0, SHAPE(B)));
+}
 OPERATOR(swap_rows, plain, .types = F32 | F64, .empty = "MNB") {
   return rdna_op_swap_rows(stream, false, in("pivots", ONLY(RDNA_I32), FREE << 1, SHAPE(B, M)),
                            out("x", MAIN_OR(F32 | F64), (FREE << 1) | (FREE << 2), SHAPE(B, 2 * M, N)));
@@ -38,9 +43,8 @@ OPERATOR(diagonalize, plain, .types = F32 | F64, .empty = "MNB") {
                              out("turned", ONLY(RDNA_I32), FREE << 1, SHAPE(B, 4)));
 }
 OPERATOR(eigen, plain, .types = F32 | F64, .empty = "MB") {
-  return rdna_op_eigen(stream, in("a", MAIN, 0, SHAPE(B, M, M)),
-                       out("values", MAIN, 0, SHAPE(B, M, 2)), out("vectors", MAIN, OPTIONAL, SHAPE(B, M, M, 2)),
-                       out("info", ONLY(RDNA_I32), 0, SHAPE(B)));
+  return rdna_op_eigen(stream, in("a", MAIN, 0, SHAPE(B, M, M)), out("values", MAIN, 0, SHAPE(B, M, 2)),
+                       out("vectors", MAIN, OPTIONAL, SHAPE(B, M, M, 2)), out("info", ONLY(RDNA_I32), 0, SHAPE(B)));
 }
 
 #endif

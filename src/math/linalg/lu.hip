@@ -3,30 +3,13 @@
 #include "kernel/prelude.h"
 #include "math/common/device/doubles.h"
 #include "math/linalg/lu_kernels.h"
-
-/* Magnitudes as integers of the same order, NaN above infinity. */
-RDNA_DEVICE uint32_t magnitude(float v) { return v != v ? 0x7f800001u : bits_as<uint32_t>(v) & 0x7fffffffu; }
-RDNA_DEVICE uint64_t magnitude(double v) {
-  return v != v ? 0x7ff0000000000001u : bits_as<uint64_t>(v) & 0x7fffffffffffffffu;
-}
+#include "math/linalg/magnitude.h"
 
 template <typename T>
 struct lu_shared {
   T row[LU_BLOCK]; /* the pivot's */
   uint32_t scratch[GROUP_SCRATCH(LU_TALL_THREADS)];
 };
-
-template <int threads>
-RDNA_DEVICE uint32_t first_of_largest(uint32_t key, uint32_t at, uint32_t *scratch) {
-  uint32_t most = group_max_u32<threads>(key, scratch);
-  return group_min_u32<threads>(key == most ? at : ~0u, scratch);
-}
-template <int threads>
-RDNA_DEVICE uint32_t first_of_largest(uint64_t key, uint32_t at, uint32_t *scratch) {
-  uint32_t high = (uint32_t)(key >> 32), most = group_max_u32<threads>(high, scratch);
-  uint32_t low = high == most ? (uint32_t)key : 0, then = group_max_u32<threads>(low, scratch);
-  return group_min_u32<threads>(high == most && low == then ? at : ~0u, scratch);
-}
 
 /* Column by column: the largest value is found, its row comes up, is kept in group memory, and is subtracted from the
  * rows below. Returns 1 + the first column without a pivot, or 0. */

@@ -85,7 +85,7 @@ bool cholesky_inverse_out(Call &call) {  // self, upper, out
 bool triangular(Call &call) {
   const at::Tensor a = call.tensor(0), b = call.tensor(1), given = call.output();
   const bool upper = call.flag(2), left = call.flag(3), unit = call.flag(4);
-  if (!factorable(a) || b.scalar_type() != a.scalar_type() || b.device() != a.device()) return false;
+  if (!solvable(a) || b.scalar_type() != a.scalar_type() || b.device() != a.device()) return false;
   if (given.defined() && given.scalar_type() != a.scalar_type()) return false;
   at::native::checkInputsSolver(a, b, left, "linalg.solve_triangular");
   const auto [right, system] = at::native::_linalg_broadcast_batch_dims(b, a, nullptr);
@@ -104,7 +104,7 @@ bool triangular(Call &call) {
 bool triangular_solve(Call &call) {  // self, A, upper, transpose, unitriangular, X, M
   const at::Tensor b = call.tensor(0), a = call.tensor(1);
   const bool upper = call.flag(2), transpose = call.flag(3);
-  if (!factorable(a) || !factorable(b)) return false;
+  if (!solvable(a) || !solvable(b)) return false;
   Results<at::meta::structured_triangular_solve, 2> out(call);
   out.meta(b, a, upper, transpose, call.flag(4));
   if (!out[0].is_same(b)) out[0].copy_(b.expand(out[0].sizes()));

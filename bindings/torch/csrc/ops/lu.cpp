@@ -16,15 +16,34 @@
 namespace rdna_torch {
 namespace {
 
+// Complex matrices are factored whole, by one group of threads each.
+bool offered(const at::Tensor &a) {
+  return factorable(a) || (is_complex(a.scalar_type()) && (a.dim() < 2 || (a.size(-1) <= 1024 && a.size(-2) <= 1024)));
+}
+
+// |a| becomes its factors, in place. It is dense.
+void factor_complex(const at::Tensor &a, bool pivoted, const at::Tensor &pivots, const at::Tensor &info) {
+  const at::Tensor columns = a.mT().is_contiguous() ? a : at::native::cloneBatchedColumnMajor(a);
+  const at::Tensor pairs = at::view_as_real(flat_written(columns.mT()));
+  const rdna_tensor lu = describe(pairs), exchanges = describe(pivots), failed = describe(info);
+  check(rdna_op_complex_lu(stream_of(a), pivoted, &lu, &exchanges, &failed));
+  if (!columns.is_same(a)) a.copy_(columns);
+}
+
 bool lu_factor_ex(Call &call) {  // A, pivot, check_errors, LU, pivots, info
   const at::Tensor a = call.tensor(0);
-  if (!factorable(a)) return false;
+  if (!offered(a)) return false;
   Results<at::meta::structured_linalg_lu_factor_ex, 3> out(call);
   out.meta(a, call.flag(1), call.flag(2));
   if (!out[0].is_same(a)) out[0].copy_(a);
-  const at::Tensor factors = flat_written(out[0]), exchanges = flat_vectors(out[1]), failed = out[2].view({-1});
-  const rdna_tensor lu = describe(factors), pivots = describe(exchanges), info = describe(failed);
-  check(rdna_op_lu(stream_of(a), call.flag(1), &lu, &pivots, &info));
+  const at::Tensor exchanges = flat_vectors(out[1]), failed = out[2].view({-1});
+  if (is_complex(a.scalar_type())) {
+    factor_complex(out[0], call.flag(1), exchanges, failed);
+  } else {
+    const at::Tensor factors = flat_written(out[0]);
+    const rdna_tensor lu = describe(factors), pivots = describe(exchanges), info = describe(failed);
+    check(rdna_op_lu(stream_of(a), call.flag(1), &lu, &pivots, &info));
+  }
   if (call.flag(2)) at::_linalg_check_errors(out[2], "torch.linalg.lu_factor_ex", a.dim() == 2);
   return out.give();
 }
@@ -32,6 +51,11 @@ bool lu_factor_ex(Call &call) {  // A, pivot, check_errors, LU, pivots, info
 // Rows of x change places as |pivots| say; x is dense, and of their batch.
 void swap_rows(const at::Tensor &pivots, bool backwards, const at::Tensor &x) {
   if (x.numel() == 0) return;
+  if (is_complex(x.scalar_type())) {
+    const at::Tensor rows = split_rows(x);
+    swap_rows(pivots, backwards, rows.flatten(-2));
+    return join_rows(rows, x);
+  }
   const at::Tensor p = flat_vectors(pivots.contiguous()), v = flat_written(x);
   const rdna_tensor exchanges = describe(p), rows = describe(v);
   check(rdna_op_swap_rows(stream_of(x), backwards, &exchanges, &rows));
@@ -39,7 +63,7 @@ void swap_rows(const at::Tensor &pivots, bool backwards, const at::Tensor &x) {
 
 bool lu_unpack(Call &call) {  // LU_data, LU_pivots, unpack_data, unpack_pivots, P, L, U
   const at::Tensor lu = call.tensor(0), pivots = call.tensor(1);
-  if (!factorable(lu)) return false;
+  if (!solvable(lu)) return false;
   Results<at::meta::structured_lu_unpack, 3> out(call);
   out.meta(lu, pivots, call.flag(2), call.flag(3));
   const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
@@ -61,7 +85,7 @@ bool lu_unpack(Call &call) {  // LU_data, LU_pivots, unpack_data, unpack_pivots,
 bool lu_solve(Call &call) {  // LU, pivots, B, left, adjoint, out
   const at::Tensor lu = call.tensor(0), pivots = call.tensor(1), b = call.tensor(2);
   const bool left = call.flag(3), adjoint = call.flag(4);
-  if (!factorable(lu)) return false;
+  if (!solvable(lu)) return false;
   Results<at::meta::structured_linalg_lu_solve, 1> out(call);
   out.meta(lu, pivots, b, left, adjoint);
   const at::Tensor x = left ? out[0] : out[0].mT();
@@ -71,7 +95,8 @@ bool lu_solve(Call &call) {  // LU, pivots, B, left, adjoint, out
     for (int64_t i = t.dim() - kept; i < t.dim(); i++) shape.push_back(t.size(i));
     return t.expand(shape);
   };
-  const at::Tensor factors = apart(of_batch(lu, 2), out[0]), exchanges = of_batch(pivots, 1);
+  const at::Tensor given = apart(of_batch(lu, 2), out[0]), factors = adjoint ? given.conj() : given,
+                   exchanges = of_batch(pivots, 1);
   if (!out[0].is_same(b)) out[0].copy_(b.expand(out[0].sizes()));
   if (adjoint == left) {  // from the right it is the transposed system
     solve_triangular(factors.mT(), false, true, false, x);
@@ -89,7 +114,7 @@ bool lu_solve(Call &call) {  // LU, pivots, B, left, adjoint, out
 
 bool lu(Call &call) {  // A, pivot, P, L, U
   const at::Tensor a = call.tensor(0);
-  if (!factorable(a)) return false;
+  if (!offered(a)) return false;
   Results<at::native::structured_linalg_lu_out, 3> out(call);
   out.meta(a, call.flag(1));
   out.impl(a, call.flag(1), out[0], out[1], out[2]);
@@ -98,7 +123,7 @@ bool lu(Call &call) {  // A, pivot, P, L, U
 
 bool solve_ex(Call &call) {  // A, B, left, check_errors, result, LU, pivots, info
   const at::Tensor a = call.tensor(0), b = call.tensor(1);
-  if (!factorable(a)) return false;
+  if (!offered(a)) return false;
   Results<at::native::structured__linalg_solve_ex_out, 4> out(call);
   out.meta(a, b, call.flag(2), call.flag(3));
   out.impl(a, b, call.flag(2), call.flag(3), out[0], out[1], out[2], out[3]);
@@ -107,7 +132,7 @@ bool solve_ex(Call &call) {  // A, B, left, check_errors, result, LU, pivots, in
 
 bool inv_ex(Call &call) {  // A, check_errors, inverse, info
   const at::Tensor a = call.tensor(0);
-  if (!factorable(a)) return false;
+  if (!offered(a)) return false;
   Results<at::native::structured_linalg_inv_ex_out, 2> out(call);
   out.meta(a, call.flag(1));
   out.impl(a, call.flag(1), out[0], out[1]);
@@ -116,7 +141,7 @@ bool inv_ex(Call &call) {  // A, check_errors, inverse, info
 
 bool det(Call &call) {  // A, result, LU, pivots
   const at::Tensor a = call.tensor(0);
-  if (!factorable(a)) return false;
+  if (!offered(a)) return false;
   Results<at::native::structured__linalg_det_out, 3> out(call);
   out.meta(a);
   out.impl(a, out[0], out[1], out[2]);
@@ -125,7 +150,7 @@ bool det(Call &call) {  // A, result, LU, pivots
 
 bool slogdet(Call &call) {  // A, sign, logabsdet, LU, pivots
   const at::Tensor a = call.tensor(0);
-  if (!factorable(a)) return false;
+  if (!offered(a)) return false;
   Results<at::native::structured__linalg_slogdet_out, 4> out(call);
   out.meta(a);
   out.impl(a, out[0], out[1], out[2], out[3]);
