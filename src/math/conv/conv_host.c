@@ -2,7 +2,7 @@
 #include "math/conv/conv_kernels.h"
 #include "math/gemm/gemm_blocked.h"
 
-enum { TILE_M = 144 }; /* the most rows of a tile: gathering A costs as much as gathering B */
+enum { LOW_M = 144, HIGH_M = 288, EACH = 4 }; /* the most rows of a tile; high ones where threads have EACH or more */
 
 typedef struct conv_job {
   const struct conv_args *args;
@@ -13,10 +13,18 @@ typedef struct conv_job {
   int tile_m, tile_n;
 } conv_job;
 
+/* Of what is summed over, values that lie side by side in the image: channels of one place of a window. */
+typedef struct conv_run {
+  int32_t first, count;
+} conv_run;
+
 typedef struct conv_blocks {
   gemm_blocks product;
   struct conv_place place[GEMM_BLOCK_K]; /* of what is summed over */
   int32_t other[GEMM_BLOCK_K];
+  conv_run run[GEMM_BLOCK_K];
+  int runs;
+  bool dense; /* |other| counts on by one */
 } conv_blocks;
 
 static float conv_value(const conv_job *job, const char *image, struct conv_place place, struct conv_place k_place) {
@@ -31,14 +39,37 @@ static void conv_prepare(const conv_job *job, int p, int count, conv_blocks *blo
     blocks->place[q] = job->is_image ? conv_tap(a, p + q) : conv_position(a, p + q);
     blocks->other[q] = conv_digits_offset(job->is_image ? &a->tap : &a->position, p + q, a->other_k);
   }
+  blocks->runs = 0, blocks->dense = true;
+  for (int q = 0; q < count; q++) {
+    const struct conv_place *now = &blocks->place[q], *last = &blocks->place[q > 0 ? q - 1 : 0];
+    bool goes_on =
+        q > 0 && now->offset == last->offset + 1 && now->z == last->z && now->y == last->y && now->x == last->x;
+    if (q > 0 && blocks->other[q] != blocks->other[q - 1] + 1) blocks->dense = false;
+    if (!goes_on) blocks->run[blocks->runs++] = (conv_run){q, 0};
+    blocks->run[blocks->runs - 1].count++;
+  }
+}
+
+/* A row of packed A at a position. */
+static void conv_pack_position(const conv_job *job, const char *from, struct conv_place place,
+                               const conv_blocks *blocks, float *to) {
+  for (int r = 0; r < blocks->runs; r++) {
+    conv_run run = blocks->run[r];
+    int32_t at = conv_offset(job->args, place, blocks->place[run.first]);
+    if (at < 0)
+      memset(to + run.first, 0, (size_t)run.count * sizeof *to);
+    else if (run.count < SIMD_WIDTH)
+      for (int i = 0; i < run.count; i++) to[run.first + i] = gemm_load(job->dtype, from, at + i);
+    else
+      gemm_fetch(job->dtype, from, at, run.count, to + run.first);
+  }
 }
 
 static void conv_pack_a(const conv_job *job, const char *from, int row, int rows, int count, conv_blocks *blocks) {
   for (int i = 0; i < rows; i++) {
     float *to = blocks->product.a[i];
     if (job->is_image) {
-      struct conv_place place = conv_position(job->args, row + i);
-      for (int q = 0; q < count; q++) to[q] = conv_value(job, from, place, blocks->place[q]);
+      conv_pack_position(job, from, conv_position(job->args, row + i), blocks, to);
     } else {
       int64_t at = (int64_t)(row + i) * job->args->other_row;
       for (int q = 0; q < count; q++) to[q] = gemm_load(job->dtype, from, at + blocks->other[q]);
@@ -47,8 +78,29 @@ static void conv_pack_a(const conv_job *job, const char *from, int row, int rows
   for (int i = rows; i % GEMM_MICRO_M != 0; i++) memset(blocks->product.a[i], 0, sizeof blocks->product.a[i]);
 }
 
+/* Of a window whose values lie side by side. */
+static void conv_pack_dense_b(const conv_job *job, const char *from, int column, int columns, int count,
+                              conv_blocks *blocks) {
+  for (int first = 0; first < columns; first += SIMD_WIDTH) {
+    float rows[SIMD_WIDTH][GEMM_PACKED_ROW];
+    for (int s = 0; s < SIMD_WIDTH; s++) {
+      int64_t at = (int64_t)(column + first + s) * job->args->other_row + blocks->other[0];
+      if (first + s < columns)
+        gemm_fetch(job->dtype, from, at, count, rows[s]);
+      else
+        memset(rows[s], 0, sizeof rows[s]);
+    }
+    gemm_turn_columns(rows, count, &blocks->product.b[first / GEMM_MICRO_N][0][first % GEMM_MICRO_N]);
+  }
+  gemm_clear_columns(columns, count, &blocks->product);
+}
+
 static void conv_pack_b(const conv_job *job, const char *from, int column, int columns, int count,
                         conv_blocks *blocks) {
+  if (job->is_image && blocks->dense) {
+    conv_pack_dense_b(job, from, column, columns, count, blocks);
+    return;
+  }
   for (int j = 0; j < columns || j % GEMM_MICRO_N != 0; j++) {
     float *to = &blocks->product.b[j / GEMM_MICRO_N][0][j % GEMM_MICRO_N];
     if (j >= columns) {
@@ -71,20 +123,35 @@ static void conv_store_part(const conv_job *job, int64_t part, int row, int rows
     memcpy(out + (int64_t)(row + i) * a->columns + column, blocks->product.c[i], (size_t)columns * sizeof *out);
 }
 
-static void conv_store(const conv_job *job, int64_t group, int row, int rows, int column, int columns,
-                       const conv_blocks *blocks) {
+/* A tile of positions and channels. */
+static void conv_store_image(const conv_job *job, int64_t group, int row, int rows, int column, int columns,
+                             const conv_blocks *blocks) {
+  const struct conv_args *a = job->args;
+  char *out = (char *)a->out + group * a->out_group * gemm_value_size(job->dtype);
+  float bias[GEMM_BLOCK_N] = {0}, values[GEMM_BLOCK_N];
+  for (int j = 0; a->bias && j < columns; j++)
+    bias[j] = gemm_load(job->dtype, a->bias, group * a->columns + column + j);
+  for (int i = 0; i < rows; i++) {
+    int64_t at = conv_digits_offset(&a->position, row + i, a->out_digits) + (int64_t)column * a->out_channel;
+    for (int j = 0; j < columns; j++) values[j] = blocks->product.c[i][j] + bias[j];
+    if (a->activation != RDNA_ACTIVATION_NONE)
+      for (int j = 0; j < columns; j++) values[j] = gemm_activate(a->activation, values[j]);
+    if (job->dtype == RDNA_F32 && a->out_channel == 1)
+      memcpy((float *)(void *)out + at, values, (size_t)columns * sizeof *values);
+    else
+      for (int j = 0; j < columns; j++) gemm_store(job->dtype, out, at + (int64_t)j * a->out_channel, values[j]);
+  }
+}
+
+/* A tile of channels and places of a window. */
+static void conv_store_window(const conv_job *job, int64_t group, int row, int rows, int column, int columns,
+                              const conv_blocks *blocks) {
   const struct conv_args *a = job->args;
   char *out = (char *)a->out + group * a->out_group * gemm_value_size(job->dtype);
   for (int j = 0; j < columns; j++) {
-    int at_column =
-        job->is_image ? (column + j) * a->out_channel : conv_digits_offset(&a->tap, column + j, a->out_digits);
-    float bias = a->bias && job->is_image ? gemm_load(job->dtype, a->bias, group * a->columns + column + j) : 0;
-    for (int i = 0; i < rows; i++) {
-      int at_row =
-          job->is_image ? conv_digits_offset(&a->position, row + i, a->out_digits) : (row + i) * a->out_channel;
-      float v = gemm_activate(job->is_image ? a->activation : RDNA_ACTIVATION_NONE, blocks->product.c[i][j] + bias);
-      gemm_store(job->dtype, out, (int64_t)at_row + at_column, v);
-    }
+    int64_t at = conv_digits_offset(&a->tap, column + j, a->out_digits);
+    for (int i = 0; i < rows; i++)
+      gemm_store(job->dtype, out, at + (int64_t)(row + i) * a->out_channel, blocks->product.c[i][j]);
   }
 }
 
@@ -98,7 +165,7 @@ static void conv_one_tile(const conv_job *job, int64_t tile, conv_blocks *blocks
   int64_t bytes = gemm_value_size(job->dtype);
   const char *image = (const char *)args->image + group * args->image_group * bytes;
   const char *other = (const char *)args->other + group * args->other_group * bytes;
-  memset(blocks->product.c, 0, sizeof blocks->product.c[0] * TILE_M);
+  memset(blocks->product.c, 0, sizeof blocks->product.c[0] * (size_t)job->tile_m);
   int64_t first = part % job->parts * job->part_k, end = first + job->part_k < args->k ? first + job->part_k : args->k;
   for (int64_t p = first; p < end; p += GEMM_BLOCK_K) {
     int count = (int)(end - p < GEMM_BLOCK_K ? end - p : GEMM_BLOCK_K);
@@ -111,8 +178,10 @@ static void conv_one_tile(const conv_job *job, int64_t tile, conv_blocks *blocks
   }
   if (job->parts > 1)
     conv_store_part(job, part, row, rows, column, columns, blocks);
+  else if (job->is_image)
+    conv_store_image(job, group, row, rows, column, columns, blocks);
   else
-    conv_store(job, group, row, rows, column, columns, blocks);
+    conv_store_window(job, group, row, rows, column, columns, blocks);
 }
 
 static void conv_tiles(void *context, int64_t begin, int64_t end) {
@@ -125,11 +194,13 @@ static void run(const void *args, rdna_dtype dtype, bool is_image) {
   if (a->rows <= 0 || a->columns <= 0 || a->groups <= 0) return;
   conv_job job = {.args = a, .dtype = dtype, .is_image = is_image, .parts = 1, .part_k = a->k};
   if (a->parts > 1) job.parts = a->parts, job.part_k = a->part_k;
-  job.tile_m = (int)gemm_even_tile(a->rows, TILE_M, GEMM_MICRO_M);
   job.tile_n = (int)gemm_even_tile(a->columns, GEMM_BLOCK_N, GEMM_MICRO_N);
-  job.tiles_m = (a->rows + job.tile_m - 1) / job.tile_m;
   job.tiles_n = (a->columns + job.tile_n - 1) / job.tile_n;
-  rdna__parallel_for((int64_t)a->groups * job.parts * job.tiles_m * job.tiles_n, 1, conv_tiles, &job);
+  int64_t products = (int64_t)a->groups * job.parts * job.tiles_n, high = (a->rows + HIGH_M - 1) / HIGH_M;
+  int64_t most = products * high >= (int64_t)EACH * rdna__thread_count() ? HIGH_M : LOW_M;
+  job.tile_m = (int)gemm_even_tile(a->rows, most, GEMM_MICRO_M);
+  job.tiles_m = (a->rows + job.tile_m - 1) / job.tile_m;
+  rdna__parallel_for(products * job.tiles_m, 1, conv_tiles, &job);
 }
 
 typedef struct sum_job {

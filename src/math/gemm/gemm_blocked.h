@@ -118,6 +118,23 @@ static inline void gemm_pack_a(const gemm_job *job, const char *a, int64_t row, 
   for (int i = rows; i % GEMM_MICRO_M != 0; i++) memset(blocks->a[i], 0, sizeof blocks->a[i]);
 }
 
+/* SIMD_WIDTH columns of a panel, from |to| on, of rows of |count| values. */
+static inline void gemm_turn_columns(float rows[SIMD_WIDTH][GEMM_PACKED_ROW], int count, float *to) {
+  for (int q = 0; q < count; q += SIMD_WIDTH) {
+    simd_float square[SIMD_WIDTH];
+    for (int s = 0; s < SIMD_WIDTH; s++) square[s] = simd_load(&rows[s][q]);
+    simd_transpose(square);
+    for (int s = 0; s < SIMD_WIDTH; s++) simd_store(to + (q + s) * GEMM_MICRO_N, square[s]);
+  }
+}
+
+/* Zeros in the second half of the last panel, where no column of |columns| is. */
+static inline void gemm_clear_columns(int columns, int count, gemm_blocks *blocks) {
+  if (columns % GEMM_MICRO_N == 0 || columns % GEMM_MICRO_N > SIMD_WIDTH) return;
+  float(*panel)[GEMM_MICRO_N] = blocks->b[columns / GEMM_MICRO_N];
+  for (int q = 0; q < count; q++) memset(&panel[q][SIMD_WIDTH], 0, sizeof(float[SIMD_WIDTH]));
+}
+
 /* Columns [column, column + columns) of B, in panels of GEMM_MICRO_N; the last panel is filled with zeros. */
 static inline void gemm_pack_b(const gemm_job *job, const char *b, int64_t column, int columns, int64_t p, int count,
                                gemm_blocks *blocks) {
@@ -137,17 +154,9 @@ static inline void gemm_pack_b(const gemm_job *job, const char *b, int64_t colum
       else
         memset(rows[s], 0, sizeof rows[s]);
     }
-    for (int q = 0; q < count; q += SIMD_WIDTH) {
-      simd_float square[SIMD_WIDTH];
-      for (int s = 0; s < SIMD_WIDTH; s++) square[s] = simd_load(&rows[s][q]);
-      simd_transpose(square);
-      for (int s = 0; s < SIMD_WIDTH; s++) simd_store(&panel[q + s][offset], square[s]);
-    }
+    gemm_turn_columns(rows, count, &panel[0][offset]);
   }
-  if (columns % GEMM_MICRO_N != 0 && columns % GEMM_MICRO_N <= SIMD_WIDTH) {
-    float(*panel)[GEMM_MICRO_N] = blocks->b[columns / GEMM_MICRO_N];
-    for (int q = 0; q < count; q++) memset(&panel[q][SIMD_WIDTH], 0, sizeof(float[SIMD_WIDTH]));
-  }
+  gemm_clear_columns(columns, count, blocks);
 }
 
 /* c(GEMM_MICRO_M, GEMM_MICRO_N) += a(GEMM_MICRO_M, count) b(count, GEMM_MICRO_N); count is at least 1 */
