@@ -247,6 +247,15 @@ class Pictures(unittest.TestCase):
         several = self.draw("sd", "--seed", 8, "--steps", 3, "--negative", NEGATIVE, "--count", 3)[0]
         self.assertEqual(several["files"], [str(self.out / f"x-{i}.png") for i in range(3)])
         self.assertEqual((self.out / "x-1.png").read_bytes(), first)
+        for i in range(3):
+            (self.out / f"x-{i}.png").rename(self.out / f"kept-{i}.png")
+        grid = self.draw("sd", "--seed", 8, "--steps", 3, "--negative", NEGATIVE, "--count", 3, "--grid", "--size", "40x40")[0]
+        self.assertEqual(grid["files"], [str(self.out / "x.png")])
+        whole = np.asarray(PIL.Image.open(self.out / "x.png"))
+        self.assertEqual(whole.shape, (80, 80, 3))
+        for i in range(3):
+            np.testing.assert_array_equal(whole[i // 2 * 40:][:40, i % 2 * 40:][:, :40], PIL.Image.open(self.out / f"kept-{i}.png"))
+        self.assertFalse(whole[40:, 40:].any())
         seeds = {self.draw("sd", "--steps", 1)[0]["seed"] for _ in range(3)}
         self.assertEqual(len(seeds), 3)
 
@@ -276,6 +285,7 @@ class Pictures(unittest.TestCase):
                 (["--init", self.out / "none.png"], ["none.png"], 1), (["--init", self.out / "init.png"], ["25 x 24", "4"], 1), (["--strength", 2], ["--strength"], 2),
                 (["--init", self.out / "init.png", "--size", "40x40"], ["init.png", "25 x 24", "40 x 40"], 1), (["--init", self.out / "fine.png", "--strength", 0.04], ["strength"], 1),
                 (["--init", self.out / "fine.png", "--strength", 0], ["strength"], 1), (["--init", self.root / "sd/model_index.json"], ["model_index.json", "PNG"], 1),
+                (["--out", self.out / "no/where/x.png"], ["no/where"], 1), (["--grid", "--count", 64, "--size", "4000x40"], ["32000"], 1),
                 (["--dump", self.out / "no/where"], ["no/where"], 1)]:
             with self.subTest(str(options)):
                 self.refused(folder, *options, words=words, status=status)

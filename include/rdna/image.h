@@ -32,11 +32,11 @@ typedef struct rdna_image_text_encoder_info {
 
 /* Of |folder|, which diffusers or transformers saved: |encoder| in it ("text_encoder", "text_encoder_2") with
  * config.json and model.safetensors of f32, f16 or bf16, or that name's index or variant fp16, and |tokenizer|
- * ("tokenizer", "tokenizer_2") with vocab.json and merges.txt, or tokenizer.json, and tokenizer_config.json, which may be
- * missing. The device is retained.
- * RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense, tensors that are missing or not of the
- * shapes that settings ask for, a vocabulary that is none or larger than the model's. RDNA_UNSUPPORTED: another
- * architecture, activation, type of tensors, other tokens at a text's ends, added tokens. RDNA_OUT_OF_MEMORY. */
+ * ("tokenizer", "tokenizer_2") with vocab.json and merges.txt, or tokenizer.json, and tokenizer_config.json, which may
+ * be missing. The device is retained. RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense,
+ * tensors that are missing or not of the shapes that settings ask for, a vocabulary that is none or larger than the
+ * model's. RDNA_UNSUPPORTED: another architecture, activation, type of tensors, other tokens at a text's ends, added
+ * tokens. RDNA_OUT_OF_MEMORY. */
 RDNA_CHECKED rdna_status rdna_image_text_encoder_create(rdna_device *device, const char *folder, const char *encoder,
                                                         const char *tokenizer, rdna_image_text_encoder **out_encoder);
 RDNA_API void rdna_image_text_encoder_release(rdna_image_text_encoder *encoder); /* NULL is fine */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "command/command.h"
@@ -20,7 +21,7 @@ typedef struct image_options {
   const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *type, *init;
   int64_t steps, seed, count, clip_skip, tile;
   double guidance, strength;
-  bool json;
+  bool json, grid;
 } image_options;
 
 typedef struct imaging {
@@ -168,6 +169,43 @@ static rdna_status prepare(imaging *g) {
   return RDNA_OK;
 }
 
+static int files(const imaging *g) { return g->options->grid ? 1 : g->request.count; }
+
+/* |out|, or of several files its name with a number before its ending. */
+static void name_file(const imaging *g, int i, char path[PATH_BYTES]) {
+  const char *out = g->options->out, *dot = out ? strrchr(out, '.') : NULL;
+  if (dot && strchr(dot, '/')) dot = NULL;
+  int stem = dot ? (int)(dot - out) : out ? (int)strlen(out) : 0;
+  if (!out)
+    snprintf(path, PATH_BYTES, "rdna-%llu.png", (unsigned long long)(g->request.seed + (uint64_t)i));
+  else if (files(g) == 1)
+    snprintf(path, PATH_BYTES, "%s", out);
+  else
+    snprintf(path, PATH_BYTES, "%.*s-%d%s", stem, out, i, dot ? dot : "");
+}
+
+static int grid_columns(int count) {
+  int columns = 1;
+  while (columns * columns < count) columns++;
+  return columns;
+}
+
+/* Whether what is drawn can be written, before it is. */
+static rdna_status check_out(const imaging *g) {
+  const rdna_image_request *r = &g->request;
+  char path[PATH_BYTES];
+  int64_t columns = g->options->grid ? grid_columns(r->count) : 1, rows = (r->count + columns - 1) / columns;
+  int64_t width = columns * r->width, height = g->options->grid ? rows * r->height : r->height;
+  if (width > RDNA__PICTURE_MOST_SIDE || height > RDNA__PICTURE_MOST_SIDE || width * height > RDNA__PICTURE_MOST_PIXELS)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a file of %lld x %lld pixels; up to %d of them, and %d a side, can be",
+                      (long long)width, (long long)height, RDNA__PICTURE_MOST_PIXELS, RDNA__PICTURE_MOST_SIDE);
+  name_file(g, 0, path);
+  char *slash = strrchr(path, '/');
+  if (slash) slash[slash == path] = 0;
+  if (access(slash ? path : ".", W_OK) == 0) return RDNA_OK;
+  return rdna__fail(RDNA_IO_ERROR, "nothing can be written to the folder %s: %s", slash ? path : ".", strerror(errno));
+}
+
 /* Says so when a text is longer than the model reads. */
 static rdna_status warn_of_cut(const imaging *g) {
   const char *const texts[] = {g->prompt, g->options->negative};
@@ -183,19 +221,6 @@ static rdna_status warn_of_cut(const imaging *g) {
 }
 
 /* ---- what becomes of it ---- */
-
-/* |out|, or with several pictures its name with a number before its ending. */
-static void name_file(const imaging *g, int i, char path[PATH_BYTES]) {
-  const char *out = g->options->out, *dot = out ? strrchr(out, '.') : NULL;
-  if (dot && strchr(dot, '/')) dot = NULL;
-  int stem = dot ? (int)(dot - out) : out ? (int)strlen(out) : 0;
-  if (!out)
-    snprintf(path, PATH_BYTES, "rdna-%llu.png", (unsigned long long)(g->request.seed + (uint64_t)i));
-  else if (g->request.count == 1)
-    snprintf(path, PATH_BYTES, "%s", out);
-  else
-    snprintf(path, PATH_BYTES, "%.*s-%d%s", stem, out, i, dot ? dot : "");
-}
 
 /* In the form that AUTOMATIC1111's page writes, which other programs read. */
 static char *describe(const imaging *g, int i) {
@@ -221,13 +246,11 @@ static char *describe(const imaging *g, int i) {
   return NULL;
 }
 
-static rdna_status save(const imaging *g, int i) {
+static rdna_status save(const imaging *g, int i, const float *values, int width, int height) {
   char path[PATH_BYTES];
   rdna__picture picture = {0};
-  const rdna_image_request *r = &g->request;
   name_file(g, i, path);
-  RDNA_TRY(rdna__picture_of_values(g->pictures + (size_t)i * 3 * (size_t)r->width * (size_t)r->height, r->width,
-                                   r->height, &picture));
+  RDNA_TRY(rdna__picture_of_values(values, width, height, &picture));
   picture.parameters = describe(g, i);
   rdna_status status = picture.parameters ? rdna__png_save(path, &picture)
                                           : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
@@ -235,26 +258,53 @@ static rdna_status save(const imaging *g, int i) {
   return status;
 }
 
+/* All pictures in one, row by row, about as many of them in a row as there are rows. */
+static rdna_status save_grid(const imaging *g) {
+  const rdna_image_request *r = &g->request;
+  int columns = grid_columns(r->count), rows = (r->count + columns - 1) / columns;
+  size_t width = (size_t)r->width, wide = width * (size_t)columns, plane = (size_t)r->height * (size_t)rows * wide;
+  float *grid = malloc(3 * plane * sizeof *grid);
+  if (!grid) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a grid of pictures");
+  for (size_t k = 0; k < 3 * plane; k++) grid[k] = -1;       /* black, where there is no picture */
+  for (int row = 0; row < 3 * r->count * r->height; row++) { /* of a picture's channel */
+    int y = row % r->height, channel = row / r->height % 3, i = row / r->height / 3;
+    float *to =
+        grid + (size_t)channel * plane + (size_t)(i / columns * r->height + y) * wide + (size_t)(i % columns) * width;
+    memcpy(to, g->pictures + (size_t)row * width, width * sizeof *to);
+  }
+  rdna_status status = save(g, 0, grid, (int)wide, r->height * rows);
+  free(grid);
+  return status;
+}
+
+static rdna_status save_all(const imaging *g) {
+  const rdna_image_request *r = &g->request;
+  if (g->options->grid) return save_grid(g);
+  for (int i = 0; i < r->count; i++)
+    RDNA_TRY(save(g, i, g->pictures + (size_t)i * 3 * (size_t)r->width * (size_t)r->height, r->width, r->height));
+  return RDNA_OK;
+}
+
 static int report(const imaging *g) {
   const rdna_image_request *r = &g->request;
   const rdna_device_info *device = rdna_device_get_info(g->device);
   char path[PATH_BYTES];
-  json_t *files = json_array();
-  for (int i = 0; i < r->count; i++) {
+  json_t *names = json_array();
+  for (int i = 0; i < files(g); i++) {
     name_file(g, i, path);
     if (g->options->json)
-      json_array_append_new(files, json_string(path));
+      json_array_append_new(names, json_string(path));
     else
       puts(path);
   }
   if (g->options->json)
     return print_json(json_pack("{s:s, s:s, s:b, s:s, s:o, s:I, s:i, s:s, s:f, s:i, s:i, s:f, s:f, s:f}", "device",
                                 device->name, "driver", device->driver, "emulated", device->emulated, "model",
-                                g->info->family, "files", files, "seed", (json_int_t)r->seed, "steps", r->steps,
+                                g->info->family, "files", names, "seed", (json_int_t)r->seed, "steps", r->steps,
                                 "sampler", r->sampler, "guidance", r->guidance, "width", r->width, "height", r->height,
                                 "text_seconds", g->of_text, "steps_seconds", g->of_steps, "picture_seconds",
                                 g->of_pictures));
-  json_decref(files);
+  json_decref(names);
   fprintf(stderr, "%s: text %.1f s, %d steps of %s %.1f s, picture %.1f s, seed %llu\n", device->name, g->of_text,
           r->steps * r->count, r->sampler, g->of_steps, g->of_pictures, (unsigned long long)r->seed);
   return EXIT_OK;
@@ -278,6 +328,7 @@ static rdna_status draw(imaging *g) {
   if (!g->info->own_sampler && !g->options->sampler)
     fprintf(stderr, "rdna image: the model's own sampler is not there yet; %s takes its place\n", g->info->sampler);
   RDNA_TRY(prepare(g));
+  RDNA_TRY(check_out(g));
   g->began = seconds();
   RDNA_TRY(warn_of_cut(g));
   size_t values = 3 * (size_t)r->width * (size_t)r->height * (size_t)r->count;
@@ -286,8 +337,7 @@ static rdna_status draw(imaging *g) {
   RDNA_TRY(rdna_image_model_draw(g->model, r, g->pictures));
   end_stage(g);
   end_progress();
-  for (int i = 0; i < r->count; i++) RDNA_TRY(save(g, i));
-  return RDNA_OK;
+  return save_all(g);
 }
 
 int command_image(int argc, char **argv) {
@@ -314,6 +364,7 @@ int command_image(int argc, char **argv) {
       {"--clip-skip", OPTION_INTEGER, &o.clip_skip, "N", "take what the text encoder's last layer but N - 1 says (1)",
        1, 12},
       {"--count", OPTION_INTEGER, &o.count, "N", "pictures, with seeds one after another (1)", 1, 64},
+      {"--grid", OPTION_FLAG, &o.grid, NULL, "put them into one file", 0, 0},
       {"--out", OPTION_TEXT, &o.out, "FILE.png", "with several pictures numbered (rdna-SEED.png)", 0, 0},
       {"--init", OPTION_TEXT, &o.init, "FILE.png", "change this picture", 0, 0},
       {"--strength", OPTION_NUMBER, &o.strength, "X", "of that change: the share of steps that is taken (0.75)", 0, 1},
