@@ -13,20 +13,30 @@ from ._types import known, promote, with_number
 _byref, _Pointer = ctypes.byref, ctypes.c_void_p
 
 
-class Array:
-    """Values on a device. What assigns to a part of it leaves other arrays as they are, those too that were views of it."""
+class _PlainBase:
+    """What an array holds, where bindings/python/arrays_extension.c is not there to hold it."""
 
     __slots__ = ("pointer", "pairs", "_shape", "_dtype", "_kind", "__weakref__")
-    __array_priority__ = 1000  # NumPy's arrays leave operators to this one
 
     def __init__(self, pointer, pairs=False):
-        """Takes over |pointer|, an rdna_array *, whose last dimension has real and imaginary parts where |pairs|."""
         self.pointer = pointer
         self.pairs = pairs
         self._shape = self._dtype = self._kind = None  # read when they are asked for
 
     def __del__(self, release=library.rdna_array_release):
-        release(self.pointer)
+        if getattr(self, "pointer", None):
+            release(self.pointer)
+
+
+extension = _core.extension()
+
+
+class Array(extension.Base if extension else _PlainBase):
+    """Values on a device. What assigns to a part of it leaves other arrays as they are, those too that were views of it. Array(pointer, pairs) takes over
+    an rdna_array *, whose last dimension has real and imaginary parts where |pairs|."""
+
+    __slots__ = ()
+    __array_priority__ = 1000  # NumPy's arrays leave operators to this one
 
     def _read(self):
         tensor = Tensor.from_address(library.rdna_array_tensor(self.pointer))

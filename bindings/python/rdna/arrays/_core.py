@@ -5,6 +5,9 @@ depends on their order.
 """
 
 import ctypes
+import importlib.machinery
+import importlib.util
+import os
 
 import numpy as np
 
@@ -59,6 +62,21 @@ for _name in ("rdna_array_tensor", "rdna_array_retain", "rdna_array_stream", "rd
     getattr(library, _name).argtypes, getattr(library, _name).restype = [ctypes.c_void_p], ctypes.c_void_p
 for _name in ("rdna_last_error", "rdna_status_name", "rdna_dtype_name"):
     getattr(library, _name).restype = ctypes.c_char_p
+
+
+def extension():
+    """What bindings/python/arrays_extension.c was built to beside librdna, None where it was not: the same calls with less of Python in them."""
+    file = os.path.join(os.path.dirname(path()), "rdna_arrays.abi3.so")
+    if not os.path.exists(file):
+        return None
+    loader = importlib.machinery.ExtensionFileLoader("rdna_arrays", file)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("rdna_arrays", loader))
+    loader.exec_module(module)
+    return module
+
+
+def address(function):
+    return ctypes.cast(getattr(library, function), ctypes.c_void_p).value
 
 
 def _names(function):

@@ -1,12 +1,26 @@
 """What arrays can do by operators and behind a dot, out of the functions."""
 
-from . import _exchange, _indexing, _making, _moving, _pointwise, _products, _reducing
-from ._array import Array, again, binary, compare, is_operand, stream_of, with_float
+from . import _core, _exchange, _indexing, _making, _moving, _pointwise, _products, _reducing
+from ._array import Array, again, binary, compare, extension, is_operand, stream_of, with_float
 from ._core import compares, zips
 
 _OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "pow",
               "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift"}
 _QUESTIONS = {"eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+
+
+_IN_C = ("add", "sub", "mul", "truediv")
+
+
+def _set_up_extension():
+    """Gives the extension what its operators call."""
+    def slow(own):
+        function = getattr(_pointwise, own)
+        return lambda a, b: function(a, b) if is_operand(a) and is_operand(b) else NotImplemented
+    extension.setup(Array, _core.fail, tuple(map(_core.address, ("rdna_array_map", "rdna_array_zip", "rdna_array_zip_number", "rdna_array_tensor",
+                                                                 "rdna_array_release"))),
+                    tuple(zips[name] for name in ("add", "sub", "mul", "div")), (_core.maps["neg"], _core.maps["abs"]),
+                    tuple(slow(_OPERATORS[name]) for name in _IN_C), (_pointwise.negative, _pointwise.abs))
 
 
 def _operator(name, own):
@@ -82,13 +96,18 @@ def _to_device(self, device, /, *, stream=None):
 
 def attach():
     for name, own in _OPERATORS.items():
-        _operator(name, own)
+        if not (extension and name in _IN_C):
+            _operator(name, own)
     for name, own in _QUESTIONS.items():
         _question(name, own)
     for function in (_reducing.sum, _reducing.mean, _reducing.prod, _reducing.max, _reducing.min, _reducing.any, _reducing.all, _reducing.argmax,
                      _reducing.argmin, _reducing.var, _reducing.std):
         _reduction(function)
-    Array.__neg__, Array.__abs__, Array.__invert__, Array.__pos__ = _pointwise.negative, _pointwise.abs, _pointwise.bitwise_invert, again
+    if extension:
+        _set_up_extension()
+    else:
+        Array.__neg__, Array.__abs__ = _pointwise.negative, _pointwise.abs
+    Array.__invert__, Array.__pos__ = lambda self: _pointwise.bitwise_invert(self), again
     Array.__matmul__, Array.__rmatmul__ = _matmul, _rmatmul
     Array.__getitem__, Array.__setitem__ = _indexing.getitem, _indexing.setitem
     Array.T, Array.mT = property(_transposed), property(lambda self: _moving.matrix_transpose(self))

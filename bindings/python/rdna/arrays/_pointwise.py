@@ -7,7 +7,7 @@ of librdna's; those that it has not are made of several, in float64 for what is 
 import math
 
 from . import _core
-from ._array import (Array, again, ask, binary, cast, choose, compare, empty_on, full_on, is_complex, is_lazy, joined, need,
+from ._array import (Array, again, ask, binary, cast, choose, compare, empty_on, extension, full_on, is_complex, is_lazy, joined, need,
                      not_recorded, operands, part_of, parts, prepare, reduce, run, stream_of, unary)
 from ._core import F32, F64, I32, I64, NOTHING, Complex, make, scalar
 from ._graph import still
@@ -201,6 +201,8 @@ for _table, _numbers, _maker in ((_MAPS, _core.maps, _map), (_ZIPS, _core.zips, 
     for _name, _own in _table.items():
         globals()[_name] = _maker(_name, _numbers[_own] if _numbers else _own)
         globals()[_name].__name__ = globals()[_name].__qualname__ = _name
+        if extension and _table is _MAPS and _name not in _ROUND:
+            globals()[_name] = extension.map(_numbers[_own], globals()[_name], _name, f"{_name}(x, /)\n--\n\n{globals()[_name].__doc__}")
 
 
 @public
