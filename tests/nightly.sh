@@ -77,6 +77,7 @@ row cases cases
 row opinfo opinfo
 row libraries libraries
 row models models
+row tensorflow tests/tensorflow.sh "$build" soak.py
 row architectures env RDNA_TEST_DEVICE=hip RDNA_EMULATE=gfx1100 RDNA_EMULATE_CHECK=1 python3 tests/architectures_test.py
 row every_target every_target
 row lean python3 tools/lean_table.py "$build/lib/librdna.so"
@@ -86,6 +87,6 @@ row replies python3 tests/serve_schemas.py 1000
 row load python3 tests/serve_load.py 600
 row browser browser
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions cases opinfo libraries models architectures every_target lean schemas ray replies load browser fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions cases opinfo libraries models tensorflow architectures every_target lean schemas ray replies load browser fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed

@@ -1,6 +1,6 @@
 #!/bin/bash
 # The TensorFlow plugin: builds it against a build of librdna and runs its tests on the host driver.
-# tests/tensorflow.sh [BUILD]
+# tests/tensorflow.sh [BUILD [SCRIPT]]: a script of bindings/tensorflow/tests in place of the tests, soak.py
 # Where TensorFlow cannot be installed it fails; RDNA_TEST_TENSORFLOW=0 leaves the plugin out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,4 +14,7 @@ cmake -S bindings/tensorflow -B build/tensorflow -G Ninja -DRDNA_DIR="$(realpath
   -DCMAKE_BUILD_TYPE=Release >build/tensorflow.configure.log 2>&1 || { cat build/tensorflow.configure.log; exit 1; }
 cmake --build build/tensorflow
 export TF_PLUGGABLE_DEVICE_LIBRARY_PATH=$PWD/build/tensorflow/tensorflow-plugins PYTHONPATH=$PWD/build/tensorflow
+if [ $# -gt 1 ]; then
+  PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host TF_CPP_MIN_LOG_LEVEL=2 exec "$python" "bindings/tensorflow/tests/$2"
+fi
 PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host "$python" -m pytest -q -p no:cacheprovider bindings/tensorflow/tests

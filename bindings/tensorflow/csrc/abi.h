@@ -16,6 +16,8 @@ typedef struct TF_Tensor TF_Tensor;
 typedef struct TF_KernelBuilder TF_KernelBuilder;
 typedef struct TF_OpKernelConstruction TF_OpKernelConstruction;
 typedef struct TF_OpKernelContext TF_OpKernelContext;
+typedef struct TF_OpDefinitionBuilder TF_OpDefinitionBuilder;
+typedef struct TF_ShapeInferenceContext TF_ShapeInferenceContext;
 typedef struct SP_Stream_st *SP_Stream;
 typedef struct SP_Event_st *SP_Event;
 typedef struct SP_Timer_st *SP_Timer;

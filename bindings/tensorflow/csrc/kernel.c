@@ -619,6 +619,7 @@ static void register_row(struct row *row, void *(*make)(TF_OpKernelConstruction 
 RDNA_API void TF_InitKernel(void) {
   if (!have_tensorflow()) return;
   TF_Status *status = tf.NewStatus();
+  register_operators(status);
 #define KERNEL(op, ...) register_row(&rows[ROW_##op], create_##op, status);
 #define PAIR(op, ...) register_row(&rows[ROW_##op], create_##op, status);
 #define ON_HOST(op, ...) register_row(&rows[ROW_HOST_##op], create_HOST_##op, status);

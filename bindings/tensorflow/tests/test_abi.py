@@ -10,6 +10,11 @@ SOURCES = pathlib.Path(__file__).resolve().parent.parent / "csrc"
 HEADERS = """
 #include "tensorflow/c/experimental/stream_executor/stream_executor.h"
 #include "tensorflow/c/kernels.h"
+typedef struct TF_OpDefinitionBuilder TF_OpDefinitionBuilder; /* which the next is not complete without in C */
+typedef struct TF_ShapeHandle TF_ShapeHandle;
+typedef struct TF_DimensionHandle TF_DimensionHandle;
+typedef struct TF_ShapeInferenceContext TF_ShapeInferenceContext;
+#include "tensorflow/c/ops.h"
 #include "tensorflow/c/tf_tensor.h"
 """
 

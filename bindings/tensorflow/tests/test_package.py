@@ -50,3 +50,34 @@ def test_no_device_and_no_visible_device():
     first, second = result.stdout.strip().splitlines()[-2:]
     assert first.startswith("False ") and len(first) > 30
     assert second.startswith("[]") and "CPU:0" in second
+
+
+FORK = """
+import os, sys, tf_rdna, tensorflow as tf
+tf.config.set_soft_device_placement(False)
+child = os.fork()  # before the first operator
+with tf.device("/device:RDNA:0"):
+    kept = [tf.Variable(tf.random.normal([64, 64])) for _ in range(3)]
+
+    @tf.function
+    def step():
+        kept[0].assign_add(tf.matmul(kept[1], kept[2]))
+        return tf.reduce_sum(tf.ones([100]))
+
+    assert float(step()) == 100
+    data = iter(tf.data.Dataset.range(5).prefetch(2))
+    next(data)
+    lent = tf.experimental.dlpack.to_dlpack(kept[1].read_value())
+os.write(1, b"child done\n" if child == 0 else b"parent done\n")
+if child:
+    _, status = os.waitpid(child, 0)
+    sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_fork_and_exit():
+    """Two processes compute, and end with variables, functions, iterators and capsules that are still there."""
+    result = python(FORK)
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert "child done" in result.stdout and "parent done" in result.stdout, result.stdout
+    assert not any(word in result.stderr for word in ("Error", "Exception", "Fatal", "Check failed")), result.stderr[-3000:]

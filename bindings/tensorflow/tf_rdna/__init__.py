@@ -2,10 +2,10 @@
 package says what TensorFlow's own functions do not, and lets Keras compile for devices that XLA does not know."""
 
 from . import config
-from . import _data, _keras, _patches
+from . import _data, _keras, _patches, dlpack
 from ._plugin import device_count, ledger as _ledger, library as _library, operators
 
-__all__ = ["config", "device_count", "is_available", "operator_report", "operators", "reset_operator_report", "why_none"]
+__all__ = ["config", "device_count", "dlpack", "is_available", "operator_report", "operators", "reset_operator_report", "why_none"]
 
 
 def is_available():
@@ -29,4 +29,4 @@ def reset_operator_report():
     _library().rdna_tensorflow_ledger_reset()
 
 
-_patches.apply(_keras.PATCHES | _data.PATCHES)
+_patches.apply(_keras.PATCHES | _data.PATCHES | dlpack.PATCHES)
