@@ -5,6 +5,7 @@ import math
 import random
 import re
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -329,3 +330,25 @@ def test_padding_with_a_number(dtype):
             continue
         mine = F.pad(x.to("rdna"), sizes, value=number)
         assert torch.equal(mine.cpu(), expected) and mine.stride() == expected.stride(), (x.shape, x.stride(), sizes, number)
+
+
+ENDS = [0.0, -0.0, 1.0, -3.0, math.inf, -math.inf, math.nan, 1e-40, 1e38, 3e38, 5e-324, 1e308, -1.7e308, 65504.0, 4e-8]
+
+
+@pytest.mark.usefixtures("nothing_falls_back")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_hypot_near_the_ends_of_the_range(dtype):
+    a, b = torch.meshgrid(torch.tensor(ENDS, dtype=torch.float64).to(dtype), torch.tensor(ENDS, dtype=torch.float64).to(dtype), indexing="ij")
+    with np.errstate(over="ignore"):
+        expected = torch.from_numpy(np.hypot(a.double().numpy().astype(np.longdouble), b.double().numpy().astype(np.longdouble)).astype(np.float64)).to(dtype)
+    torch.testing.assert_close(torch.hypot(a.to("rdna"), b.to("rdna")).cpu(), expected, rtol=2 * torch.finfo(dtype).eps, atol=0, equal_nan=True)
+
+
+@pytest.mark.usefixtures("nothing_falls_back")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_nan_to_num_with_every_number(dtype):
+    x = torch.tensor(ENDS, dtype=torch.float64).to(dtype)
+    for numbers in ({}, {"nan": 3.0}, {"posinf": 1.0}, {"neginf": -2.0}, {"nan": 1.0, "posinf": math.inf, "neginf": math.nan}):
+        ours, theirs = torch.nan_to_num(x.to("rdna"), **numbers).cpu(), torch.nan_to_num(x, **numbers)
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(ours.signbit(), theirs.signbit())

@@ -227,9 +227,10 @@ at::Tensor nan_to_num(const Call &call) {  // self, nan?, posinf?, neginf?
                       : x.scalar_type() == at::kDouble ? std::numeric_limits<double>::max()
                                                        : std::numeric_limits<float>::max();
   auto value = [&](size_t i, double none) { return call.none(i) ? none : call[i].toDouble(); };
-  const at::Tensor finite =
-      x.masked_fill(at::isposinf(x), value(2, most)).masked_fill(at::isneginf(x), value(3, -most));
-  return finite.masked_fill(at::isnan(x), value(1, 0));
+  at::Tensor finite = at::clamp(x, -most, most);  // which leaves NaN as it is
+  if (value(2, most) != most) finite.masked_fill_(at::isposinf(x), value(2, most));
+  if (value(3, -most) != -most) finite.masked_fill_(at::isneginf(x), value(3, -most));
+  return finite.masked_fill_(at::isnan(x), value(1, 0));
 }
 at::Tensor entr(const Call &call) {
   if (!fits(call)) return {};
@@ -334,11 +335,7 @@ at::Tensor heaviside(const Call &call) {
 }
 at::Tensor hypot(const Call &call) {
   if (!fits(call)) return {};
-  const at::Tensor a = at::abs(operand(call, 0)), b = at::abs(operand(call, 1));
-  const at::Tensor most = at::maximum(a, b), ratio = at::minimum(a, b) / most;
-  const at::Tensor some = most * at::sqrt(1 + ratio * ratio);
-  return at::where(at::logical_or(at::isposinf(a), at::isposinf(b)), at::full({}, INFINITY, a.options()),
-                   at::where(at::eq(most, 0), most, some));
+  return at::abs(at::complex(operand(call, 0), operand(call, 1)));
 }
 at::Tensor logaddexp(const Call &call) {
   if (!fits(call)) return {};
