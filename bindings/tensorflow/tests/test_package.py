@@ -52,7 +52,7 @@ def test_no_device_and_no_visible_device():
     assert second.startswith("[]") and "CPU:0" in second
 
 
-FORK = """
+FORK = r"""
 import os, sys, tf_rdna, tensorflow as tf
 tf.config.set_soft_device_placement(False)
 child = os.fork()  # before the first operator
