@@ -24,14 +24,14 @@ row() { # name, command…
 }
 decoder() { # random words against LLVM's disassembler
   local target wave
-  for target in gfx1100 gfx1030 gfx1201 gfx1103 gfx1150; do
+  for target in gfx1100 gfx1030 gfx1201 gfx1103 gfx1150 gfx1010 gfx1012; do
     for wave in 32 64; do "$build/bin/isa_llvm_test" $target --wave $wave --count 1000000 || return 1; done
   done
 }
 cases() { # every kernel, and the suites of operators that `make test` leaves out on gfx1030
   local target
-  cmake --build "$build" --target kernels_gfx1200 kernels_gfx1150 || return 1 # what gfx1201 and gfx1151 run
-  for target in gfx1100 gfx1030 gfx1201 gfx1151; do
+  cmake --build "$build" --target kernels_gfx1200 kernels_gfx1150 kernels_gfx1010 || return 1 # what gfx1201 and gfx1151 run
+  for target in gfx1100 gfx1030 gfx1201 gfx1151 gfx1010; do
     RDNA_EMULATE=$target RDNA_EMULATE_CHECK=1 "$build/bin/cases_test" hip 16 "" $((16#$(git rev-parse --short=7 HEAD))) || return 1
   done
   ctest --test-dir "$build" -C nightly -L nightly --no-tests=error --output-on-failure --parallel "$(nproc)"

@@ -103,7 +103,8 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
   } else {
     enum emu_type type = format == EMU_SCRATCH ? EMU_B32 : EMU_B64;
     EMU_DECODE_TRY(emu__decode_scalar(d, saddr, type, &inst->src[2]));
-    if (format == EMU_SCRATCH && saddr == EMU_EXEC_HI && f->vector_is_set) return EMU_DECODE_OPERAND;
+    bool alone = d->target->encoding->scratch_alone || inst->lds;  // as LLVM has it
+    if (format == EMU_SCRATCH && saddr == EMU_EXEC_HI && !alone) return EMU_DECODE_OPERAND;
     if (inst->src[2].reg == EMU_NULL) inst->src[2] = (struct emu_operand){0};
   }
   if (!row->type[0] && !row->type[1] && !row->type[2])
@@ -111,7 +112,7 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
   if (!row->type[1]) return EMU_DECODE_OK;
   enum emu_type type = format == EMU_GLOBAL && inst->src[2].kind ? EMU_B32 : (enum emu_type)row->type[1];
   // without the bit EXEC_HI stands for an address that is the offset alone
-  bool neither = format == EMU_SCRATCH && !f->vector_is_set && saddr == EMU_EXEC_HI;
+  bool neither = format == EMU_SCRATCH && saddr == EMU_EXEC_HI;
   bool has_vector = format != EMU_SCRATCH || (f->vector_is_set ? vector : !inst->src[2].kind);
   if (neither) inst->src[2] = (struct emu_operand){0};
   if (has_vector) EMU_DECODE_TRY(emu__decode_vector(d, field(d, f->vaddr), type, &inst->src[0]));

@@ -189,11 +189,11 @@ static enum emu_decode_status decode_short_sources(struct emu_decoder *d, unsign
   split_half(d, &inst->src[0]);
   if (!type[2]) return EMU_DECODE_OK;
   int next = 1;
-  bool multiplies_literal = op == EMU_V_FMAMK_F32 || op == EMU_V_FMAMK_F16;
+  bool multiplies_literal = op == EMU_V_FMAMK_F32 || op == EMU_V_FMAMK_F16 || op == EMU_V_MADMK_F32;
   if (multiplies_literal) EMU_DECODE_TRY(emu__decode_source(d, CODE_LITERAL, type[2], &inst->src[next++]));
   EMU_DECODE_TRY(emu__decode_vector(d, source1, type[2], &inst->src[next]));
   split_half(d, &inst->src[next]);
-  if (op == EMU_V_FMAAK_F32 || op == EMU_V_FMAAK_F16)
+  if (op == EMU_V_FMAAK_F32 || op == EMU_V_FMAAK_F16 || op == EMU_V_MADAK_F32)
     return emu__decode_source(d, CODE_LITERAL, type[2], &inst->src[2]);
   return EMU_DECODE_OK;
 }

@@ -1,27 +1,50 @@
-// GFX10.3 (RDNA 2). Source: AMD "RDNA 2 Instruction Set Architecture", chapter "Microcode Formats".
+// GFX10.3 (RDNA 2) and GFX10.1 (RDNA). Source: AMD "RDNA 2 Instruction Set Architecture", chapter "Microcode Formats".
 #include "isa/isa_tables.h"
 
-static const struct emu_op_code codes[EMU_OP_COUNT] = {
 #define IS(op, format, code) EMU_CODE_ROW(op, format, code, NULL)
 #define AS(op, format, code, alias) EMU_CODE_ROW(op, format, code, alias)
+static const struct emu_op_code codes_1030[EMU_OP_COUNT] = {
 #include "isa/codes_gfx10.def"
+#include "isa/codes_gfx103.def"
+#include "isa/codes_gfx10_dot.def"
+};
+static const struct emu_op_code codes_1010[EMU_OP_COUNT] = {
+#include "isa/codes_gfx10.def"
+#include "isa/codes_gfx101.def"
+};
+static const struct emu_op_code codes_1012[EMU_OP_COUNT] = {
+#include "isa/codes_gfx10.def"
+#include "isa/codes_gfx101.def"
+#include "isa/codes_gfx10_dot.def"
+};
 #undef IS
 #undef AS
-};
 
-static const uint16_t op_at[AT_END] = {
 #define IS(op, format, code) EMU_INDEX_ROW(op, format, code)
 #define AS(op, format, code, alias) EMU_INDEX_ROW(op, format, code)
+static const uint16_t op_at_1030[AT_END] = {
 #include "isa/codes_gfx10.def"
+#include "isa/codes_gfx103.def"
+#include "isa/codes_gfx10_dot.def"
+};
+static const uint16_t op_at_1010[AT_END] = {
+#include "isa/codes_gfx10.def"
+#include "isa/codes_gfx101.def"
+};
+static const uint16_t op_at_1012[AT_END] = {
+#include "isa/codes_gfx10.def"
+#include "isa/codes_gfx101.def"
+#include "isa/codes_gfx10_dot.def"
+};
 #undef IS
 #undef AS
-};
 
-static const char *const hwregs[64] = {
-    [1] = "MODE",         [2] = "STATUS",        [3] = "TRAPSTS",      [5] = "GPR_ALLOC", [6] = "LDS_ALLOC",
-    [7] = "IB_STS",       [15] = "SH_MEM_BASES", [16] = "TBA_LO",      [17] = "TBA_HI",   [18] = "TMA_LO",
-    [19] = "TMA_HI",      [20] = "FLAT_SCR_LO",  [21] = "FLAT_SCR_HI", [23] = "HW_ID1",   [24] = "HW_ID2",
-    [25] = "POPS_PACKER", [29] = "SHADER_CYCLES"};
+#define HWREGS                                                                                                     \
+  [1] = "MODE", [2] = "STATUS", [3] = "TRAPSTS", [5] = "GPR_ALLOC", [6] = "LDS_ALLOC", [7] = "IB_STS",             \
+  [15] = "SH_MEM_BASES", [16] = "TBA_LO", [17] = "TBA_HI", [18] = "TMA_LO", [19] = "TMA_HI", [20] = "FLAT_SCR_LO", \
+  [21] = "FLAT_SCR_HI", [23] = "HW_ID1", [24] = "HW_ID2", [25] = "POPS_PACKER"
+static const char *const hwregs_101[64] = {HWREGS, [22] = "XNACK_MASK"};
+static const char *const hwregs_103[64] = {HWREGS, [29] = "SHADER_CYCLES"};
 
 static const char *const messages[16] = {NULL,
                                          "MSG_INTERRUPT",
@@ -59,69 +82,85 @@ static const char *const buffer_formats[] = {
 };
 
 #define FOUR(format) format, format, format, format
-static const struct emu_encoding encoding = {
-    .codes = codes,
-    .op_at = op_at,
-    .format = {FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_GRAPHICS),  // 0xc0, 0xc4, 0xc8
-               EMU_VOP3P, EMU_FORMAT_UNKNOWN, EMU_FORMAT_UNKNOWN, EMU_FORMAT_UNKNOWN,          // 0xcc
-               FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_VOP3), FOUR(EMU_DS), FOUR(EMU_FLAT),         // 0xd0 …
-               FOUR(EMU_MUBUF), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MTBUF), FOUR(EMU_FORMAT_UNKNOWN),  // 0xe0 …
-               FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_SMEM), FOUR(EMU_FORMAT_GRAPHICS),
-               FOUR(EMU_FORMAT_UNKNOWN)},  // 0xf0 …
-    .m0_before_null = true,
-    .lds_direct = true,
-    .gds = true,
-    .sdwa = true,
-    .smem = {.op = {18, 8}, .glc = {16, 1}, .dlc = {14, 1}, .offset = {32, 21}},
-    .flat = {.words = 2,
-             .op = {18, 7},
-             .segment = {14, 2},
-             .glc = {16, 1},
-             .slc = {17, 1},
-             .dlc = {12, 1},
-             .lds = {13, 1},
-             .offset = {0, 12},
-             .vaddr = {32, 8},
-             .data = {40, 8},
-             .saddr = {48, 7},
-             .vector = {55, 1},
-             .dst = {56, 8}},
-    .buffer = {.words = 2,
-               .resource_unit = 4,
-               .op = {18, 8},
-               .typed_op = {16, 3},
-               .typed_op_high = {53, 1},
-               .glc = {14, 1},
-               .slc = {54, 1},
-               .dlc = {15, 1},
-               .lds = {16, 1},
-               .tfe = {55, 1},
-               .offen = {12, 1},
-               .idxen = {13, 1},
-               .offset = {0, 12},
-               .format = {19, 7},
-               .vaddr = {32, 8},
-               .data = {40, 8},
-               .resource = {48, 5},
-               .soffset = {56, 8}},
-    .vm = {0, 4},
-    .vm_high = {14, 2},
-    .exp = {4, 3},
-    .lgkm = {8, 6},
-    .hwregs = hwregs,
-    .messages = messages,
-    .message_operations = true,
-    .buffer_formats = buffer_formats,
-};
+// 0xc0 …: words by their upper bits, four places a line, as emu_encoding has them.
+#define ENCODING                                                                                                     \
+  .format = {FOUR(EMU_FORMAT_UNKNOWN),                                                                               \
+             FOUR(EMU_FORMAT_UNKNOWN),                                                                               \
+             FOUR(EMU_FORMAT_GRAPHICS),                                                                              \
+             EMU_VOP3P,                                                                                              \
+             EMU_FORMAT_UNKNOWN,                                                                                     \
+             EMU_FORMAT_UNKNOWN,                                                                                     \
+             EMU_FORMAT_UNKNOWN,                                                                                     \
+             FOUR(EMU_FORMAT_UNKNOWN),                                                                               \
+             FOUR(EMU_VOP3),                                                                                         \
+             FOUR(EMU_DS),                                                                                           \
+             FOUR(EMU_FLAT),                                                                                         \
+             FOUR(EMU_MUBUF),                                                                                        \
+             FOUR(EMU_FORMAT_UNKNOWN),                                                                               \
+             FOUR(EMU_MTBUF),                                                                                        \
+             FOUR(EMU_FORMAT_UNKNOWN),                                                                               \
+             FOUR(EMU_FORMAT_GRAPHICS),                                                                              \
+             FOUR(EMU_SMEM),                                                                                         \
+             FOUR(EMU_FORMAT_GRAPHICS),                                                                              \
+             FOUR(EMU_FORMAT_UNKNOWN)},                                                                              \
+  .m0_before_null = true, .lds_direct = true, .gds = true, .sdwa = true,                                             \
+  .smem = {.op = {18, 8}, .glc = {16, 1}, .dlc = {14, 1}, .offset = {32, 21}},                                       \
+  .flat = {.words = 2,                                                                                               \
+           .op = {18, 7},                                                                                            \
+           .segment = {14, 2},                                                                                       \
+           .glc = {16, 1},                                                                                           \
+           .slc = {17, 1},                                                                                           \
+           .dlc = {12, 1},                                                                                           \
+           .lds = {13, 1},                                                                                           \
+           .offset = {0, 12},                                                                                        \
+           .vaddr = {32, 8},                                                                                         \
+           .data = {40, 8},                                                                                          \
+           .saddr = {48, 7},                                                                                         \
+           .vector = {55, 1},                                                                                        \
+           .dst = {56, 8}},                                                                                          \
+  .buffer = {.words = 2,                                                                                             \
+             .resource_unit = 4,                                                                                     \
+             .op = {18, 8},                                                                                          \
+             .typed_op = {16, 3},                                                                                    \
+             .typed_op_high = {53, 1},                                                                               \
+             .glc = {14, 1},                                                                                         \
+             .slc = {54, 1},                                                                                         \
+             .dlc = {15, 1},                                                                                         \
+             .lds = {16, 1},                                                                                         \
+             .tfe = {55, 1},                                                                                         \
+             .offen = {12, 1},                                                                                       \
+             .idxen = {13, 1},                                                                                       \
+             .offset = {0, 12},                                                                                      \
+             .format = {19, 7},                                                                                      \
+             .vaddr = {32, 8},                                                                                       \
+             .data = {40, 8},                                                                                        \
+             .resource = {48, 5},                                                                                    \
+             .soffset = {56, 8}},                                                                                    \
+  .vm = {0, 4}, .vm_high = {14, 2}, .exp = {4, 3}, .lgkm = {8, 6}, .messages = messages, .message_operations = true, \
+  .buffer_formats = buffer_formats
 
-const struct emu_isa emu_isa_gfx1030 = {
-    .name = "gfx1030",
-    .encoding = &encoding,
-    .scratch_offset = true,
-    .mode_in_descriptor = true,
-    .simd_registers = 1024,
-    .simd_granule = 16,
-    .comparand_first = true,
-    .grid_barrier_gws = true,
-    .v1_swizzle = {31, 1},
-};
+static const struct emu_encoding encoding_1030 = {.codes = codes_1030,
+                                                  .op_at = op_at_1030,
+                                                  .hwregs = hwregs_103,
+                                                  .scratch_alone = true,
+                                                  .depctr_holds = true,
+                                                  ENCODING};
+static const struct emu_encoding encoding_1010 = {
+    .codes = codes_1010, .op_at = op_at_1010, .hwregs = hwregs_101, ENCODING};
+static const struct emu_encoding encoding_1012 = {
+    .codes = codes_1012, .op_at = op_at_1012, .hwregs = hwregs_101, ENCODING};
+
+// Source of the register files' sizes: LLVM's features of processors.
+#define GFX10(name_, encoding_, granule)                              \
+  const struct emu_isa emu_isa_##name_ = {.name = #name_,             \
+                                          .encoding = &(encoding_),   \
+                                          .scratch_offset = true,     \
+                                          .mode_in_descriptor = true, \
+                                          .simd_registers = 1024,     \
+                                          .simd_granule = granule,    \
+                                          .comparand_first = true,    \
+                                          .grid_barrier_gws = true,   \
+                                          .v1_swizzle = {31, 1}}
+GFX10(gfx1030, encoding_1030, 16);
+GFX10(gfx1010, encoding_1010, 8);
+GFX10(gfx1012, encoding_1012, 8);

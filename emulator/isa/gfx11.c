@@ -75,7 +75,7 @@ const char *const emu__gfx11_buffer_formats[] = {
              FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_GRAPHICS),                                                \
              FOUR(EMU_SMEM),           FOUR(EMU_FORMAT_GRAPHICS),                                                \
              FOUR(EMU_FORMAT_UNKNOWN)},                                                                          \
-  .gds = true, .dpp_compare = true, .dpp_long = true, .exponent_signs = true,                                    \
+  .depctr_holds = true, .gds = true, .dpp_compare = true, .dpp_long = true, .exponent_signs = true,              \
   .smem = {.policy_is_read = true, .op = {18, 8}, .glc = {14, 1}, .dlc = {13, 1}, .offset = {32, 21}},           \
   .flat = {.words = 2,                                                                                           \
            .vector_is_set = true,                                                                                \

@@ -52,6 +52,7 @@ static const struct emu_encoding encoding = {
                FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_VOP3), FOUR(EMU_DS), FOUR(EMU_FORMAT_UNKNOWN),              // 0xd0 …
                FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FLAT),  // 0xe0 …
                FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_SMEM), FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_FORMAT_UNKNOWN)},  // 0xf0
+    .depctr_holds = true,
     .ldsdir_vsrc = true,
     .dpp_compare = true,
     .dpp_long = true,

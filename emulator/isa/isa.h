@@ -240,9 +240,9 @@ struct emu_isa {
   struct emu_field v1_swizzle;  // in word 1 of a buffer's descriptor: lanes interleave
 };
 
-enum { EMU_ISA_COUNT = 6 };
+enum { EMU_ISA_COUNT = 8 };
 extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100, emu_isa_gfx1201, emu_isa_gfx1103, emu_isa_gfx1150,
-    emu_isa_gfx1151;
+    emu_isa_gfx1151, emu_isa_gfx1010, emu_isa_gfx1012;
 const struct emu_isa *emu_isa_at(unsigned index);      // all of them, in that order
 const struct emu_isa *emu_isa_find(const char *name);  // NULL: not one of ours
 

@@ -26,6 +26,8 @@ const char *isa_exception_name(enum isa_exception exception) {
       return "v_illegal, a name for the word 0: refused here";
     case ISA_BAR:
       return "bars of v_cndmask_b32_dpp: closed here before the mask, behind it by LLVM";
+    case ISA_SCALAR_STORE:
+      return "scalar stores and atomics, DS with a second address: refused here";
     case ISA_VERSION:
       return "s_version: its number, where LLVM spells a sum of names";
     default:
@@ -128,6 +130,15 @@ static bool differs_by_sext(const char *ours, const char *theirs) {
   return strcmp(plain, theirs) != 0 && strcmp(plain, ours) == 0;
 }
 
+static bool is_scalar_store(const char *theirs) {
+  static const char *const beginnings[] = {"s_store_",         "s_buffer_store_",          "s_scratch_",
+                                           "s_atomic_",        "s_buffer_atomic_",         "s_dcache_wb",
+                                           "s_dcache_discard", "s_get_waveid_in_workgroup"};
+  for (size_t i = 0; i < sizeof(beginnings) / sizeof(*beginnings); i++)
+    if (strncmp(theirs, beginnings[i], strlen(beginnings[i])) == 0) return true;
+  return strncmp(theirs, "ds_", 3) == 0 && strstr(theirs, "_src2_");
+}
+
 enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32_t *words,
                                       enum emu_decode_status status, const struct emu_inst *inst, const char *ours,
                                       bool accepted, const char *theirs) {
@@ -143,6 +154,7 @@ enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32
       (strncmp(theirs, "v_wmma", 6) == 0 || strncmp(theirs, "v_swmmac", 8) == 0))
     return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OPCODE && accepted && strcmp(theirs, "v_illegal") == 0) return ISA_ILLEGAL;
+  if (status == EMU_DECODE_OPCODE && accepted && is_scalar_store(theirs)) return ISA_SCALAR_STORE;
   if (status == EMU_DECODE_OPERAND && accepted && is_special_register(target, theirs)) return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OK) {
     if (has_unused_source(words, inst) && !accepted) return ISA_UNUSED_SOURCE;

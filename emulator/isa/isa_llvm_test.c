@@ -92,7 +92,9 @@ static bool is_mark(const char *line, size_t i) {
 
 static bool next_line(FILE *file, char line[LINE], const char **text) {
   if (!fgets(line, LINE, file)) return false;
-  line[strcspn(line, "\n")] = 0;
+  size_t end = strcspn(line, "\n");
+  while (end && line[end - 1] == ' ') end--;  // "s_barrier_signal m0 "
+  line[end] = 0;
   *text = line + strspn(line, "\t ");
   return true;
 }
@@ -201,9 +203,9 @@ static bool read_options(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   if (!read_options(argc, argv)) {
-    fprintf(
-        stderr,
-        "usage: isa_llvm_test gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 [--wave 32|64] [--count N] [--seed S] [--show K] [--halves 1]\n");
+    fprintf(stderr,
+            "usage: isa_llvm_test gfx1010|gfx1012|gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 [--wave 32|64] [--count N] [--seed S] "
+            "[--show K] [--halves 1]\n");
     return 2;
   }
   if (system("llvm-mc-19 --version > /dev/null 2>&1") != 0) {

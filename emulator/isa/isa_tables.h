@@ -83,6 +83,8 @@ struct emu_encoding {
   bool dpp_long;        // DPP for VOP3 and VOP3P
   bool exponent_signs;  // the exponent of V_LDEXP_F16 has neg and abs, like a float
 
+  bool scratch_alone;  // EXEC_HI in place of scratch's scalar address says that there is no address but the offset
+
   bool ldsdir_vsrc;  // LDSDIR waits for sources of vector memory, too
 
   // ---- memory. A cache policy is glc, slc and dlc, or a temporal hint and a scope.
@@ -108,6 +110,8 @@ struct emu_encoding {
         format;
     struct emu_field vaddr, data, resource, soffset;
   } buffer;
+
+  bool depctr_holds;  // S_WAITCNT_DEPCTR has hold_cnt
 
   // ---- S_WAITCNT
   struct emu_field vm, vm_high, exp, lgkm;

@@ -168,8 +168,8 @@ static void print_source(struct emu_text *text, const struct emu_operand *source
   emu__print(text, "%s%s", close, source->sext ? ")" : "");
 }
 
-// .l and .h where the encoding itself names halves: LLVM 19 knows them for v_mov_b16 only, where op_sel names them too if
-// there is DPP; later ones know them everywhere.
+// .l and .h where the encoding itself names halves: LLVM 19 knows them for v_mov_b16 only, where op_sel names them too
+// if there is DPP; later ones know them everywhere.
 static const char *half_suffix(const struct emu_inst *inst, const struct emu_operand *operand) {
   if (operand->kind != EMU_OPERAND_VECTOR || inst->format == EMU_VOP3P) return "";
   bool moved = inst->op == EMU_V_MOV_B16;
@@ -284,8 +284,8 @@ static void print_packed(struct emu_text *text, const struct emu_inst *inst) {
 
 // The source that is a literal by the opcode: always shown in hexadecimal.
 static int constant_source(enum emu_op op) {
-  if (op == EMU_V_FMAMK_F32 || op == EMU_V_FMAMK_F16) return 1;
-  return op == EMU_V_FMAAK_F32 || op == EMU_V_FMAAK_F16 ? 2 : -1;
+  if (op == EMU_V_FMAMK_F32 || op == EMU_V_FMAMK_F16 || op == EMU_V_MADMK_F32) return 1;
+  return op == EMU_V_FMAAK_F32 || op == EMU_V_FMAAK_F16 || op == EMU_V_MADAK_F32 ? 2 : -1;
 }
 
 static void print_vop(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {

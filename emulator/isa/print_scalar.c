@@ -100,19 +100,19 @@ static void print_delay(struct emu_text *text, unsigned imm) {
   if (!first && !skip && !second) emu__print(text, "0");
 }
 
-static void print_depctr(struct emu_text *text, unsigned imm) {
+static void print_depctr(struct emu_text *text, unsigned imm, bool holds) {
   static const struct {
     const char *name;
     uint8_t low, bits;
   } fields[7] = {{"hold_cnt", 7, 1}, {"sa_sdst", 0, 1}, {"va_vdst", 12, 4}, {"va_sdst", 9, 3},
                  {"va_ssrc", 8, 1},  {"va_vcc", 1, 1},  {"vm_vsrc", 2, 3}};
-  if (imm & 0x60) {  // no field is there
+  if (imm & (holds ? 0x60 : 0xe0)) {  // no field is there
     emu__print(text, "0x%x", imm);
     return;
   }
   const char *space = "";
-  bool all = imm == 0xff9f;  // waits for nothing
-  for (int i = 0; i < 7; i++) {
+  bool all = imm == (holds ? 0xff9f : 0xff1f);  // waits for nothing
+  for (int i = holds ? 0 : 1; i < 7; i++) {
     unsigned most = (1u << fields[i].bits) - 1, value = imm >> fields[i].low & most;
     if (value == most && !all) continue;
     emu__print(text, "%sdepctr_%s(%u)", space, fields[i].name, value);
@@ -136,7 +136,7 @@ static void print_sopp(struct emu_text *text, const struct emu_inst *inst, const
       print_waitcnt(text, inst->imm, target);
       break;
     case EMU_S_WAITCNT_DEPCTR:
-      print_depctr(text, imm);
+      print_depctr(text, imm, target->encoding->depctr_holds);
       break;
     case EMU_S_DELAY_ALU:
       print_delay(text, imm);

@@ -412,6 +412,8 @@ static bool accumulates(unsigned op) {
     case EMU_V_FMAC_F32:
     case EMU_V_FMAC_F16:
     case EMU_V_FMAC_DX9_ZERO_F32:
+    case EMU_V_MAC_F32:
+    case EMU_V_MAC_DX9_ZERO_F32:
     case EMU_V_PK_FMAC_F16:
     case EMU_V_DOT2ACC_F32_F16:
     case EMU_V_DOT4C_I32_I8:

@@ -82,6 +82,20 @@ static void mullit(struct emu_half_wave *x) {
 
 static inline int32_t order(uint32_t bits) { return (int32_t)(bits ^ ((uint32_t)((int32_t)bits >> 31) >> 1)); }
 
+static inline uint32_t flush(uint32_t bits) { return bits & 0x7f800000 ? bits : bits & 0x80000000; }
+
+// V_MAD and V_MAC: the product is rounded, then the sum, and denormals are zeros whatever MODE says. legacy: 0 times
+// anything is 0.
+static uint32_t mad_one(uint32_t a, uint32_t b, uint32_t c, bool legacy) {
+  a = flush(a), b = flush(b), c = flush(c);
+  bool zero = legacy && (emu__f32(a) == 0 || emu__f32(b) == 0);
+  float product = zero ? 0 : emu__f32(flush(emu__bits32(emu__f32(a) * emu__f32(b)))), r = product + emu__f32(c);
+  if (r == r) return flush(emu__bits32(r));
+  return product == product ? emu__nan32(c, 0, 0) : emu__nan32(a, b, 0xffc00000);
+}
+static void mad(struct emu_half_wave *x) { EMU_EACH x->d[l] = mad_one(x->s[0][l], x->s[1][l], x->s[2][l], false); }
+static void mad_dx9(struct emu_half_wave *x) { EMU_EACH x->d[l] = mad_one(x->s[0][l], x->s[1][l], x->s[2][l], true); }
+
 static bool is_signaling(uint32_t bits) { return emu__is_nan32(bits) && !(bits & 0x400000); }
 
 // Under IEEE rules a signaling NaN comes out, quiet; otherwise the number is preferred.
@@ -98,8 +112,6 @@ static uint32_t pass(uint32_t a, uint32_t b, bool maximum) {
   if (emu__is_nan32(a) || emu__is_nan32(b)) return emu__is_nan32(a) ? a : b;
   return (maximum ? order(a) >= order(b) : order(a) <= order(b)) ? a : b;
 }
-
-static inline uint32_t flush(uint32_t bits) { return bits & 0x7f800000 ? bits : bits & 0x80000000; }
 
 static void select_two(const uint32_t *a, const uint32_t *b, bool maximum, uint32_t mode, uint32_t *r) {
   uint32_t bad = 0;
@@ -265,6 +277,12 @@ const struct emu_action emu__float_actions[] = {F(V_ADD_F32, add),
                                                 F(V_FMAMK_F32, fma_),
                                                 F(V_FMAAK_F32, fma_),
                                                 F(V_FMA_DX9_ZERO_F32, fma_dx9),
+                                                F(V_MAC_F32, mad),
+                                                F(V_MAD_F32, mad),
+                                                F(V_MADMK_F32, mad),
+                                                F(V_MADAK_F32, mad),
+                                                F(V_MAC_DX9_ZERO_F32, mad_dx9),
+                                                F(V_MAD_DX9_ZERO_F32, mad_dx9),
                                                 F(V_MULLIT_F32, mullit),
                                                 F(V_FMAC_DX9_ZERO_F32, fma_dx9),
                                                 F(V_FMA_MIX_F32, fma_),

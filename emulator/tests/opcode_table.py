@@ -13,7 +13,8 @@ DWORDS = {"B64": 2, "I64": 2, "U64": 2, "F64": 2, "B96": 3, "B128": 4, "B256": 8
 PARTS = ("scalar", "vector", "memory")
 CODES = {target: [f"{codes}_{part}" for part in PARTS] for target, codes in
          (("gfx1030", "codes_gfx10"), ("gfx1100", "codes_gfx11"), ("gfx1201", "codes_gfx12"))}
-CODES["gfx1150"] = ["codes_gfx115"]  # what gfx1100 has not
+CODES["gfx1030"] += ["codes_gfx10_dot", "codes_gfx103"]
+CODES["gfx1150"], CODES["gfx1010"] = ["codes_gfx115"], ["codes_gfx101"]  # what gfx1100 and gfx1030 have not
 FORMATS = {"F16": F16, "F32": F32, "F64": F64}
 
 
@@ -66,7 +67,7 @@ class Tester:
 
     def __init__(self, emulator, target, wave, seed):
         self.emulator, self.target, self.wave = emulator, target, wave
-        self.new = target != "gfx1030"
+        self.new = not target.startswith("gfx10")
         self.rdna4 = target == "gfx1201"
         self.rng = random.Random(seed)
         self.noise = np.random.default_rng(self.rng.getrandbits(64))

@@ -87,7 +87,7 @@ def main():
                 why_not = unchecked(row, target)
                 if not known and why_not and why_not[2]:
                     add_refusal(t, row, why_not[2])
-            if target != "gfx1150":
+            if target not in ("gfx1150", "gfx1010"):
                 vector_forms.add_dual(t, opcodes)
             t.run_all()
             failures += t.failures

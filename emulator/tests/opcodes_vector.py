@@ -216,6 +216,19 @@ def two_over_pi(bits):
 TWO_OVER_PI = two_over_pi(1201)
 
 
+def flushed(bits):
+    """No denormals; what rounds up to the smallest normal number is judged differently by processors."""
+    return bits if bits & F32.inf else bits & F32.sign
+
+
+def mad(a, b, c, legacy=False):
+    a, b, c = map(flushed, (a, b, c))
+    product = 0 if legacy and (zero(F32, a) or zero(F32, b)) else multiply(F32, a, b)
+    total = plus(F32, flushed(product), c)
+    smallest = 1 << F32.fraction
+    return SKIP if smallest in (product & ~F32.sign, total & ~F32.sign) else flushed(total)
+
+
 def trig_preop(v, index):
     shift = (index & 31) * 53 + max(field(F64, v) - 1077, 0)
     part = (TWO_OVER_PI << shift + 53 >> 1201) & (1 << 53) - 1
@@ -438,6 +451,9 @@ for _n in ("FMA_F16", "ADD_F16", "MUL_F16", "MIN_F16", "MAX_F16", "MAD_I16", "MA
 for _k in ("I16", "U16"):
     VALU[f"V_PK_ADD_{_k}"] = halves(lambda a, b: a + b, _k)
     VALU[f"V_PK_SUB_{_k}"] = halves(lambda a, b: a - b, _k)
+VALU["V_MAC_F32"] = VALU["V_MAD_F32"] = VALU["V_MADAK_F32"] = mad
+VALU["V_MADMK_F32"] = mad
+VALU["V_MAC_DX9_ZERO_F32"] = VALU["V_MAD_DX9_ZERO_F32"] = lambda a, b, c: mad(a, b, c, True)
 # constant in the middle or at the end
 for _f, _n in ((F16, "F16"), (F32, "F32")):
     VALU[f"V_FMAMK_{_n}"] = lambda a, k, b, f=_f: fma(f, a, k, b)
@@ -473,7 +489,7 @@ VALU["V_DOT2ACC_F32_F16"] = VALU["V_DOT2_F32_F16"]
 VALU["V_DOT2_F32_BF16"] = dot_float(lambda x, c: F32.round(x + F32.value(c)), lambda v: F32.value(v << 16))
 VALU["V_DOT2_F16_F16"] = dot_float(lambda x, c: F16.round(x + F16.value(c)), F16.value)
 WHOLE_NUMBERS = {n for n in VALU if n.startswith("V_DOT2") and "F" in n}
-ACCUMULATES = {"V_FMAC_F32", "V_FMAC_F16", "V_FMAC_DX9_ZERO_F32", "V_PK_FMAC_F16", "V_DOT2ACC_F32_F16",
+ACCUMULATES = {"V_MAC_F32", "V_MAC_DX9_ZERO_F32", "V_FMAC_F32", "V_FMAC_F16", "V_FMAC_DX9_ZERO_F32", "V_PK_FMAC_F16", "V_DOT2ACC_F32_F16",
                "V_DOT4C_I32_I8"}
 FINITE = {"V_CUBEID_F32", "V_CUBESC_F32", "V_CUBETC_F32", "V_CUBEMA_F32"}  # of a NaN no direction is meant
 NEARLY = {"V_RCP_IFLAG_F32"}

@@ -134,8 +134,8 @@ class Vector:
         if self.named_halves:
             parts[0] += ".h" if self.high else ".l"
             sources = [x + (".h" if s.high else ".l") * isinstance(s.place, int) for x, s in zip(sources, self.sources)]
-        if "FMAMK" in row.name or "FMAAK" in row.name:
-            sources.insert(1 if "FMAMK" in row.name else 2, self.constant.text)
+        if "MK_F" in row.name or "AK_F" in row.name:
+            sources.insert(1 if "MK_F" in row.name else 2, self.constant.text)
         parts += sources
         if "MASK" in row.src:
             parts.append(self.mask_text(self.mask_in))
@@ -229,8 +229,8 @@ class Vector:
                     continue
                 sources[0] = self.sources[0].read(v, s, taken) if taken is not None else self.sources[0].change(0)
             values = [seen_as(x.kind, bits) for x, bits in zip(self.sources, sources)]
-            if "FMAMK" in row.name or "FMAAK" in row.name:
-                values.insert(1 if "FMAMK" in row.name else 2, self.constant.value)
+            if "MK_F" in row.name or "AK_F" in row.name:
+                values.insert(1 if "MK_F" in row.name else 2, self.constant.value)
             if row.name in ACCUMULATES:
                 old = Source(row.dst, 8)
                 old.high = self.high
@@ -480,7 +480,7 @@ def with_constant(x, rng):
 
 
 ROUNDED = {f"V_{n}_{f}" for n in ("ADD", "SUB", "SUBREV", "MUL", "FMA", "FMAC", "LDEXP", "DIV_FIXUP", "DIV_FMAS",
-                                  "DIV_SCALE", "FMAMK", "FMAAK") for f in FORMATS} | {
+                                  "DIV_SCALE", "FMAMK", "FMAAK", "MAD", "MAC", "MADMK", "MADAK") for f in FORMATS} | {
     "V_PK_FMA_F16", "V_PK_ADD_F16", "V_PK_MUL_F16", "V_CVT_F16_F32", "V_CVT_F32_F64", "V_CVT_F32_I32", "V_CVT_F32_U32",
     "V_CVT_F16_I16", "V_CVT_F16_U16", "V_FMA_MIX_F32", "V_FMA_MIXLO_F16", "V_FMA_MIXHI_F16", "V_MUL_DX9_ZERO_F32",
     "V_FMA_DX9_ZERO_F32", "V_FMAC_DX9_ZERO_F32", "V_PK_FMAC_F16", "V_CVT_PK_RTZ_F16_F32"}
@@ -491,7 +491,7 @@ NO_CLAMP = re.compile(r"V_CVT_|V_FREXP_EXP|V_PACK|V_QSAD|V_MQSAD|V_(MIN|MAX|MED)
 
 
 def add_valu(t, row):
-    rng, literal = t.rng, "FMAMK" in row.name or "FMAAK" in row.name
+    rng, literal = t.rng, "MK_F" in row.name or "AK_F" in row.name
 
     def make():
         x = Vector(t, row)
