@@ -137,6 +137,22 @@ class Gradients(Case):
         self.same(ra.grad(lambda a: (a[a > 0] ** 2.0).sum())(ra.asarray(x)), 2 * np.maximum(x, 0))
         self.close(lambda a: a[ra.argmax(a, axis=0)[0, 0]] + ra.take_along_axis(a, ra.argmax(a, axis=0, keepdims=True), axis=0), x)
 
+    def test_sorting_and_running_sums(self):
+        x = rng.permutation(np.linspace(-2, 2, 24)).reshape(2, 3, 4)
+        for axis in (0, 1, -1):
+            for include in (False, True):
+                self.close(lambda a: ra.cumulative_sum(a, axis=axis, include_initial=include), x)
+                self.close(lambda a: ra.cumulative_prod(a, axis=axis, include_initial=include), x)
+            for descending in (False, True):
+                loss = lambda a: (ra.sort(a, axis=axis, descending=descending) * ra.asarray(weights(x.shape))).sum()
+                order = np.argsort(-x if descending else x, axis=axis)
+                want = np.zeros_like(x)
+                np.put_along_axis(want, order, weights(x.shape), axis)
+                self.same(ra.grad(loss)(ra.asarray(x)), want)
+        self.same(ra.grad(lambda a: a[ra.argsort(a)[:2]].sum())(ra.asarray(x[0, 0])), (np.argsort(np.argsort(x[0, 0])) < 2).astype("f8"))
+        edges = ra.asarray([-1.0, 1.0])
+        self.same(ra.grad(lambda a: (a * ra.astype(ra.searchsorted(edges, a), ra.float64)).sum())(ra.asarray(x[0])), np.searchsorted([-1, 1], x[0]).astype("f8"))
+
     def test_indices_that_come_later(self):
         """Within compile: NaN for one outside, and no gradient."""
         x = rng.standard_normal((3, 4))
@@ -168,6 +184,8 @@ class Gradients(Case):
             self.close(functools.partial(getattr(ra, name), axis=(0, 2)), x)
             self.close(functools.partial(getattr(ra, name), axis=1, keepdims=True), x)
         self.close(ra.linalg.vector_norm, x)
+        self.close(ra.linalg.matrix_norm, x)
+        self.close(lambda a: ra.linalg.matrix_power(a[:, :3, :3], 3), x)
         self.close(lambda a, b: a @ b, x, rng.standard_normal((4, 2)))
         self.close(lambda a, b: a @ b, x, rng.standard_normal((2, 4, 1)))
         self.close(lambda a, b: ra.tensordot(a, b, axes=((0, 2), (1, 0))), x, rng.standard_normal((4, 2, 2)))
@@ -359,7 +377,8 @@ class Gradients(Case):
                 (ValueError, "not float", lambda: ra.grad(lambda a: 1.5)(x)),
                 (TypeError, "real floats, not of int64", lambda: ra.grad(lambda a: a.sum())(ra.asarray([1, 2]))),
                 (TypeError, "real floats, not of complex64", lambda: ra.grad(ra.sum)(ra.asarray([1j]))),
-                (TypeError, "sort is not recorded", lambda: ra.grad(lambda a: ra.sort(a).sum())(x)),
+                (TypeError, "sort is not recorded", lambda: ra.compile(ra.sort)(x)),
+                (TypeError, "linalg.cholesky is not recorded", lambda: ra.grad(lambda a: ra.linalg.cholesky(a[:, None] * a + ra.eye(2, dtype=ra.float64)).sum())(x)),
                 (ValueError, "f64 (2) and f64 (3)", lambda: ra.grad(lambda a: (a + ra.ones(3, dtype=ra.float64)).sum())(x)),
                 (ValueError, "argument 1 is asked for", lambda: ra.grad(ra.sum, argnums=1)(x)),
                 (TypeError, "no array among its arguments", lambda: ra.grad(lambda a: a)(2.0)),

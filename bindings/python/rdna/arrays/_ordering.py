@@ -3,11 +3,13 @@
 import ctypes
 import typing
 
-from ._array import Array, axis_of, cast, empty_on, full_on, need, one_type, run, stream_of, tensor_of
+from ._array import Array, axis_of, cast, empty_on, full_on, is_lazy, need, not_recorded, one_type, run, stream_of, tensor_of
 from ._core import BOOL, I64
-from ._indexing import nonzero_rows, take
+from ._grad import without_values
+from ._graph import evaluate
+from ._indexing import nonzero_rows, take, take_along_axis
 from ._moving import concat, contiguous, reshape, slice_of, squeeze
-from ._pointwise import imag, multiply, not_equal, real
+from ._pointwise import add, imag, multiply, not_equal, real
 from ._types import known
 
 
@@ -16,9 +18,19 @@ def _sorted(name, x, axis, descending, values, indices):
     axis = axis_of(name, axis, x.ndim)
     if x.pairs:
         raise TypeError(f"{name}: complex numbers have no order")
+    if is_lazy(x):  # the order is that of values that are there; what is differentiated is the taking
+        order = _sorted(name, _with_values(name, x), axis, descending, False, True)[1]
+        return take_along_axis(x, order, axis=axis) if values else None, order
     made = [empty_on(stream_of(x), x.shape, dtype) if wanted else None for wanted, dtype in ((values, x.dtype), (indices, I64))]
     run("sort", x, x, axis, descending, *made)
     return made
+
+
+def _with_values(name, x):
+    """x, if its values can be had now."""
+    if is_lazy(x) and without_values():
+        raise not_recorded(name)
+    return evaluate([x])[0]
 
 
 def sort(x, /, *, axis=-1, descending=False, stable=True):
@@ -35,7 +47,7 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
     """For each value of x2 how many of x1, which ascends, are less; side "right": less or equal."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side is 'left' or 'right', not '{side}'")
-    x1, x2 = one_type("searchsorted", [need("searchsorted", x1), need("searchsorted", x2)])
+    x1, x2 = one_type("searchsorted", [_with_values("searchsorted", need("searchsorted", x)) for x in (x1, x2)])
     if x1.ndim != 1:
         raise ValueError(f"searchsorted: x1 has one dimension, not {x1.ndim}")
     if sorter is not None:
@@ -140,7 +152,7 @@ def _running(name, x, axis, dtype, include_initial, neutral):
     wanted = x.dtype if dtype is not None or x.dtype.kind in "fc" else I64
     if x.dtype.kind in "biu" and x.dtype != I64:
         x = cast(x, I64)
-    made = _complex_products(x, axis) if x.pairs and neutral else _scan(name, x, axis)
+    made = _by_doubling(x, axis, multiply) if x.pairs and neutral else _scan(name, x, axis)
     made = cast(made, wanted)
     if not include_initial:
         return made
@@ -149,16 +161,18 @@ def _running(name, x, axis, dtype, include_initial, neutral):
 
 
 def _scan(name, x, axis):
+    if is_lazy(x):
+        return _by_doubling(x, axis, multiply if name == "cumulative_prod" else add)
     made = empty_on(stream_of(x), x.shape, x.dtype)
     run("cumprod" if name == "cumulative_prod" else "cumsum", x, contiguous(x), axis, made)
     return made
 
 
-def _complex_products(x, axis):
-    """By doubling: after a step each value is the product of the last 2, 4, 8, … up to itself."""
+def _by_doubling(x, axis, join):
+    """After a step each value is the product or sum of the last 2, 4, 8, … up to itself."""
     n, reach = x.shape[axis], 1
     while reach < n:
-        x = concat([slice_of(x, axis, 0, reach), multiply(slice_of(x, axis, reach, n - reach), slice_of(x, axis, 0, n - reach))], axis=axis)
+        x = concat([slice_of(x, axis, 0, reach), join(slice_of(x, axis, reach, n - reach), slice_of(x, axis, 0, n - reach))], axis=axis)
         reach *= 2
     return x
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from ._array import (
-    Array, axes_of, axis_of, cast, choose, empty_on, full_on, is_lazy, need, one_type, part_of, parts, reduce, run, stream_of, unary)
+    Array, axes_of, axis_of, cast, choose, empty_on, full_on, is_lazy, need, not_recorded, one_type, part_of, parts, reduce, run, stream_of, unary)
 from ._core import C64, C128, F32, I32, make, scalar
 from ._indexing import take_along_axis
 from ._making import tril, triu
@@ -56,8 +56,10 @@ class LinAlgError(ValueError):
 # ---- batches ----
 
 
-def _matrices(name, x, square=False):
+def _matrices(name, x, square=False, recorded=False):
     x = need(name, x)
+    if is_lazy(x) and not recorded:
+        raise not_recorded(f"linalg.{name}")
     if x.ndim < 2:
         raise ValueError(f"{name} is of matrices; an array of {x.ndim} dimensions has none")
     if x.dtype.kind not in "fc":
@@ -162,7 +164,7 @@ def cross(x1, x2, /, *, axis=-1):
 
 def matrix_power(x, n, /):
     """Square matrices multiplied by themselves |n| times; of a negative one their inverses."""
-    x = _matrices("matrix_power", x, square=True)
+    x = _matrices("matrix_power", x, square=True, recorded=True)
     if n < 0:
         x, n = inv(x), -n
     if n == 0:
@@ -552,7 +554,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """Of matrices: "fro", the root of the sum of squares; "nuc", the sum of singular values, 2 and -2 the largest and least; 1 and -1 of the
     sums of columns, infinities of those of rows."""
-    x = _matrices("matrix_norm", x)
+    x = _matrices("matrix_norm", x, recorded=True)
     axes = (x.ndim - 2, x.ndim - 1)
     if ord == "fro":
         return reduce(abs(x), "norm", axes, keepdims, 2.0)
