@@ -13,7 +13,7 @@ import rdna_program
 
 CLASSES = {"ddim": diffusers.DDIMScheduler, "euler": diffusers.EulerDiscreteScheduler,
            "euler_ancestral": diffusers.EulerAncestralDiscreteScheduler,
-           "dpmpp_2m": diffusers.DPMSolverMultistepScheduler}
+           "dpmpp_2m": diffusers.DPMSolverMultistepScheduler, "lcm": diffusers.LCMScheduler}
 SPACED = ["euler", "dpmpp_2m"]
 STABLE = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012, "clip_sample": False}
 COUNT = 4 * 9 * 7
@@ -70,7 +70,7 @@ class Noise:
 class Schedules(unittest.TestCase):
     def compare(self, sampler, spacing, steps, settings):
         options = {**settings, **({f"use_{spacing}_sigmas": True} if spacing != "simple" else {})}
-        if sampler != "ddim":
+        if sampler not in ("ddim", "lcm"):
             options = {k: v for k, v in options.items() if k not in ("clip_sample", "clip_sample_range", "set_alpha_to_one")}
         theirs, ours = CLASSES[sampler](**options), Schedule(options, sampler, spacing, steps)
         self.assertEqual(ours.status, 0, ours.sentence)
@@ -125,11 +125,18 @@ class Schedules(unittest.TestCase):
             for more in ({}, {"lower_order_final": False}, {"euler_at_final": True}, {"lower_order_final": False, "euler_at_final": True}):
                 self.compare("dpmpp_2m", "karras", steps, {**last, **more})
 
+    def test_consistency_models(self):
+        for settings, steps in [({"original_inference_steps": 100}, 8), ({"original_inference_steps": 7, "timestep_scaling": 3}, 7), ({"clip_sample": True}, 4),
+                                ({"clip_sample": True, "clip_sample_range": 0.5}, 4),
+                                ({"original_inference_steps": 50, "num_train_timesteps": 120}, 6)]:
+            self.compare("lcm", "simple", steps, {**STABLE, **settings})
+        self.compare("lcm", "simple", 4, {})
+
     def test_whole_runs(self):
         """20 steps, each from what ours made."""
         for sampler in CLASSES:
             with self.subTest(sampler):
-                options = {k: v for k, v in STABLE.items() if k != "clip_sample" or sampler == "ddim"}
+                options = {k: v for k, v in STABLE.items() if k != "clip_sample" or sampler in ("ddim", "lcm")}
                 theirs, ours = CLASSES[sampler](**options), Schedule(options, sampler)
                 theirs.set_timesteps(20)
                 noise = Noise(3)
@@ -163,6 +170,8 @@ class Schedules(unittest.TestCase):
                 ({"algorithm_type": "sde-dpmsolver"}, "dpmpp_2m", "simple", 20, UNSUPPORTED, "sde-dpmsolver"),
                 ({"timestep_spacing": "leading", "steps_offset": 600}, "euler", "simple", 20, UNSUPPORTED, "timestep"),
                 ({"clip_sample": "no"}, "ddim", "simple", 20, BAD_DATA, "clip_sample"), ({"thresholding": 1}, "euler", "simple", 20, BAD_DATA, "thresholding"),
+                (STABLE, "lcm", "simple", 51, UNSUPPORTED, "distilled"), ({**STABLE, "original_inference_steps": 1001}, "lcm", "simple", 4, UNSUPPORTED, "distilled"),
+                ({**STABLE, "timestep_scaling": 0}, "lcm", "simple", 4, BAD_DATA, "timestep_scaling"), (STABLE, "lcm", "karras", 4, UNSUPPORTED, "karras"),
                 ({"sigma_min": 0.1}, "euler", "karras", 20, UNSUPPORTED, "sigma_min"),
                 ({"lambda_min_clipped": -5}, "dpmpp_2m", "simple", 20, UNSUPPORTED, "lambda_min"),
                 (STABLE, "dpmpp_2m", "simple", 1000, UNSUPPORTED, "no less noise"),

@@ -33,13 +33,13 @@ if LIBRARY.rdna_device_open(rdna_program.DEVICE.encode(), ctypes.byref(DEVICE)):
 
 class Info(ctypes.Structure):
     _fields_ = [(name, INT) for name in ("in_channels", "out_channels", "sample", "text_width", "added_width",
-                                         "number_width")] + [("weights_bytes", ctypes.c_size_t)]
+                                         "number_width", "guidance_width")] + [("weights_bytes", ctypes.c_size_t)]
 
 
 class Input(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("count", INT), ("height", INT), ("width", INT), ("tokens", INT),
                 ("sample", POINTER), ("states", POINTER), ("timestep", ctypes.c_double), ("pooled", POINTER),
-                ("numbers", POINTER), ("pooled_width", INT), ("number_count", INT)]
+                ("numbers", POINTER), ("pooled_width", INT), ("number_count", INT), ("guidance", ctypes.c_double)]
 
 
 class UNet:
@@ -59,13 +59,15 @@ class UNet:
         given = {"size": ctypes.sizeof(Input), "count": count, "height": height, "width": width, "tokens": states.shape[1],
                  "sample": pointers[0], "states": pointers[1], "timestep": timestep, "pooled": pointers[2],
                  "numbers": pointers[3], "pooled_width": 0 if pooled is None else pooled.shape[1],
-                 "number_count": 0 if numbers is None else numbers.shape[1], **changes}
+                 "number_count": 0 if numbers is None else numbers.shape[1], "guidance": GUIDANCE, **changes}
         out = np.full((count, self.info.out_channels, height, width), np.nan, np.float32)
         return out, LIBRARY.rdna_image_unet_run(self.handle, ctypes.byref(Input(**given)), out.ctypes.data)
 
     def __del__(self):
         LIBRARY.rdna_image_unet_release(self.handle)
 
+
+GUIDANCE = 6.5
 
 # As the published networks are, but small.
 ONE = {"block_out_channels": [16, 32, 32], "layers_per_block": 2, "norm_num_groups": 8, "cross_attention_dim": 20,
@@ -83,6 +85,7 @@ ODD = {**ONE, "block_out_channels": [24, 17 * 3, 40, 30], "norm_num_groups": 1, 
        "mid_block_scale_factor": 1.7, "time_embedding_dim": 31, "sample_size": [8, 6], "cross_attention_dim": 7,
        "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"],
        "up_block_types": ["CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D", "UpBlock2D"]}
+DISTILLED = {**TWO, "time_cond_proj_dim": 11}
 SINGLE = {**ONE, "block_out_channels": [15], "norm_num_groups": 5, "attention_head_dim": 3, "layers_per_block": 1,
           "down_block_types": ["CrossAttnDownBlock2D"], "up_block_types": ["UpBlock2D"]}
 
@@ -96,6 +99,10 @@ def random_network(settings, seed):
             size = 1 / np.sqrt(p[0].numel()) if p.ndim > 1 else 0.2
             p.copy_(one + size * torch.randn(p.shape, generator=generator))
     return network.eval()
+
+
+def guidance_embedding(width, count):
+    return diffusers.LatentConsistencyModelPipeline.get_guidance_scale_embedding(None, torch.full((count,), GUIDANCE), embedding_dim=width).double()
 
 
 def error(got, wanted):
@@ -124,7 +131,8 @@ class Networks(unittest.TestCase):
         double = [None if x is None else torch.from_numpy(x).double() for x in (sample, states, pooled, numbers)]
         added = {"text_embeds": double[2], "time_ids": double[3]} if pooled is not None else None
         with torch.no_grad():
-            return network(double[0], timestep, double[1], added_cond_kwargs=added).sample
+            told = guidance_embedding(network.config.time_cond_proj_dim, len(sample)) if network.config.time_cond_proj_dim else None
+            return network(double[0], timestep, double[1], added_cond_kwargs=added, timestep_cond=told).sample
 
     def compare(self, settings, shapes, dtype=torch.float32, on_device=F32, limit=1e-4, **options):
         network = random_network(settings, 3)
@@ -139,14 +147,14 @@ class Networks(unittest.TestCase):
 
     def test_networks(self):
         shapes = [((2, 8, 8, 11), 981), ((1, 16, 4, 3), 0), ((3, 5, 7, 1), 437.25), ((1, 1, 1, 2), 1), ((1, 13, 6, 77), 999)]
-        for name, settings in [("1", ONE), ("2", TWO), ("XL", XL), ("odd", ODD), ("single", SINGLE)]:
+        for name, settings in [("1", ONE), ("2", TWO), ("XL", XL), ("odd", ODD), ("single", SINGLE), ("distilled", DISTILLED)]:
             with self.subTest(name):
                 ours = self.compare(settings, shapes)
                 added = settings.get("projection_class_embeddings_input_dim", 0)
                 side = settings["sample_size"]
-                self.assertEqual([getattr(ours.info, field) for field, _ in Info._fields_[:6]],
+                self.assertEqual([getattr(ours.info, field) for field, _ in Info._fields_[:7]],
                                  [settings.get("in_channels", 4), settings.get("out_channels", 4), side if isinstance(side, int) else 0,
-                                  settings["cross_attention_dim"], added, 8 if added else 0])
+                                  settings["cross_attention_dim"], added, 8 if added else 0, settings.get("time_cond_proj_dim", 0)])
 
     def test_stored_types(self):
         for dtype in (torch.float16, torch.bfloat16):
@@ -180,7 +188,7 @@ class Networks(unittest.TestCase):
                 ({"center_input_sample": True}, UNSUPPORTED, "center_input_sample"), ({"act_fn": "mish"}, UNSUPPORTED, "mish"),
                 ({"only_cross_attention": True}, UNSUPPORTED, "only_cross"), ({"only_cross_attention": [False]}, UNSUPPORTED, "only_cross"),
                 ({"dual_cross_attention": True}, UNSUPPORTED, "dual"), ({"class_embed_type": "timestep"}, UNSUPPORTED, "class_embed"),
-                ({"num_class_embeds": 3}, UNSUPPORTED, "num_class"), ({"time_cond_proj_dim": 8}, UNSUPPORTED, "time_cond"),
+                ({"num_class_embeds": 3}, UNSUPPORTED, "num_class"), ({"time_cond_proj_dim": 8}, BAD_DATA, "cond_proj"), ({"time_cond_proj_dim": 1}, BAD_DATA, "time_cond"),
                 ({"addition_embed_type": "text"}, UNSUPPORTED, "addition_embed_type"), ({"encoder_hid_dim": 8}, UNSUPPORTED, "encoder_hid"),
                 ({"mid_block_type": "UNetMidBlock2D"}, UNSUPPORTED, "UNetMidBlock2D"), ({"mid_block_type": None}, UNSUPPORTED, "mid_block_type"),
                 ({"norm_num_groups": None}, UNSUPPORTED, "norm_num_groups"), ({"resnet_time_scale_shift": "scale_shift"}, UNSUPPORTED, "scale_shift"),

@@ -118,6 +118,7 @@ typedef struct rdna_image_unet_info {
   int text_width;       /* values of a token's state */
   int added_width;      /* XL: of a text's vector and of numbers, together; 0: it reads neither */
   int number_width;     /* XL: of each number */
+  int guidance_width;   /* of networks that guidance was distilled into: values that it is embedded in; 0: others */
   size_t weights_bytes; /* on the device */
 } rdna_image_unet_info;
 
@@ -144,6 +145,7 @@ typedef struct rdna_image_unet_input {
   const float *pooled;  /* (count, pooled_width) */
   const float *numbers; /* (count, number_count): sizes before and after cropping, where it was cropped */
   int pooled_width, number_count;
+  double guidance; /* of networks that it was distilled into; others do not look at it */
 } rdna_image_unet_input;
 #define RDNA_IMAGE_UNET_INPUT_INIT .size = sizeof(rdna_image_unet_input)
 
@@ -181,17 +183,18 @@ typedef struct rdna_image_schedule rdna_image_schedule;
 /* |settings| is the JSON text of a folder's scheduler_config.json: num_train_timesteps, beta_schedule (linear,
  * scaled_linear, squaredcos_cap_v2), beta_start, beta_end, prediction_type (epsilon, v_prediction, sample),
  * timestep_spacing (leading, linspace, trailing), steps_offset, set_alpha_to_one, clip_sample and its range,
- * final_sigmas_type, rescale_betas_zero_snr; what is missing is as diffusers has it for |sampler|, and others are left
- * alone that belong to other samplers.
+ * final_sigmas_type, rescale_betas_zero_snr, original_inference_steps, timestep_scaling; what is missing is as
+ * diffusers has it for |sampler|, and others are left alone that belong to other samplers.
  *
  *     sampler           |
  *     ddim              | Song, Meng and Ermon (2021), without noise of its own
  *     euler             | Karras et al. (2022), algorithm 2 without churn
  *     euler_ancestral   | the same, with noise added at each step
  *     dpmpp_2m          | Lu et al. (2022), DPM-Solver++ of second order with two answers in memory
+ *     lcm               | Luo et al. (2023), for latent consistency models, with noise added at each step but the last
  *
  * |spacing| of noise levels: "simple", as the timesteps have them; "karras", equation 5 of Karras et al. with rho 7;
- * "exponential", evenly in their logarithm. ddim and euler_ancestral have "simple" alone.
+ * "exponential", evenly in their logarithm. ddim, euler_ancestral and lcm have "simple" alone.
  * RDNA_INVALID_ARGUMENT: no such sampler or spacing, steps that are not from 1 to num_train_timesteps. RDNA_BAD_DATA:
  * settings that make no sense. RDNA_UNSUPPORTED: settings that are not known, or together not. */
 RDNA_CHECKED rdna_status rdna_image_schedule_create(const char *settings, const char *sampler, const char *spacing,

@@ -17,6 +17,7 @@ typedef struct rdna_image_model_info {
   int factor;         /* how many pixels a latent is wide and high: sizes are multiples of it */
   int latent_channels;
   double guidance;     /* what is usual */
+  int steps;           /* what is usual */
   const char *sampler; /* the folder's, or dpmpp_2m where rdna/image.h does not have that one */
   bool own_sampler;    /* whether it is the folder's */
 } rdna_image_model_info;
@@ -45,9 +46,10 @@ typedef struct rdna_image_request {
   const char *negative; /* what is not; NULL: nothing, which XL may have another vector for than "" */
   int count;            /* pictures; 0: 1 */
   int width, height;    /* pixels; 0: as the model has them */
-  int steps;            /* 0: 20 */
+  int steps;            /* 0: as is usual for the model */
   /* Each step's answer is unprompted + guidance (prompted - unprompted), of two in one pass (Ho and Salimans, 2022). Up
-   * to 1 it is that to the prompt alone; below 0: as the model has it, which is what RDNA_IMAGE_REQUEST_INIT says */
+   * to 1 it is that to the prompt alone, as it is of networks that guidance was distilled into, which are told it;
+   * below 0: as the model has it, which is what RDNA_IMAGE_REQUEST_INIT says */
   double guidance;
   const char *sampler, *spacing; /* see rdna_image_schedule_create; NULL: the model's, and "simple" */
   /* Picture i begins with the first numbers of rdna_image_noise of seed + i, and what steps add is what follows; with

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   size_t start = data[0] % 2 ? 8 : 0;
   uint8_t *bytes = malloc(size + start);
   if (!bytes) return 0;
-  memcpy(bytes, "\x93NUMPY\1", 8);
+  if (start) memcpy(bytes, "\x93NUMPY\1", 8);
   memcpy(bytes + start, data + 1, size - 1);
   rdna_status status = rdna__npy_read(bytes, size - 1 + start, &array);
   free(bytes);

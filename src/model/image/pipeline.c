@@ -11,7 +11,7 @@
 
 #include "base/options.h"
 
-enum { MOST_PICTURES = 64, MOST_SIDE = 1 << 13, DEFAULT_STEPS = 20, NUMBERS = 6 };
+enum { MOST_PICTURES = 64, MOST_SIDE = 1 << 13, NUMBERS = 6 };
 
 typedef struct drawing {
   rdna_image_model *model;
@@ -60,7 +60,7 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   if (r->count == 0) r->count = 1;
   if (r->width == 0) r->width = m->info.width;
   if (r->height == 0) r->height = m->info.height;
-  if (r->steps == 0) r->steps = DEFAULT_STEPS;
+  if (r->steps == 0) r->steps = m->info.steps;
   if (r->guidance < 0) r->guidance = m->info.guidance;
   if (!r->sampler) r->sampler = m->info.sampler;
   if (!r->spacing) r->spacing = "simple";
@@ -120,7 +120,8 @@ static rdna_status ask(drawing *d, double timestep) {
                                        .pooled = t->pooled,
                                        .numbers = numbers,
                                        .pooled_width = t->pooled_width,
-                                       .number_count = info->added_width ? NUMBERS : 0};
+                                       .number_count = info->added_width ? NUMBERS : 0,
+                                       .guidance = d->r.guidance - 1};
   return rdna_image_unet_run(d->model->unet, &input, d->output);
 }
 
@@ -247,7 +248,7 @@ rdna_status rdna_image_model_draw(rdna_image_model *m, const rdna_image_request 
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_model_draw needs a model, a request and a place");
   drawing d = {.model = m};
   RDNA_TRY(read_request(m, request, &d.r));
-  d.guided = d.r.guidance > 1;
+  d.guided = d.r.guidance > 1 && !m->distilled;
   d.first = d.r.init ? d.r.steps - (int)(d.r.steps * d.r.strength) : 0;
   RDNA_TRY(rdna_image_schedule_create(m->schedule, d.r.sampler, d.r.spacing, d.r.steps, &d.schedule));
   rdna_status status = draw(&d, out_pictures);

@@ -13,6 +13,7 @@ struct rdna_image_model {
   rdna_image_model_info info;
   char *schedule; /* scheduler_config.json */
   int encoders;   /* 1, or 2 of XL */
+  bool distilled; /* the U-Net is told the guidance, and asked once a step */
   bool zeros;     /* what is not asked for is zeros, and not what the encoders make of no text */
   /* NULL: not on the device */
   rdna_image_text_encoder *encoder[RDNA__PIPELINE_ENCODERS];

@@ -27,7 +27,8 @@ static void choose_sampler(const json_t *schedule, rdna_image_model_info *info) 
   static const char *const names[][2] = {{"DDIMScheduler", "ddim"},
                                          {"EulerDiscreteScheduler", "euler"},
                                          {"EulerAncestralDiscreteScheduler", "euler_ancestral"},
-                                         {"DPMSolverMultistepScheduler", "dpmpp_2m"}};
+                                         {"DPMSolverMultistepScheduler", "dpmpp_2m"},
+                                         {"LCMScheduler", "lcm"}};
   const char *kind = json_string_value(json_object_get(schedule, "_class_name"));
   info->sampler = "dpmpp_2m";
   for (size_t i = 0; kind && i < sizeof names / sizeof *names; i++) {
@@ -35,6 +36,7 @@ static void choose_sampler(const json_t *schedule, rdna_image_model_info *info) 
     info->sampler = names[i][1];
     info->own_sampler = true;
   }
+  info->steps = strcmp(info->sampler, "lcm") == 0 ? 4 : 20;
 }
 
 static rdna_status read_schedule(rdna_image_model *m) {
@@ -78,21 +80,24 @@ static rdna_status fit(rdna_image_model *m) {
   m->info.factor = 1 << (of.levels - 1);
   m->info.width = m->info.height = side * m->info.factor;
   m->info.latent_channels = of.latent_channels;
+  m->distilled = unet.guidance_width > 0;
   m->picture_dtype = of.upcast && m->dtype == RDNA_F16 ? RDNA_F32 : m->dtype;
   return RDNA_OK;
 }
 
 static rdna_status read_index(rdna_image_model *m, const json_t *index) {
-  static const char *const kinds[][2] = {{"StableDiffusionPipeline", "StableDiffusionImg2ImgPipeline"},
-                                         {"StableDiffusionXLPipeline", "StableDiffusionXLImg2ImgPipeline"}};
+  static const char *const kinds[][3] = {
+      {"StableDiffusionPipeline", "StableDiffusionImg2ImgPipeline", "LatentConsistencyModelPipeline"},
+      {"StableDiffusionXLPipeline", "StableDiffusionXLImg2ImgPipeline", ""}};
   const char *kind;
   bool aesthetic = false;
   int family = -1;
   RDNA_TRY(rdna__setting_text(index, "_class_name", NULL, &kind));
-  for (int i = 0; i < 4; i++)
-    if (strcmp(kind, kinds[i / 2][i % 2]) == 0) family = i / 2;
+  for (int i = 0; i < 6; i++)
+    if (strcmp(kind, kinds[i / 3][i % 3]) == 0) family = i / 3;
   if (family < 0)
-    return rdna__fail(RDNA_UNSUPPORTED, "it is a %.80s; %s and %s are known", kind, kinds[0][0], kinds[1][0]);
+    return rdna__fail(RDNA_UNSUPPORTED, "it is a %.80s; %s, %s and %s are known", kind, kinds[0][0], kinds[0][2],
+                      kinds[1][0]);
   RDNA_TRY(rdna__setting_flag(index, "force_zeros_for_empty_prompt", family == 1, &m->zeros));
   RDNA_TRY(rdna__setting_flag(index, "requires_aesthetics_score", false, &aesthetic));
   if (aesthetic)

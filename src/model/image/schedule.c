@@ -21,6 +21,7 @@ typedef struct settings {
   double *share;         /* (trained) a_bar of each trained timestep, ascending in noise but for the last */
   double last_sigma;     /* behind the last step */
   double last_share;     /* of ddim */
+  int original;          /* of lcm: its timesteps are some of so many */
 } settings;
 
 typedef struct sampler sampler;
@@ -34,6 +35,7 @@ struct rdna_image_schedule {
   double scale;       /* of the first sample */
   bool lower_last;    /* dpmpp_2m: the last of fewer than 15 steps is of order 1 */
   bool euler_last;    /* … whatever their number */
+  double stretch;     /* of lcm's timesteps */
   double *timestep;   /* (steps) */
   double *sigma, *to; /* (steps) of the sample that a step is given, and of what it makes */
   float *before;      /* (count) the picture that the last step predicted */
@@ -46,9 +48,10 @@ struct sampler {
   bool scaled;           /* samples are picture + sigma noise, else of variance 1 */
   bool spaced;           /* karras and exponential too */
   bool noisy;
-  bool one_more; /* timesteps are those of one step more, without the last */
-  bool clips;    /* the predicted picture is clipped, by default */
-  bool strides;  /* a step makes what lies a stride of timesteps before it, whatever the next step is given */
+  bool one_more;  /* timesteps are those of one step more, without the last */
+  bool clips;     /* the predicted picture is clipped, by default */
+  bool distilled; /* as few steps as there are, each from the trained network of noise to a picture */
+  bool strides;   /* a step makes what lies a stride of timesteps before it, whatever the next step is given */
   void (*step)(const rdna_image_schedule *s, int step, const float *raw, const float *picture, const float *noise,
                float *sample, size_t count);
 };
@@ -123,13 +126,14 @@ static double cosine_share(double t) {
   return c * c;
 }
 
-static rdna_status read_shares(const json_t *json, settings *out) {
+/* |latent|: where nothing is said it is as Stable Diffusion was trained. */
+static rdna_status read_shares(const json_t *json, bool latent, settings *out) {
   static const char *const kinds[] = {"linear", "scaled_linear", "squaredcos_cap_v2"};
   double first, last, share = 1;
   int kind, n = out->trained;
-  RDNA_TRY(choice(json, "beta_schedule", kinds, 3, 0, &kind));
-  RDNA_TRY(number(json, "beta_start", 0.0001, 0, 0.999, &first));
-  RDNA_TRY(number(json, "beta_end", 0.02, 0, 0.999, &last));
+  RDNA_TRY(choice(json, "beta_schedule", kinds, 3, latent, &kind));
+  RDNA_TRY(number(json, "beta_start", latent ? 0.00085 : 0.0001, 0, 0.999, &first));
+  RDNA_TRY(number(json, "beta_end", latent ? 0.012 : 0.02, 0, 0.999, &last));
   for (int i = 0; i < n; i++) {
     double at = n > 1 ? (double)i / (n - 1) : 0, root = sqrt(first) + at * (sqrt(last) - sqrt(first));
     double cosine = 1 - cosine_share((i + 1.0) / n) / cosine_share((double)i / n);
@@ -171,20 +175,35 @@ static rdna_status read_settings(const json_t *json, const sampler *of, settings
   out->timesteps = timesteps[which];
   RDNA_TRY(choice(json, "prediction_type", predictions, 3, 0, &which));
   s->prediction = (prediction)which;
-  RDNA_TRY(flag(json, "clip_sample", true, &on));
+  RDNA_TRY(flag(json, "clip_sample", !of->distilled, &on));
   if (of->clips && on) RDNA_TRY(number(json, "clip_sample_range", 1, 0, 1e9, &s->clip));
   out->share = malloc((size_t)out->trained * sizeof *out->share);
   if (!out->share) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a schedule");
-  RDNA_TRY(read_shares(json, out));
+  RDNA_TRY(read_shares(json, of->distilled, out));
   RDNA_TRY(choice(json, "final_sigmas_type", lasts, 2, 0, &which));
   out->last_sigma = which && !of->noisy ? sigma_of(out->share[0]) : 0;
   RDNA_TRY(flag(json, "set_alpha_to_one", true, &on));
   out->last_share = on ? 1 : out->share[0];
+  RDNA_TRY(number(json, "original_inference_steps", 50, 1, MOST_TRAINED, &value));
+  out->original = (int)value;
+  RDNA_TRY(number(json, "timestep_scaling", 10, 1e-3, 1e6, &s->stretch));
   RDNA_TRY(flag(json, "lower_order_final", true, &s->lower_last));
   return flag(json, "euler_at_final", false, &s->euler_last);
 }
 
 /* ---- noise levels ---- */
+
+/* Evenly some of those that a network was distilled at, which are evenly some of all. */
+static rdna_status set_distilled(const settings *set, rdna_image_schedule *s) {
+  if (s->steps > set->original || set->original > set->trained)
+    return rdna__fail(RDNA_UNSUPPORTED, "%d steps of the %d that the network was distilled at, of %d; take fewer steps",
+                      s->steps, set->original, set->trained);
+  for (int i = 0; i < s->steps; i++) {
+    int skipped = (int)((int64_t)i * set->original / s->steps);
+    s->timestep[i] = (set->original - skipped) * (set->trained / set->original) - 1;
+  }
+  return RDNA_OK;
+}
 
 static rdna_status set_timesteps(const settings *set, rdna_image_schedule *s) {
   int n = s->steps + s->sampler->one_more;
@@ -239,7 +258,7 @@ static void space(const settings *set, bool karras, rdna_image_schedule *s) {
 }
 
 static rdna_status set_levels(const settings *set, const char *spacing, rdna_image_schedule *s) {
-  RDNA_TRY(set_timesteps(set, s));
+  RDNA_TRY(s->sampler->distilled ? set_distilled(set, s) : set_timesteps(set, s));
   for (int i = 0; i < s->steps; i++) s->sigma[i] = sigma_at(set, s->timestep[i]);
   if (strcmp(spacing, "simple") != 0) space(set, strcmp(spacing, "karras") == 0, s);
   for (int i = 0; i < s->steps; i++) s->to[i] = i + 1 < s->steps ? s->sigma[i + 1] : set->last_sigma;
@@ -295,11 +314,24 @@ static void step_dpmpp_2m(const rdna_image_schedule *s, int i, const float *raw,
   }
 }
 
+/* Its picture is a mixture of the network's and of the sample, which at timestep 0 is the sample. */
+static void step_lcm(const rdna_image_schedule *s, int i, const float *raw, const float *picture, const float *noise,
+                     float *sample, size_t count) {
+  const double deviation = 0.5; /* of pictures */
+  double t = s->timestep[i] * s->stretch, to = s->to[i], a = 1 / sqrt(1 + to * to);
+  double keep = deviation * deviation / (t * t + deviation * deviation), gain = t / sqrt(t * t + deviation * deviation);
+  for (size_t k = 0; k < count; k++) {
+    double x = gain * (double)picture[k] + keep * (double)sample[k];
+    sample[k] = (float)(a * x + (to > 0 ? a * to * (double)noise[k] : 0));
+  }
+}
+
 static const sampler samplers[] = {
     {.name = "ddim", .timesteps = "leading", .clips = true, .strides = true, .step = step_ddim},
     {.name = "euler", .timesteps = "linspace", .scaled = true, .spaced = true, .step = step_euler},
     {.name = "euler_ancestral", .timesteps = "linspace", .scaled = true, .noisy = true, .step = step_euler},
     {.name = "dpmpp_2m", .timesteps = "linspace", .spaced = true, .one_more = true, .step = step_dpmpp_2m},
+    {.name = "lcm", .timesteps = "leading", .noisy = true, .clips = true, .distilled = true, .step = step_lcm},
 };
 
 /* ---- the interface ---- */
@@ -329,7 +361,8 @@ rdna_status rdna_image_schedule_create(const char *text, const char *name, const
   for (size_t i = 0; i < sizeof samplers / sizeof *samplers; i++)
     if (strcmp(samplers[i].name, name) == 0) found = &samplers[i];
   if (!found)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "no sampler '%.40s'; ddim, euler, euler_ancestral and dpmpp_2m are", name);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "no sampler '%.40s'; ddim, euler, euler_ancestral, dpmpp_2m and lcm are",
+                      name);
   bool simple = strcmp(spacing, "simple") == 0;
   if (!simple && strcmp(spacing, "karras") != 0 && strcmp(spacing, "exponential") != 0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "no spacing '%.40s'; simple, karras and exponential are", spacing);

@@ -32,6 +32,7 @@ struct rdna_image_unet {
   rdna__unet_settings set;
   rdna_image_unet_info info;
   two_layers time, added;
+  rdna__image_linear guidance; /* added to what |time| reads; weight.data NULL: none */
   rdna__image_conv in, out;
   stage down[RDNA__UNET_STAGES], middle, up[RDNA__UNET_STAGES]; /* the latter in their order */
   rdna__image_norm norm;
@@ -107,6 +108,9 @@ static rdna_status load(rdna_image_unet *u, rdna__component *c) {
   const rdna__image_window in = {s->in_channels, s->channels[0], 3, 1, 1, 1};
   const rdna__image_window out = {s->channels[0], s->out_channels, 3, 1, 1, 1};
   RDNA_TRY(load_two(c, "time_embedding", s->channels[0], s->time_width, &u->time));
+  if (s->guidance_width)
+    RDNA_TRY(rdna__image_load_linear(c, "time_embedding", "cond_proj", s->guidance_width, s->channels[0], false,
+                                     &u->guidance));
   if (s->added_width) RDNA_TRY(load_two(c, "add_embedding", s->added_width, s->time_width, &u->added));
   RDNA_TRY(rdna__image_load_conv(c, "", "conv_in", &in, &u->in));
   for (int i = 0; i < s->stages; i++) RDNA_TRY(load_down(u, c, i));
@@ -132,6 +136,7 @@ static rdna_status open_unet(rdna_image_unet *u, const char *folder, const char 
                                    .text_width = s->text_width,
                                    .added_width = s->added_width,
                                    .number_width = s->number_width,
+                                   .guidance_width = s->guidance_width,
                                    .weights_bytes = u->network.bytes};
   return status;
 }
@@ -196,6 +201,16 @@ void rdna__image_embed_number(const rdna__unet_settings *s, double number, int w
   if (width % 2) out[width - 1] = 0;
 }
 
+void rdna__image_embed_guidance(double guidance, int width, float *out) {
+  int half = width / 2;
+  for (int i = 0; i < half; i++) {
+    float frequency = (float)exp(-log(10000) / (half - 1) * i), angle = (float)(1000 * guidance) * frequency;
+    out[i] = (float)sin((double)angle);
+    out[half + i] = (float)cos((double)angle);
+  }
+  if (width % 2) out[width - 1] = 0;
+}
+
 /* |values| of host memory as a tensor of the pass's type. */
 static rdna_status put(running *r, const float *values, int rank, const int64_t *shape, rdna_tensor *out) {
   rdna_tensor given;
@@ -209,17 +224,27 @@ static rdna_status put(running *r, const float *values, int rank, const int64_t 
   return rdna__pass_drop(&r->pass, &given);
 }
 
-/* out = second(silu(first(values))), |values| (n, width) in host memory */
-static rdna_status embed(running *r, const two_layers *by, const float *values, int width, rdna_tensor *out) {
+/* out = second(silu(first(x))), |x| (n, width), which is used up */
+static rdna_status embed(running *r, const two_layers *by, rdna_tensor *x, rdna_tensor *out) {
   const rdna_scalar zero = rdna_scalar_real(0);
-  const int64_t shape[] = {r->given->count, width};
-  rdna_tensor x, h;
-  RDNA_TRY(put(r, values, 2, shape, &x));
-  RDNA_TRY(rdna__image_linear_run(&r->pass, &by->first, &x, &h));
+  rdna_tensor h;
+  RDNA_TRY(rdna__image_linear_run(&r->pass, &by->first, x, &h));
   RDNA_TRY(rdna_op_map(r->pass.stream, RDNA_MAP_SILU, &h, zero, zero, &h));
   RDNA_TRY(rdna__image_linear_run(&r->pass, &by->second, &h, out));
-  RDNA_TRY(rdna__pass_drop(&r->pass, &x));
+  RDNA_TRY(rdna__pass_drop(&r->pass, x));
   return rdna__pass_drop(&r->pass, &h);
+}
+
+/* |t| (n, channels) += what the guidance becomes, the same for all */
+static rdna_status add_guidance(running *r, float *values, const rdna_tensor *t) {
+  int width = r->unet->set.guidance_width;
+  const int64_t shape[] = {r->given->count, width};
+  rdna_tensor x;
+  for (int i = 0; i < r->given->count; i++)
+    rdna__image_embed_guidance(r->given->guidance, width, values + (ptrdiff_t)i * width);
+  RDNA_TRY(put(r, values, 2, shape, &x));
+  RDNA_TRY(rdna_op_linear_add(r->pass.stream, &x, &r->unet->guidance.weight, NULL, t));
+  return rdna__pass_drop(&r->pass, &x);
 }
 
 /* The timestep and what is added to it, each embedded in |values|, which has room for the longer one of each image. */
@@ -227,10 +252,13 @@ static rdna_status embed_all(running *r, float *values) {
   const rdna_scalar zero = rdna_scalar_real(0);
   const rdna_image_unet_input *g = r->given;
   const rdna__unet_settings *s = &r->unet->set;
-  rdna_tensor added;
+  const int64_t time[] = {g->count, s->channels[0]}, beside[] = {g->count, s->added_width};
+  rdna_tensor x, added;
   for (int i = 0; i < g->count; i++)
     rdna__image_embed_number(s, g->timestep, s->channels[0], values + (ptrdiff_t)i * s->channels[0]);
-  RDNA_TRY(embed(r, &r->unet->time, values, s->channels[0], &r->time));
+  RDNA_TRY(put(r, values, 2, time, &x));
+  if (s->guidance_width) RDNA_TRY(add_guidance(r, values, &x));
+  RDNA_TRY(embed(r, &r->unet->time, &x, &r->time));
   if (s->added_width) {
     for (int i = 0; i < g->count; i++) {
       float *to = values + (ptrdiff_t)i * s->added_width;
@@ -238,7 +266,8 @@ static rdna_status embed_all(running *r, float *values) {
       for (int k = 0; k < g->number_count; k++, to += s->number_width)
         rdna__image_embed_number(s, g->numbers[(ptrdiff_t)i * g->number_count + k], s->number_width, to);
     }
-    RDNA_TRY(embed(r, &r->unet->added, values, s->added_width, &added));
+    RDNA_TRY(put(r, values, 2, beside, &x));
+    RDNA_TRY(embed(r, &r->unet->added, &x, &added));
     RDNA_TRY(rdna_op_zip(r->pass.stream, RDNA_ZIP_ADD, &r->time, &added, zero, zero, &r->time));
     RDNA_TRY(rdna__pass_drop(&r->pass, &added));
   }
@@ -248,6 +277,7 @@ static rdna_status embed_all(running *r, float *values) {
 static rdna_status embed_numbers(running *r) {
   const rdna__unet_settings *s = &r->unet->set;
   int width = s->added_width > s->channels[0] ? s->added_width : s->channels[0];
+  if (s->guidance_width > width) width = s->guidance_width;
   float *values = malloc((size_t)r->given->count * (size_t)width * sizeof *values);
   if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for embeddings");
   rdna_status status = embed_all(r, values);
@@ -360,6 +390,8 @@ static rdna_status check(const rdna_image_unet *u, const rdna_image_unet_input *
   if (g->height < 1 || g->height > MOST_SIDE || g->width < 1 || g->width > MOST_SIDE)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "samples of %d x %d; each side may be 1 to %d", g->height, g->width,
                       MOST_SIDE);
+  if (u->set.guidance_width && !isfinite(g->guidance))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the guidance is no number");
   if (!isfinite(g->timestep)) return rdna__fail(RDNA_INVALID_ARGUMENT, "the timestep is no number");
   const rdna__unet_settings *s = &u->set;
   if (!s->added_width) return RDNA_OK; /* what else is given says nothing to this network */

@@ -29,6 +29,7 @@ typedef struct rdna__unet_settings {
   int time_width;        /* of the embedding that resnet blocks read */
   int added_width;       /* what is embedded beside the timestep: a text's vector, and numbers; 0: nothing */
   int number_width;      /* values of each of these numbers */
+  int guidance_width;    /* values that a distilled network has its guidance embedded in; 0: it has none */
 } rdna__unet_settings;
 
 /* RDNA_UNSUPPORTED: a setting that is not known, or a value of one that would make it another network. RDNA_BAD_DATA:
@@ -73,6 +74,9 @@ rdna_status rdna__image_transformer_run(rdna__image_pass *pass, const rdna__imag
                                         const rdna_tensor *text, const rdna_tensor *x);
 
 /* ---- Numbers as vectors ---- */
+
+/* |out| (width): sines, then cosines of 1000 |guidance| at frequencies from 1 to 1 / 10000. */
+void rdna__image_embed_guidance(double guidance, int width, float *out);
 
 /* |out| (width): sine and cosine of |number| at frequencies from 1 to about 1 / 10000 (Vaswani et al., 2017), a 0 at
  * the end of an odd width. In f32, as in training: large arguments show its rounding. */

@@ -1,4 +1,5 @@
-/* Reads settings of a U-Net that are the input, from its second byte on what published ones say where that is even. */
+/* Reads settings of a U-Net: published ones, of which the input changes some. A byte chooses which, and the JSON behind
+ * it up to a byte of zero is what it says. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,19 +24,48 @@ static void check(const rdna__unet_settings *s) {
     if (!(values[i] >= -1 && values[i] <= 1)) abort();
 }
 
+static const char *const names[] = {"block_out_channels",
+                                    "layers_per_block",
+                                    "down_block_types",
+                                    "up_block_types",
+                                    "attention_head_dim",
+                                    "transformer_layers_per_block",
+                                    "cross_attention_dim",
+                                    "sample_size",
+                                    "in_channels",
+                                    "out_channels",
+                                    "norm_eps",
+                                    "norm_num_groups",
+                                    "mid_block_scale_factor",
+                                    "flip_sin_to_cos",
+                                    "freq_shift",
+                                    "time_embedding_dim",
+                                    "addition_embed_type",
+                                    "addition_time_embed_dim",
+                                    "projection_class_embeddings_input_dim",
+                                    "mid_block_type",
+                                    "only_cross_attention",
+                                    "encoder_hid_dim",
+                                    "conv_in_kernel",
+                                    "act_fn",
+                                    "_class_name",
+                                    "strange"};
+enum { NAMES = sizeof names / sizeof *names };
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   rdna__unet_settings settings;
-  json_t *json, *more = NULL;
-  if (size < 1) return 0;
-  rdna_status status = rdna__settings_parse((const char *)data + 1, size - 1, &json);
-  if (status == RDNA_OK) {
-    if (data[0] % 2 == 0) more = json_loads(published, 0, NULL);
-    if (more) json_object_update_missing(json, more);
-    status = rdna__unet_settings_read(json, &settings);
-    if (status == RDNA_OK) check(&settings);
-    json_decref(more);
-    json_decref(json);
+  json_t *json = json_loads(published, 0, NULL);
+  while (json && size > 1) {
+    const uint8_t *end = memchr(data + 1, 0, size - 1);
+    size_t length = end ? (size_t)(end - data) : size;
+    json_t *value = json_loadb((const char *)data + 1, length - 1, JSON_DECODE_ANY, NULL);
+    if (value) json_object_set_new(json, names[data[0] % NAMES], value);
+    data += length + (end != NULL);
+    size -= length + (end != NULL);
   }
+  rdna_status status = json ? rdna__unet_settings_read(json, &settings) : RDNA_OK;
+  if (json && status == RDNA_OK) check(&settings);
   if (status != RDNA_OK && !*rdna_last_error()) abort();
+  json_decref(json);
   return 0;
 }

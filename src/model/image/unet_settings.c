@@ -8,11 +8,10 @@ enum { MOST_CHANNELS = 1 << 14, MOST_BLOCKS = 32 };
 /* What is not offered must be off, missing, or as everybody has it. */
 static const char *const off[] = {"center_input_sample",  "only_cross_attention",    "dual_cross_attention",
                                   "resnet_skip_time_act", "class_embeddings_concat", "mid_block_only_cross_attention"};
-static const char *const absent[] = {"encoder_hid_dim",      "encoder_hid_dim_type",
-                                     "num_attention_heads",  "class_embed_type",
-                                     "num_class_embeds",     "time_embedding_act_fn",
-                                     "timestep_post_act",    "time_cond_proj_dim",
-                                     "cross_attention_norm", "reverse_transformer_layers_per_block"};
+static const char *const absent[] = {
+    "encoder_hid_dim",   "encoder_hid_dim_type", "num_attention_heads",
+    "class_embed_type",  "num_class_embeds",     "time_embedding_act_fn",
+    "timestep_post_act", "cross_attention_norm", "reverse_transformer_layers_per_block"};
 static const struct {
   const char *name, *value;
 } texts[] = {{"_class_name", "UNet2DConditionModel"},       {"act_fn", "silu"},
@@ -32,7 +31,7 @@ static const char read[] =
     "block_out_channels|layers_per_block|mid_block_scale_factor|norm_num_groups|norm_eps|cross_attention_dim|"
     "transformer_layers_per_block|attention_head_dim|time_embedding_dim|addition_embed_type|addition_time_embed_dim|"
     "projection_class_embeddings_input_dim|upcast_attention|use_linear_projection|dropout|"
-    "addition_embed_type_num_heads|";
+    "addition_embed_type_num_heads|time_cond_proj_dim|";
 
 static bool is_known(const char *name) {
   char between[64];
@@ -165,6 +164,9 @@ rdna_status rdna__unet_settings_read(json_t *json, rdna__unet_settings *out) {
   RDNA_TRY(
       rdna__setting_whole(json, "time_embedding_dim", 4 * out->channels[0], 1, 4 * MOST_CHANNELS, &out->time_width));
   RDNA_TRY(read_added(json, out));
+  const json_t *guidance = json_object_get(json, "time_cond_proj_dim");
+  if (guidance && !json_is_null(guidance))
+    RDNA_TRY(rdna__setting_whole(json, "time_cond_proj_dim", 0, 4, MOST_CHANNELS, &out->guidance_width));
   int least = out->added_width && out->number_width < out->channels[0] ? out->number_width : out->channels[0];
   if (least / 2 > out->shift) return RDNA_OK;
   return rdna__fail(RDNA_BAD_DATA, "numbers are embedded in %d values, which are too few", least);
