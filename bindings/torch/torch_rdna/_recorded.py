@@ -24,7 +24,6 @@ log = logging.getLogger("torch_rdna.compile")
 
 MOST = 8  # recordings of a graph, each of which holds memory
 MOST_MOVES = 3  # of its parameters, each of which makes another recording
-_SINGLE = (torch.Tag.nondeterministic_seeded, torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output)
 
 
 @functools.cache
@@ -54,11 +53,20 @@ def cannot(fx_graph):
         target = node.target
         if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
             continue
-        if any(tag in target.tags for tag in _SINGLE):
+        if torch.Tag.nondeterministic_seeded in target.tags and not _without_dropout(node):
             return f"has {target}, whose results are others each time"
         if target._schema.is_mutable:
             return f"writes into what it is given ({target})"
     return None
+
+
+def _without_dropout(node):
+    """Attention draws numbers for dropout alone."""
+    for place, argument in enumerate(node.target._schema.arguments):
+        if argument.name == "dropout_p":
+            given = node.args[place] if place < len(node.args) else node.kwargs.get("dropout_p", argument.default_value)
+            return given == 0
+    return False
 
 
 def _stays(value):

@@ -18,6 +18,8 @@ from .dataflow import Links, copied, tensors_of
 _RECORD = "_rdna_optimized"
 _MB = 1 << 20
 _PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
+_OPTIONAL = ("activation fused", "precision", "channels last", "compiled")  # is left out where it is slower, which is
+_NOISE = 1.05  # so many times the time before
 
 
 @dataclass
@@ -137,7 +139,7 @@ class _Inference:
         self.done("dropout removed", rewrites.drop_dropout(self.model, self.links))
         self.done("batch norm folded", rewrites.fold_norms(self.model, self.links))
         self.notes += rewrites.left_norms(self.model, self.links)
-        if fuses and self.on_rdna:
+        if fuses and self.on_rdna and "activation fused" not in self.without:
             self.done("activation fused", rewrites.fuse_activations(self.model, self.links))
         if self.level == "aggressive":
             self.precision()
@@ -148,8 +150,20 @@ class _Inference:
             return
         if "channels last" not in self.without:
             self.channels_last()
-        if fuses:
+        if fuses and "compiled" not in self.without:
             self.compile()
+
+    def slower(self, before):
+        """(name, sentence) of the first change after which a forward took longer than before it; |before|: milliseconds of
+        the model that was given. None where nothing is timed."""
+        if self.example is None or not self.example.is_timed:
+            return None
+        for change in self.changes:
+            name = "precision" if change.name.startswith("weights in") else change.name
+            if name in _OPTIONAL and change.milliseconds > _NOISE * before:
+                return name, f"a forward took {change.milliseconds:.3g} ms with it and {before:.3g} ms without"
+            before = min(before, change.milliseconds)
+        return None
 
     def precision(self):
         name, dtype = wanted_precision(self.config, self.notes)
@@ -316,6 +330,11 @@ class AMDOptimizer:
             except Exception as error:  # attributes that cannot be copied
                 return self._left(model, level, f"it cannot be copied: {running._first_line(error)}")
             reason = self._try(made, example, reference, result)
+            slow = made.slower(result.milliseconds_before) if reason is None else None
+            if slow is not None:
+                without.append(slow[0])
+                result.warnings.append(f"{slow[0]} was left out: {slow[1]}")
+                continue
             if reason is None:
                 break
             last = self._risky(made, without)
@@ -383,12 +402,9 @@ class AMDOptimizer:
                 result.changes.append(Change(f"autocast to {self.config.default_precision}", 1))
                 if dtype is torch.float16:
                     result.warnings.append('gradients in fp16 want torch.amp.GradScaler("rdna")')
-            if self.config.enable_operator_fusion or dtype is not None:
-                called = running.Running(model, compiles=self.config.enable_operator_fusion, autocast=dtype)
+                called = running.Running(model, compiles=False, autocast=dtype)
                 model._compiled_call_impl = called
                 undo.append(lambda: setattr(model, "_compiled_call_impl", None))
-                if called.compiled is not None:
-                    result.changes.append(Change("compiled", 1))
         result.optimizations_applied = [c.name for c in result.changes]
         if result.changes:
             restore = lambda: [step() for step in undo]  # noqa: E731

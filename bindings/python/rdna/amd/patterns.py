@@ -212,6 +212,47 @@ def drop_attention_weights(graph):
     return count
 
 
+def _attention_of_itself(x, heads, weight, bias, out_weight, out_bias):
+    """F.multi_head_attention_forward of (S, B, E), of which nn.MultiheadAttention with batch_first makes (B, S, E) again:
+    every view lies so that nothing is copied, where PyTorch's own copies queries, keys and values, and the result."""
+    whole = F.linear(x.transpose(0, 1), weight, bias).unflatten(-1, (3, heads, -1))
+    q, k, v = whole.permute(2, 0, 3, 1, 4).unbind(0)
+    y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+    return F.linear(y, out_weight, out_bias).transpose(0, 1)
+
+
+_ATTENTION = ("query", "key", "value", "embed_dim_to_check", "num_heads", "in_proj_weight", "in_proj_bias", "bias_k", "bias_v",
+              "add_zero_attn", "dropout_p", "out_proj_weight", "out_proj_bias")
+_ATTENTION_LEFT_OUT = ("bias_k", "bias_v", "add_zero_attn", "key_padding_mask", "attn_mask", "use_separate_proj_weight",
+                       "static_k", "static_v", "is_causal")
+
+
+def copy_no_attention(graph):
+    """Attention of a sequence to itself, without masks, by _attention_of_itself. After drop_attention_weights."""
+    count = 0
+    for node in list(graph.nodes):
+        if not _is(node, (F.multi_head_attention_forward,)) or len(node.args) > len(_ATTENTION):
+            continue
+        given = {**dict(zip(_ATTENTION, node.args)), **node.kwargs}
+        x = given["query"]
+        if given.get("need_weights", True) or x is not given["key"] or x is not given["value"] or \
+                any(given.get(name) for name in _ATTENTION_LEFT_OUT if not isinstance(given.get(name), fx.Node)) or \
+                any(isinstance(given.get(name), fx.Node) for name in _ATTENTION_LEFT_OUT) or \
+                (given.get("training", True) and given["dropout_p"]) or _value(x) is None or _value(x).dim() != 3 or \
+                not all(u.target is operator.getitem and u.args[1] == 0 for u in node.users):
+            continue
+        names = ("query", "num_heads", "in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias")
+        with graph.inserting_before(node):
+            new = graph.call_function(_attention_of_itself, tuple(given[name] for name in names))
+        for user in list(node.users):
+            new.meta.update(user.meta)
+            user.replace_all_uses_with(new)
+            graph.erase_node(user)
+        graph.erase_node(node)
+        count += 1
+    return count
+
+
 def pack_layers(gm, example_inputs, packed):
     """Linear layers that see the same input become one product: their weights are put behind each other, once. |packed|:
     what was packed before, by the parameters' ids, kept by the caller, who runs the graph with_packed. Only for passes

@@ -195,10 +195,14 @@ def _function_of(module):
     return known if len(node.args) == 1 and set(node.kwargs) <= {"inplace"} else None
 
 
-def _activation_numbers():
-    import torch_rdna
+def _compiler():
+    from torch_rdna import _compile
 
-    return torch_rdna._C.operations()["activation"]
+    return _compile
+
+
+def _activation_numbers():
+    return _compiler().ACTIVATION
 
 
 def _in_one_launch(layer, x):
@@ -212,14 +216,13 @@ def _in_one_launch(layer, x):
 
 
 class LinearActivation(nn.Linear):
-    """A linear layer and the activation behind it, in one launch where no gradient is asked for."""
+    """A linear layer and the activation behind it, in one launch where no gradient is asked for and that is the faster way."""
 
     def forward(self, x):
-        if not _in_one_launch(self, x) or x.dim() == 0 or x.shape[-1] != self.in_features:
+        if not _in_one_launch(self, x) or x.dim() == 0 or x.shape[-1] != self.in_features or \
+                _compiler().vendors_is_faster(x.numel() // self.in_features, self.in_features, self.out_features, x.device):
             return self.activation(super().forward(x))
-        rows = x.reshape(-1, self.in_features)
-        out = torch.ops.rdna.addmm(self.bias, rows, self.weight.t(), self.activation_number, None)
-        return out.view(*x.shape[:-1], self.out_features)
+        return torch.ops.rdna.linear(x, self.weight, self.bias, self.activation_number, None)
 
 
 class _ConvActivation:

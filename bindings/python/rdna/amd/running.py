@@ -74,10 +74,11 @@ class Running:
         from torch_rdna import _compile
 
         attention = patterns.drop_attention_weights(gm.graph) + patterns.find_attention(gm.graph)
+        without_copies = patterns.copy_no_attention(gm.graph)
         packed = 0
         if self.packs and not torch.is_grad_enabled():
             packed = patterns.pack_layers(gm, example_inputs, self._packed)
-        if attention or packed:
+        if attention or without_copies or packed:
             gm.graph.lint()
             gm.recompile()
         before = _compile.compile_report()["fused"]
@@ -86,7 +87,7 @@ class Running:
         if packed:
             run = patterns.with_packed(run, self._packed, example_inputs)
         after = _compile.compile_report()["fused"]
-        self.counts.update({"attention": attention, "packed layers": packed})
+        self.counts.update({"attention": attention, "attention without copies": without_copies, "packed layers": packed})
         self.counts.update({name: n - before.get(name, 0) for name, n in after.items()})
         return run
 

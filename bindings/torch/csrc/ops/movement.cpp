@@ -4,9 +4,6 @@
 #include <ATen/Functions.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/constant_pad_nd_native.h>
-
-#include <cmath>
 
 #include "native.h"
 
@@ -132,36 +129,6 @@ bool pad(const PadRow &row, Call &call) {  // self, padding (last dimension firs
   return call.give(out.finish());
 }
 
-// In one launch, where PyTorch fills and then copies. It has the words, and what is cut alone is its copy.
-bool pad_constant(Call &call) {  // self, padding (last dimension first, before and after), value
-  const at::Tensor x = call.tensor(0);
-  const std::vector<int64_t> padding = call.integers(1);
-  const at::Scalar value = call.scalar(2);
-  auto theirs = [&] { return call.give(at::native::constant_pad_nd(x, padding, value)); };
-  const double number = value.isComplex() ? 0 : value.toDouble();
-  const bool fits = value.isComplex()          ? false
-                    : is_real(x.scalar_type()) ? !(std::abs(number) >= 6e4) || std::isinf(number)
-                                               : number == 0;
-  if (!describable(x) || !fits || x.numel() == 0 || padding.size() % 2 != 0 ||
-      padding.size() > 2 * static_cast<size_t>(x.dim()))
-    return theirs();
-  std::vector<int64_t> shape = x.sizes().vec(), before(shape.size(), 0);
-  bool grows = false;
-  for (size_t i = 0; i < padding.size() / 2; i++) {
-    const size_t d = shape.size() - 1 - i;
-    const int64_t low = padding[2 * i], high = padding[2 * i + 1];
-    before[d] = low;
-    shape[d] += low + high;
-    grows = grows || low > 0 || high > 0;
-    if (shape[d] < 1) return theirs();
-  }
-  if (!grows) return theirs();
-  const at::Tensor y = at::empty(shape, x.options().memory_format(x.suggest_memory_format()));
-  const rdna_tensor from = describe(x), to = describe(y);
-  check(rdna_op_pad(stream_of(x), RDNA_PAD_MODE_CONSTANT, &from, before.data(), rdna_scalar_real(number), &to));
-  return call.give(y);
-}
-
 const PadRow pads[] = {
     {"reflection_pad1d.out", RDNA_PAD_MODE_REFLECT, 1},    {"reflection_pad2d", RDNA_PAD_MODE_REFLECT, 2},
     {"reflection_pad2d.out", RDNA_PAD_MODE_REFLECT, 2},    {"reflection_pad3d.out", RDNA_PAD_MODE_REFLECT, 3},
@@ -239,8 +206,7 @@ bool eye(Call &call) {  // n, m, out
   return call.give(out);
 }
 
-const Single singles[] = {
-    {"cat.out", cat}, {"flip", flip}, {"constant_pad_nd", pad_constant}, {"roll", roll}, {"eye.m_out", eye}};
+const Single singles[] = {{"cat.out", cat}, {"flip", flip}, {"roll", roll}, {"eye.m_out", eye}};
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   add(m, pads, pad);
