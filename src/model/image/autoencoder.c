@@ -86,9 +86,9 @@ static rdna_status load_level(rdna__component *c, const rdna__autoencoder_settin
   for (int r = 0; r < to->resnets; r++) RDNA_TRY(load_resnet(c, set, name, r, r ? out : in, out, &level->resnets[r]));
   if (i == to->level_count - 1) return RDNA_OK;
   snprintf(name, sizeof name, "%s.%d.%s.0", names[encodes][0], i, names[encodes][1]);
-  /* with one row and one column of zeros behind the image, where a smaller one is made */
-  const rdna__image_window window = {out, out, 3, encodes ? 2 : 1, encodes ? 0 : 1, 1};
-  return rdna__image_load_conv(c, name, "conv", &window, &level->resize);
+  if (!encodes) return rdna__image_load_doubling(c, name, "conv", out, &level->larger);
+  const rdna__image_window window = {out, out, 3, 2, 0, 1}; /* zeros behind the image alone */
+  return rdna__image_load_conv(c, name, "conv", &window, &level->smaller);
 }
 
 rdna_status rdna__autoencoder_load(rdna__component *c, const rdna__autoencoder_settings *set, bool encodes,
@@ -128,20 +128,14 @@ static rdna_status convolve(rdna__image_pass *pass, const rdna__image_conv *conv
   return go_on(pass, x, &next);
 }
 
-static rdna_status resnet(rdna__image_pass *pass, const rdna__image_resnet *block, rdna_tensor *x) {
-  rdna_tensor next;
-  RDNA_TRY(rdna__image_resnet_run(pass, block, x, NULL, &next));
-  return go_on(pass, x, &next);
-}
-
 static rdna_status middle(rdna__image_pass *pass, const rdna__autoencoder_half *half, rdna_tensor *x) {
   rdna_tensor next;
-  RDNA_TRY(resnet(pass, &half->mid[0], x));
+  RDNA_TRY(rdna__image_resnet_on(pass, &half->mid[0], x, NULL));
   if (half->attention.q.weight.data) {
     RDNA_TRY(rdna__image_attention_run(pass, &half->attention, x, &next));
     RDNA_TRY(go_on(pass, x, &next));
   }
-  return resnet(pass, &half->mid[1], x);
+  return rdna__image_resnet_on(pass, &half->mid[1], x, NULL);
 }
 
 static rdna_status end(rdna__image_pass *pass, const rdna__autoencoder_half *half, rdna_tensor *x) {
@@ -152,8 +146,8 @@ static rdna_status end(rdna__image_pass *pass, const rdna__autoencoder_half *hal
 rdna_status rdna__autoencoder_encode(rdna__image_pass *pass, const rdna__autoencoder_half *half, rdna_tensor *x) {
   RDNA_TRY(convolve(pass, &half->in, x));
   for (int i = 0; i < half->level_count; i++) {
-    for (int r = 0; r < half->resnets; r++) RDNA_TRY(resnet(pass, &half->levels[i].resnets[r], x));
-    RDNA_TRY(convolve(pass, &half->levels[i].resize, x));
+    for (int r = 0; r < half->resnets; r++) RDNA_TRY(rdna__image_resnet_on(pass, &half->levels[i].resnets[r], x, NULL));
+    RDNA_TRY(convolve(pass, &half->levels[i].smaller, x));
   }
   RDNA_TRY(middle(pass, half, x));
   RDNA_TRY(end(pass, half, x));
@@ -167,9 +161,9 @@ rdna_status rdna__autoencoder_decode(rdna__image_pass *pass, const rdna__autoenc
   RDNA_TRY(middle(pass, half, x));
   for (int i = 0; i < half->level_count; i++) {
     const rdna__autoencoder_level *level = &half->levels[i];
-    for (int r = 0; r < half->resnets; r++) RDNA_TRY(resnet(pass, &level->resnets[r], x));
-    if (!level->resize.weight.data) continue;
-    RDNA_TRY(rdna__image_upsample_run(pass, &level->resize, x, 2 * x->shape[2], 2 * x->shape[3], &next));
+    for (int r = 0; r < half->resnets; r++) RDNA_TRY(rdna__image_resnet_on(pass, &level->resnets[r], x, NULL));
+    if (!level->larger.bias.data) continue;
+    RDNA_TRY(rdna__image_doubling_run(pass, &level->larger, x, &next));
     RDNA_TRY(go_on(pass, x, &next));
   }
   return end(pass, half, x);

@@ -26,7 +26,8 @@ rdna_status rdna__autoencoder_settings_read(const json_t *json, rdna__autoencode
 
 typedef struct rdna__autoencoder_level {
   rdna__image_resnet resnets[RDNA__AUTOENCODER_RESNETS];
-  rdna__image_conv resize; /* weight.data NULL: the size stays */
+  rdna__image_conv smaller;    /* of the encoder; weight.data NULL: the size stays */
+  rdna__image_doubling larger; /* of the decoder; bias.data NULL: the size stays */
 } rdna__autoencoder_level;
 
 /* The encoder or the decoder. */

@@ -208,22 +208,51 @@ static rdna_status add_time(rdna__image_pass *pass, const rdna__image_linear *pr
   return rdna__pass_drop(pass, &row);
 }
 
-rdna_status rdna__image_resnet_run(rdna__image_pass *pass, const rdna__image_resnet *r, const rdna_tensor *x,
-                                   const rdna_tensor *time, rdna_tensor *out) {
-  const rdna_scalar zero = rdna_scalar_real(0);
-  rdna_tensor normed, h, shortcut = {0};
-  RDNA_TRY(norm_of(pass, &r->norm1, x, true, &normed));
-  RDNA_TRY(rdna__image_conv_run(pass, &r->conv1, &normed, &h));
-  RDNA_TRY(rdna__pass_drop(pass, &normed));
+/* |out| = h of the block, of |normed|, which is given back. */
+static rdna_status rest_of_resnet(rdna__image_pass *pass, const rdna__image_resnet *r, rdna_tensor *normed,
+                                  const rdna_tensor *time, rdna_tensor *out) {
+  rdna_tensor h;
+  RDNA_TRY(rdna__image_conv_run(pass, &r->conv1, normed, &h));
+  RDNA_TRY(rdna__pass_drop(pass, normed));
   if (r->time.weight.data) RDNA_TRY(add_time(pass, &r->time, time, &h));
   RDNA_TRY(rdna__image_norm_into(pass, &r->norm2, &h, true, &h));
   RDNA_TRY(rdna__image_conv_run(pass, &r->conv2, &h, out));
-  RDNA_TRY(rdna__pass_drop(pass, &h));
-  if (r->shortcut.weight.data) RDNA_TRY(rdna__image_conv_run(pass, &r->shortcut, x, &shortcut));
-  RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_ADD, out, shortcut.data ? &shortcut : x, zero, zero, out));
-  RDNA_TRY(rdna__pass_drop(pass, &shortcut));
+  return rdna__pass_drop(pass, &h);
+}
+
+/* out = (out + x) / divisor */
+static rdna_status add_residual(rdna__image_pass *pass, const rdna__image_resnet *r, const rdna_tensor *x,
+                                const rdna_tensor *out) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_ADD, out, x, zero, zero, out));
   if (r->divisor == 1) return RDNA_OK;
   return rdna_op_map(pass->stream, RDNA_MAP_AFFINE, out, rdna_scalar_real(1 / (double)r->divisor), zero, out);
+}
+
+rdna_status rdna__image_resnet_run(rdna__image_pass *pass, const rdna__image_resnet *r, const rdna_tensor *x,
+                                   const rdna_tensor *time, rdna_tensor *out) {
+  rdna_tensor normed, shortcut = {0};
+  RDNA_TRY(norm_of(pass, &r->norm1, x, true, &normed));
+  RDNA_TRY(rest_of_resnet(pass, r, &normed, time, out));
+  if (r->shortcut.weight.data) RDNA_TRY(rdna__image_conv_run(pass, &r->shortcut, x, &shortcut));
+  RDNA_TRY(add_residual(pass, r, shortcut.data ? &shortcut : x, out));
+  return rdna__pass_drop(pass, &shortcut);
+}
+
+rdna_status rdna__image_resnet_on(rdna__image_pass *pass, const rdna__image_resnet *r, rdna_tensor *x,
+                                  const rdna_tensor *time) {
+  rdna_tensor normed, kept = *x, out;
+  if (r->shortcut.weight.data) {
+    RDNA_TRY(rdna__image_conv_run(pass, &r->shortcut, x, &kept));
+    normed = *x;
+    RDNA_TRY(rdna__image_norm_into(pass, &r->norm1, x, true, &normed));
+  } else {
+    RDNA_TRY(norm_of(pass, &r->norm1, x, true, &normed));
+  }
+  RDNA_TRY(rest_of_resnet(pass, r, &normed, time, &out));
+  RDNA_TRY(add_residual(pass, r, &kept, &out));
+  *x = out;
+  return rdna__pass_drop(pass, &kept);
 }
 
 /* (n, tokens, channels) as (n, heads, tokens, channels of a head). */

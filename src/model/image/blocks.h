@@ -49,6 +49,13 @@ typedef struct rdna__image_conv {
   int stride, pad_before, pad_after; /* alike in both directions */
 } rdna__image_conv;
 
+/* Nearest values at twice the height and width, then a convolution of 3 x 3 with as many channels; the larger image is
+ * never made: see doubling.c. */
+typedef struct rdna__image_doubling {
+  rdna_tensor weight[2][2], bias; /* (out, in, 2, 2) with channels last of the results above and below, left and right;
+                                     (out). bias.data NULL: there is none */
+} rdna__image_doubling;
+
 /* x + h, or shortcut(x) + h, over |divisor|, where
  *
  *     x -- norm1 -- SiLU -- conv1 -- (+ time silu(embedding)) -- norm2 -- SiLU -- conv2 -- h          */
@@ -75,6 +82,8 @@ typedef struct rdna__image_window { /* of a convolution; bias included */
 /* With |name|.weight and |name|.bias. */
 rdna_status rdna__image_load_conv(rdna__component *c, const char *prefix, const char *name,
                                   const rdna__image_window *window, rdna__image_conv *out);
+rdna_status rdna__image_load_doubling(rdna__component *c, const char *prefix, const char *name, int channels,
+                                      rdna__image_doubling *out);
 rdna_status rdna__image_load_norm(rdna__component *c, const char *prefix, const char *name, int channels, int groups,
                                   double epsilon, rdna__image_norm *out);
 rdna_status rdna__image_load_linear(rdna__component *c, const char *prefix, const char *name, int in, int out,
@@ -103,6 +112,11 @@ rdna_status rdna__image_norm_into(rdna__image_pass *pass, const rdna__image_norm
 /* |time| (n, width): SiLU of the embedding, which is the same for all blocks; NULL where the block has no time. */
 rdna_status rdna__image_resnet_run(rdna__image_pass *pass, const rdna__image_resnet *block, const rdna_tensor *x,
                                    const rdna_tensor *time, rdna_tensor *out);
+/* The same where x is not needed again and its memory is: x becomes the result. */
+rdna_status rdna__image_resnet_on(rdna__image_pass *pass, const rdna__image_resnet *block, rdna_tensor *x,
+                                  const rdna_tensor *time);
+rdna_status rdna__image_doubling_run(rdna__image_pass *pass, const rdna__image_doubling *doubling, const rdna_tensor *x,
+                                     rdna_tensor *out);
 rdna_status rdna__image_attention_run(rdna__image_pass *pass, const rdna__image_attention *block, const rdna_tensor *x,
                                       rdna_tensor *out);
 /* |conv| of x at (height, width), by nearest values. */

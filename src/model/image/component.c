@@ -127,32 +127,47 @@ static rdna_status upload(const rdna__component *c, const rdna__safetensor *t, b
   return status;
 }
 
-static rdna_status load(rdna__component *c, const char *prefix, const char *name, bool channels_last, rdna_tensor *to) {
+/* The tensor of |to|'s shape. */
+static rdna_status look_up(rdna__component *c, const char *prefix, const char *name, const rdna_tensor *to,
+                           const rdna__safetensor **out) {
   char full[RDNA__COMPONENT_NAME];
-  const rdna__safetensor *t;
   bool inserted;
-  RDNA_TRY(find(c, prefix, name, full, &t));
-  RDNA_TRY(check(t, full, to->rank, to->shape));
-  RDNA_TRY(rdna__strmap_insert(&c->read, t->name, strlen(t->name), 0, &inserted));
-  RDNA_TRY(take(c->network, rdna_dtype_bytes(to->dtype, rdna_tensor_count(to)), &to->data));
-  if (channels_last) {
-    to->stride[1] = 1;
-    to->stride[3] = to->shape[1];
-    to->stride[2] = to->shape[3] * to->stride[3];
-  }
-  return upload(c, t, t->dtype == to->dtype && !channels_last, to);
+  RDNA_TRY(find(c, prefix, name, full, out));
+  RDNA_TRY(check(*out, full, to->rank, to->shape));
+  return rdna__strmap_insert(&c->read, (*out)->name, strlen((*out)->name), 0, &inserted);
 }
 
 rdna_status rdna__component_load(rdna__component *c, const char *prefix, const char *name, rdna_dtype dtype, int rank,
                                  const int64_t *shape, rdna_tensor *out) {
+  const rdna__safetensor *t;
   *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
-  return load(c, prefix, name, false, out);
+  RDNA_TRY(look_up(c, prefix, name, out, &t));
+  RDNA_TRY(take(c->network, rdna_dtype_bytes(dtype, rdna_tensor_count(out)), &out->data));
+  return upload(c, t, t->dtype == dtype, out);
+}
+
+rdna_status rdna__network_window(rdna__network *n, int64_t out, int64_t in, int64_t height, int64_t width,
+                                 rdna_tensor *out_weight) {
+  *out_weight = (rdna_tensor){.dtype = n->dtype,
+                              .rank = 4,
+                              .shape = {out, in, height, width},
+                              .stride = {height * width * in, 1, width * in, in}};
+  return take(n, rdna_dtype_bytes(n->dtype, rdna_tensor_count(out_weight)), &out_weight->data);
 }
 
 rdna_status rdna__component_load_window(rdna__component *c, const char *prefix, const char *name, int out, int in,
                                         int height, int width, rdna_tensor *out_weight) {
-  *out_weight = rdna_tensor_contiguous(NULL, c->network->dtype, 4, (const int64_t[]){out, in, height, width});
-  return load(c, prefix, name, true, out_weight);
+  const rdna_tensor like = rdna_tensor_contiguous(NULL, RDNA_F32, 4, (const int64_t[]){out, in, height, width});
+  const rdna__safetensor *t;
+  RDNA_TRY(look_up(c, prefix, name, &like, &t));
+  RDNA_TRY(rdna__network_window(c->network, out, in, height, width, out_weight));
+  return upload(c, t, false, out_weight);
+}
+
+rdna_status rdna__component_fetch(rdna__component *c, const char *prefix, const char *name, const rdna_tensor *to) {
+  const rdna__safetensor *t;
+  RDNA_TRY(look_up(c, prefix, name, to, &t));
+  return upload(c, t, t->dtype == to->dtype, to);
 }
 
 rdna_status rdna__component_leave(rdna__component *c, const char *prefix) {

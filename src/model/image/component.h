@@ -21,6 +21,9 @@ typedef struct rdna__network {
 
 /* Gives the weights back. */
 void rdna__network_deinit(rdna__network *network);
+/* Memory of the network for a convolution's (out, in, height, width), in its type and laid out with channels last. */
+rdna_status rdna__network_window(rdna__network *network, int64_t out, int64_t in, int64_t height, int64_t width,
+                                 rdna_tensor *out_weight);
 
 typedef struct rdna__component {
   json_t *settings;
@@ -44,9 +47,12 @@ int rdna__component_rank(const rdna__component *component, const char *prefix, c
  * RDNA_BAD_DATA: it is missing or of another shape. RDNA_UNSUPPORTED: another type. RDNA_OUT_OF_MEMORY. */
 rdna_status rdna__component_load(rdna__component *component, const char *prefix, const char *name, rdna_dtype dtype,
                                  int rank, const int64_t *shape, rdna_tensor *out);
-/* A convolution's (out, in, height, width), in the network's type and laid out with channels last. */
+/* A convolution's, as rdna__network_window lays it out. */
 rdna_status rdna__component_load_window(rdna__component *component, const char *prefix, const char *name, int out,
                                         int in, int height, int width, rdna_tensor *out_weight);
+/* A tensor as |to| is, contiguous memory of the caller's. */
+rdna_status rdna__component_fetch(rdna__component *component, const char *prefix, const char *name,
+                                  const rdna_tensor *to);
 /* Tensors whose names begin with |prefix| count as read. */
 rdna_status rdna__component_leave(rdna__component *component, const char *prefix);
 /* RDNA_UNSUPPORTED: some tensor was not asked for; the sentence names one. Waits until all is on the device. */
