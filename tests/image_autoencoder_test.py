@@ -16,6 +16,7 @@ import torch
 import rdna_program
 
 diffusers.utils.logging.set_verbosity_error()
+torch.set_num_threads(1)  # small models wait for each other's threads longer than they compute
 F32, F16, BF16, F64 = 0, 1, 2, 3  # rdna_dtype
 INVALID, NOT_FOUND, UNSUPPORTED, BAD_DATA = 1, 3, 4, 7  # rdna_status
 SMALL = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2,
@@ -223,10 +224,10 @@ class AutoencoderTest(unittest.TestCase):
         ours, theirs = self.compare(self.root, F32, 1e-5, [])
         factor = ours.info.factor
         generator = torch.Generator().manual_seed(9)
-        for tile in [4, 8, 12]:
+        for tile in [4, 8]:
             theirs.enable_tiling()
             theirs.tile_latent_min_size, theirs.tile_sample_min_size = tile, tile * factor
-            for height, width in [(tile, tile), (tile, tile + 1), (tile + 1, 2), (3 * tile, 2 * tile), (13, 17), (30, 19), (1, 40)]:
+            for height, width in [(tile, tile), (tile, tile + 1), (tile + 1, 2), (3 * tile, 2 * tile), (13, 10), (1, 17)]:
                 with self.subTest(f"{tile} {height} {width}"):
                     latents = torch.randn((2, 4, height, width), generator=generator)
                     wanted = theirs.decode(latents.double() / theirs.config.scaling_factor).sample
