@@ -29,7 +29,8 @@ at::Tensor flat_written(const at::Tensor &t);
 // (batch, rows) of (…, rows), contiguous.
 at::Tensor flat_vectors(const at::Tensor &t);
 
-// (…, n, 2, columns), reals, of complex (…, n, columns): a row's real parts and then its imaginary ones; and back into x.
+// (…, n, 2, columns), reals, of complex (…, n, columns): a row's real parts and then its imaginary ones; and back into
+// x.
 at::Tensor split_rows(const at::Tensor &x);
 void join_rows(const at::Tensor &rows, const at::Tensor &x);
 
