@@ -218,6 +218,7 @@ static bool choose_target(struct run *run, const void *file, size_t bytes) {
   if (strcmp(arch, "gfx12-generic") == 0) arch = "gfx1201";
   if (strcmp(arch, "gfx11-generic") == 0) arch = "gfx1100";
   if (strcmp(arch, "gfx10-3-generic") == 0) arch = "gfx1030";
+  if (strcmp(arch, "gfx10-1-generic") == 0) arch = "gfx1010";
   setenv("RDNA_EMULATE", arch, 1);
   if (!emu_current()) return refuse(run, "%s is for %s, which is not emulated", run->path, arch);
   return true;

@@ -240,6 +240,8 @@ static void test_damage(void **state) {
 static void test_generic_targets(void **state) {
   assert_true(emu_mach_runs_on(0x54, "gfx1100") && emu_mach_runs_on(0x54, "gfx1102"));
   assert_true(emu_mach_runs_on(0x53, "gfx1030") && !emu_mach_runs_on(0x53, "gfx1100"));
+  assert_true(emu_mach_runs_on(0x52, "gfx1012") && !emu_mach_runs_on(0x52, "gfx1030"));
+  assert_true(emu_mach_runs_on(0x54, "gfx1151") && !emu_mach_runs_on(0x54, "gfx1201"));
   assert_true(emu_mach_runs_on(0x41, "gfx1100") && !emu_mach_runs_on(0x41, "gfx1101"));
   assert_false(emu_mach_runs_on(0xff, "gfx1100"));
 }

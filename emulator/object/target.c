@@ -31,6 +31,7 @@ bool emu_mach_runs_on(uint32_t e_flags, const char *arch) {
   const char *name = emu_mach_name(e_flags);
   if (!name) return false;
   if (strcmp(name, arch) == 0) return true;
+  if (strcmp(name, "gfx10-1-generic") == 0) return strncmp(arch, "gfx101", 6) == 0;
   if (strcmp(name, "gfx10-3-generic") == 0) return strncmp(arch, "gfx103", 6) == 0;
   if (strcmp(name, "gfx11-generic") == 0) return strncmp(arch, "gfx11", 5) == 0;
   if (strcmp(name, "gfx12-generic") == 0) return strncmp(arch, "gfx12", 5) == 0;
