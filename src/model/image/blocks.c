@@ -53,11 +53,6 @@ rdna_status rdna__pass_end(rdna__image_pass *pass, rdna_status status) {
   return status;
 }
 
-rdna_tensor rdna__image_matrix(const rdna_tensor *x) {
-  const int64_t shape[] = {x->shape[0] * x->shape[2] * x->shape[3], x->shape[1]};
-  return rdna_tensor_contiguous(x->data, x->dtype, 2, shape);
-}
-
 rdna_tensor rdna__image_tokens(const rdna_tensor *x) {
   const int64_t shape[] = {x->shape[0], x->shape[2] * x->shape[3], x->shape[1]};
   return rdna_tensor_contiguous(x->data, x->dtype, 3, shape);

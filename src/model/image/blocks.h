@@ -28,9 +28,8 @@ rdna_status rdna__pass_drop(rdna__image_pass *pass, rdna_tensor *t);
 /* Gives all back. Returns |status| if that is a failure. */
 rdna_status rdna__pass_end(rdna__image_pass *pass, rdna_status status);
 
-/* |image| as its tokens: (n, height width, channels), or (n height width, channels). Borrows. */
+/* |image| as its tokens: (n, height width, channels). Borrows. */
 rdna_tensor rdna__image_tokens(const rdna_tensor *image);
-rdna_tensor rdna__image_matrix(const rdna_tensor *image);
 
 /* ---- Parts ---- */
 
