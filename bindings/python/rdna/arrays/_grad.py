@@ -12,13 +12,14 @@ import numpy as np
 
 from ._array import Array, full_on, need, stream_of
 from ._core import library
-from ._graph import Graph, Plan, evaluate, gradients, is_lazy, lazy, placeholder, record
+from ._graph import Graph, Plan, evaluate, gradients, is_lazy, lazy, placeholder, placeholder_of, record
 
 
 class _State(threading.local):
     depth = 0  # of functions that are being recorded
     plans = 0  # of those, such as are to be plans
     blind = 0  # and such as have placeholders, to whose values nothing leads yet
+    drawn = None  # of the plan that is being recorded: placeholders, and what makes their values in each run
 
 
 _state = _State()
@@ -42,6 +43,13 @@ class _recording:
 def recording_plan():
     """Whether what is called now is recorded to be run again."""
     return _state.plans > 0
+
+
+def drawn_anew(stream, dtype, shape, draw):
+    """In a plan that is being recorded, an array that each run gets from |draw|, a function without arguments, which gives this type and shape."""
+    place = placeholder_of(stream, dtype, shape)
+    _state.drawn.append((place, draw))
+    return place
 
 
 def without_values():
@@ -261,9 +269,13 @@ def compile(function):
     def record_plan(form, leaves):
         inputs, outputs = [placeholder(x) for x in leaves], []
         given, named = _rebuild(form, iter(inputs))
-        with _recording(plan=True):
-            shape = _flatten(function(*given, **named), outputs)
-        return (Plan(outputs, inputs) if outputs else None), shape
+        around, _state.drawn = _state.drawn, []
+        try:
+            with _recording(plan=True):
+                shape = _flatten(function(*given, **named), outputs)
+            return (Plan(outputs, inputs, _state.drawn) if outputs else None), shape
+        finally:
+            _state.drawn = around
 
     @functools.wraps(function)
     def wrapped(*arguments, **keywords):

@@ -42,7 +42,12 @@ def placeholder(like):
     dtype, shape = like.dtype, like.shape
     if like.pairs:
         dtype, shape = _core.part_of[dtype], (*shape, 2)
-    return Array(make("rdna_array_placeholder", stream_of(like), _core.number_of[dtype], len(shape), sizes(shape)), like.pairs)
+    return placeholder_of(stream_of(like), dtype, shape, like.pairs)
+
+
+def placeholder_of(stream, dtype, shape, pairs=False):
+    """A placeholder of a real type, whose last dimension has real and imaginary parts where |pairs|."""
+    return Array(make("rdna_array_placeholder", stream, _core.number_of[dtype], len(shape), sizes(shape)), pairs)
 
 
 def evaluate(arrays):
@@ -125,9 +130,11 @@ class Graph:
 
 
 class Plan:
-    """Steps that compute |outputs| from arrays in the place of |inputs|, which are placeholders."""
+    """Steps that compute |outputs| from arrays in the place of |inputs|, which are placeholders. Behind these come placeholders of what each run draws
+    anew, by functions without arguments."""
 
-    def __init__(self, outputs, inputs):
+    def __init__(self, outputs, inputs, drawn=()):
+        inputs, self.draws = [*inputs, *(place for place, _ in drawn)], [draw for _, draw in drawn]
         self.pointer = make("rdna_array_plan", pointers(outputs), len(outputs), pointers(inputs), len(inputs))
         self.pairs = [x.pairs for x in outputs]
         self._Inputs, self._Outputs = (ctypes.c_void_p * max(len(each), 1) for each in (inputs, outputs))
@@ -143,6 +150,8 @@ class Plan:
         return _text("rdna_plan_print", self.pointer)
 
     def run(self, inputs):
+        if self.draws:
+            inputs = [*inputs, *(draw() for draw in self.draws)]
         out = self._Outputs()
         status = _run(self.pointer, self._Inputs(*[x.pointer for x in inputs]), len(inputs), out)
         if status:

@@ -12,7 +12,7 @@ from ._grad import value_and_grad as _value_and_grad
 from ._graph import evaluate, still
 from ._making import asarray, full, ones, zeros
 from ._moving import matrix_transpose, permute_dims, reshape
-from ._pointwise import gelu, relu, sigmoid, silu, tanh
+from ._pointwise import gelu, relu, sigmoid, silu, tanh, where
 from ._products import matmul
 from ._reducing import mean, var
 from .random import manual_seed, take_place, uniform  # noqa: F401
@@ -367,21 +367,25 @@ class Dropout(Module):
     def forward(self, x):
         if not self.training or self.p == 0:
             return x
-        if recording_plan():
-            raise RuntimeError("a plan would drop the same values in each run; call dropout with a seed of your own, or eval()")
-        seed, offset = take_place(x.size)
-        return self.drop(x, seed, offset)
+        return self.drop(x)
 
-    def drop(self, x, seed, offset):
+    def drop(self, x):
+        if recording_plan():  # where a seed would be the same in each run
+            return x * self.kept(x.shape, x)
+        seed, offset = take_place(x.size)
         return F.dropout(x, self.p, seed=seed, offset=offset)
+
+    def kept(self, shape, x):
+        """1 / (1 - p) of what is kept and 0 of the rest, by numbers that are drawn, in x's type and on its device."""
+        chosen = uniform(shape, device=x.device) >= self.p
+        return where(chosen, full((), 1 / (1 - self.p), dtype=x.dtype, device=x.device), 0.0)
 
 
 class Dropout2d(Dropout):
     """Of whole channels."""
 
-    def drop(self, x, seed, offset):
-        kept = F.dropout(full(x.shape[:2], 1.0, dtype=x.dtype, device=x.device), self.p, seed=seed, offset=offset)
-        return x * reshape(kept, (*x.shape[:2], *(1,) * (x.ndim - 2)))
+    def drop(self, x):
+        return x * reshape(self.kept(x.shape[:2], x), (*x.shape[:2], *(1,) * (x.ndim - 2)))
 
 
 # ---- layers without weights, and losses, out of functions ----

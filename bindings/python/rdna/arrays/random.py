@@ -1,11 +1,11 @@
-"""Random numbers, made on the device from a seed and the place in its row alone: the same on every device."""
+"""Random numbers, made on the device from a seed and the place in its row alone: the same on every device. Within compile each run draws others."""
 
 import ctypes
 
 from . import _core
 from ._array import empty_on, run
 from ._core import F32, I32, I64, library
-from ._grad import recording_plan
+from ._grad import drawn_anew, recording_plan
 from ._making import shape_of
 from ._types import known
 
@@ -29,9 +29,10 @@ def take_place(count):
 
 
 def _draw(name, shape, low, high, dtype, device):
-    if recording_plan():
-        raise RuntimeError(f"random.{name}: a plan would have the same numbers in each run; draw them outside, and give them to the function")
-    made = empty_on(_core.stream(device), shape_of(shape), dtype)
+    stream, shape = _core.stream(device), shape_of(shape)
+    if recording_plan():  # each run has others
+        return drawn_anew(stream, dtype, shape, lambda: _draw(name, shape, low, high, dtype, device))
+    made = empty_on(stream, shape, dtype)
     run("random_" + name, made, *take_place(made.size), low, high, made)
     return made
 
