@@ -346,6 +346,19 @@ rdna_status call_input(call *c, int i, rdna_tensor *out) {
   return result;
 }
 
+rdna_status call_input_of_any_rank(call *c, int i, int size, rdna_tensor *out, int *out_rank, int64_t *out_shape) {
+  TF_Tensor *tensor = NULL;
+  tf.GetInput(c->ctx, i, &tensor, c->status);
+  TRY(call_status(c));
+  int64_t count = 1;
+  *out_rank = tf.NumDims(tensor);
+  for (int k = 0; k < *out_rank && k < size; k++) count *= out_shape[k] = tf.Dim(tensor, k);
+  *out = rdna_tensor_contiguous(tf.TensorData(tensor), dtype_of(tf.TensorType(tensor)), 1, &count);
+  tf.DeleteTensor(tensor); /* the context keeps it */
+  return *out_rank <= size ? RDNA_OK
+                           : call_fail(c, RDNA_UNSUPPORTED, "a tensor of %d dimensions; up to %d", *out_rank, size);
+}
+
 rdna_status call_type(call *c, int i, TF_DataType *out) {
   TF_Tensor *tensor = NULL;
   tf.GetInput(c->ctx, i, &tensor, c->status);

@@ -72,6 +72,8 @@ int call_inputs(const call *c);
 rdna_status call_input(call *c, int i, rdna_tensor *out_tensor);
 /* TensorFlow's type of it, which tells unsigned and complex types apart. */
 rdna_status call_type(call *c, int i, TF_DataType *out_type);
+/* The same of more dimensions than librdna has, up to |size|: its memory and type, and the shape apart. */
+rdna_status call_input_of_any_rank(call *c, int i, int size, rdna_tensor *out_flat, int *out_rank, int64_t *out_shape);
 /* |count| integers of either width from an input in host memory, at most |size|. */
 rdna_status call_integers(call *c, int i, int size, int64_t *out_values, int *out_count);
 rdna_status call_integer(call *c, int i, int64_t *out_value);

@@ -452,8 +452,8 @@ for narrow in (False, True):
         case("FakeQuantWithMinMaxVars", [F32], lambda t: [[normal(t, 4, 5) * 3]], **ends)
         channels = {"min": np.array([low, low - 1, -0.5], F32), "max": np.array([high, high + 1, 1.5], F32), "narrow_range": narrow}
         case("FakeQuantWithMinMaxVarsPerChannel", [F32], lambda t: [[normal(t, 4, 5, 3) * 3]], **channels)
-        case("FakeQuantWithMinMaxVarsGradient", [F32], lambda t: [[normal(t, 4, 5), normal(t, 4, 5) * 3]], **ends)
-        case("FakeQuantWithMinMaxVarsPerChannelGradient", [F32], lambda t: [[normal(t, 4, 3), normal(t, 4, 3) * 3], [normal(t, 3), normal(t, 3)]], **channels)
+        case("FakeQuantWithMinMaxVarsGradient", [F32], lambda t: [[positive(t, 4, 5), normal(t, 4, 5) * 3]], **ends)  # sums of one sign
+        case("FakeQuantWithMinMaxVarsPerChannelGradient", [F32], lambda t: [[positive(t, 4, 3), normal(t, 4, 3) * 3], [positive(t, 3), normal(t, 3)]], **channels)
 case("FakeQuantWithMinMaxArgsGradient", [F32], lambda t: [[normal(t, 4, 5), normal(t, 4, 5) * 9]], min=-2.0, max=3.0)
 
 # ---- the rest ----
@@ -489,3 +489,10 @@ case("ResourceScatterDiv", WIDE, lambda t: [[positive(t, 5, 3), np.array([2, 0, 
      of_variable(lambda v, i, u: R.ResourceScatterDiv(resource=v, indices=i, updates=u)))  # fmt: skip
 case("ResourceStridedSliceAssign", MOVED[:3], lambda t: [[numbers(t, 5, 6), numbers(t, 2, 3)]],
      of_variable(lambda v, u: R.ResourceStridedSliceAssign(ref=v, begin=[1, 0], end=[5, 6], strides=[2, 2], value=u)))  # fmt: skip
+
+
+# ---- more dimensions than librdna has, of which neighbours are one ----
+MANY = (2, 1, 3, 2, 1, 2, 2, 1, 3, 2)
+case("Sum Mean Max Prod", [F32, F64], lambda t: [[positive(t, *MANY)]], axis=[1, 3, 5, 7, 9], scale=128)
+case("Sum", [F32, np.int64], lambda t: [[numbers(t, *MANY)]], axis=[0, 1, 2, 5], keep_dims=False)
+case("ScatterNd", [np.int32], lambda t: [[PLACES, numbers(t, 2, 2)]], lambda i, u: tf.cast(R.ScatterNd(indices=tf.cast(i, tf.int32), updates=u, shape=[5, 3]), tf.float32))

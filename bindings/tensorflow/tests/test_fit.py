@@ -61,6 +61,23 @@ def test_fit_tracks_the_cpu(on_cpu, kind, scope, options):
     np.testing.assert_allclose(answers, on_cpu[3], rtol=1e-3, atol=1e-4)
 
 
+def test_layers_that_need_more():
+    """Convolutions in groups, which Keras compiles by XLA, and a larger image, whose gradient is a sum over ten dimensions."""
+    layers = keras.layers
+    x, y = rng.standard_normal((4, 6, 5, 4)).astype(np.float32), np.array([0, 1, 2, 1])
+    losses = []
+    for device in ("/device:RDNA:0", "/device:CPU:0"):
+        with tf.device(device):
+            model = keras.Sequential([keras.Input((6, 5, 4)), layers.Conv2D(6, 3, groups=2), layers.UpSampling2D(2),
+                                      layers.UpSampling2D((1, 2), interpolation="bilinear"), layers.MaxPooling2D(), layers.Flatten(), layers.Dense(3)])  # fmt: skip
+            own = np.random.default_rng(3)
+            model.set_weights([0.3 * own.standard_normal(w.shape).astype(np.float32) for w in model.get_weights()])
+            model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+            losses.append(model.fit(x, y, epochs=4, shuffle=False, verbose=0).history["loss"])
+    np.testing.assert_allclose(*losses, rtol=1e-4)
+    assert losses[0][-1] < losses[0][0]
+
+
 def test_data_stays_on_the_processor():
     with tf.device("/device:RDNA:0"):
         for x in tf.data.Dataset.range(3).batch(2):

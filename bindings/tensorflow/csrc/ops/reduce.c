@@ -8,12 +8,14 @@
 #include "rdna/op/pointwise.h"
 #include "rdna/op/scan.h"
 
+enum { MOST_DIMS = 20 }; /* of what is reduced: the gradient of a repetition has twice as many as that */
+
 /* The dimensions of input 1, which is in host memory, as bits. */
 static rdna_status reduced_dims(call *c, int rank, uint32_t *out_dims) {
-  int64_t values[RDNA_MAX_RANK];
+  int64_t values[MOST_DIMS];
   int count;
   uint32_t dims = 0;
-  TRY(call_integers(c, 1, RDNA_MAX_RANK, values, &count));
+  TRY(call_integers(c, 1, MOST_DIMS, values, &count));
   for (int i = 0; i < count; i++) {
     if (values[i] < -rank || values[i] >= rank)
       return call_fail(c, RDNA_INVALID_ARGUMENT, "Invalid reduction dimension (%lld for input with %d dimension(s)",
@@ -28,16 +30,44 @@ static rdna_status reduced_dims(call *c, int rank, uint32_t *out_dims) {
   return RDNA_OK;
 }
 
-static int reduced_shape(const rdna_tensor *x, uint32_t dims, bool keep, int64_t *shape) {
+static int reduced_sizes(int count, const int64_t *sizes, uint32_t dims, bool keep, int64_t *shape) {
   int rank = 0;
-  for (int i = 0; i < x->rank; i++) {
+  for (int i = 0; i < count; i++) {
     bool reduced = dims >> i & 1;
     if (!reduced)
-      shape[rank++] = x->shape[i];
+      shape[rank++] = sizes[i];
     else if (keep)
       shape[rank++] = 1;
   }
   return rank;
+}
+
+static int reduced_shape(const rdna_tensor *x, uint32_t dims, bool keep, int64_t *shape) {
+  return reduced_sizes(x->rank, x->shape, dims, keep, shape);
+}
+
+/* Input 0 and which of its dimensions input 1 says, neighbours that both are reduced or both stay as one; and the shape
+ * of the result. */
+static rdna_status read_reduced(call *c, rdna_tensor *x, uint32_t *dims, int *out_rank, int64_t *out_shape) {
+  int64_t shape[MOST_DIMS], merged[MOST_DIMS];
+  int rank, count = 0;
+  uint32_t given = 0;
+  *dims = 0;
+  TRY(call_input_of_any_rank(c, 0, MOST_DIMS, x, &rank, shape));
+  TRY(reduced_dims(c, rank, &given));
+  *out_rank = reduced_sizes(rank, shape, given, c->attributes->keep_dims, out_shape);
+  for (int i = 0; i < rank; i++) {
+    bool reduced = given >> i & 1, same = count && (*dims >> (count - 1) & 1) == reduced;
+    if (shape[i] == 1 && rank > RDNA_MAX_RANK) continue; /* one value is no sum */
+    if (same)
+      merged[count - 1] *= shape[i];
+    else
+      *dims |= (uint32_t)reduced << count, merged[count++] = shape[i];
+  }
+  if (count > RDNA_MAX_RANK || *out_rank > RDNA_MAX_RANK)
+    return call_fail(c, RDNA_UNSUPPORTED, "a reduction to %d dimensions; RDNA has up to %d", *out_rank, RDNA_MAX_RANK);
+  *x = reshaped(x, count, merged);
+  return RDNA_OK;
 }
 
 static rdna_scalar of_nothing(rdna_reduction reduction, rdna_dtype dtype) {
@@ -51,12 +81,13 @@ rdna_status compute_reduce(call *c) {
   rdna_reduction reduction = (rdna_reduction)c->number;
   rdna_tensor x, out;
   uint32_t dims = 0;
-  int64_t shape[RDNA_MAX_RANK];
-  TRY(call_input(c, 0, &x));
-  TRY(reduced_dims(c, x.rank, &dims));
-  int rank = reduced_shape(&x, dims, c->attributes->keep_dims, shape);
+  int64_t shape[MOST_DIMS];
+  int rank;
+  TRY(read_reduced(c, &x, &dims, &rank, shape));
   TRY(call_output(c, 0, rank, shape, &out));
   if (rdna_tensor_count(&out) == 0) return RDNA_OK;
+  rank = reduced_shape(&x, dims, false, shape);
+  out = reshaped(&out, rank, shape);
   if (rdna_tensor_count(&x) == 0 && (reduction == RDNA_REDUCTION_MIN || reduction == RDNA_REDUCTION_MAX))
     return rdna_op_fill(c->stream, of_nothing(reduction, out.dtype), &out);
   bool sums = reduction == RDNA_REDUCTION_SUM || reduction == RDNA_REDUCTION_PROD;
