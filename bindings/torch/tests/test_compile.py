@@ -539,3 +539,36 @@ def test_shapes_of_rdnas_operators():
             fake = call(mode.from_tensor(x))
         real = call(x)
         assert real.shape == fake.shape and real.stride() == fake.stride()
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (x + 1, x + 1), lambda x: ((x + 1).view(3, 4), (x + 1).view(4, 3)), lambda x: (x * 2, (x * 2).view(-1).clone().view(4, 3)),
+    lambda x: (x.view(-1).clone().view(4, 3), x + 1)], ids=["twice", "views", "a copy of a result", "a copy of an input"])
+def test_results_are_each_their_own(f):
+    x = torch.ones(3, 4, device="rdna")
+    with torch.no_grad():
+        a, b = compiled(f)(x)
+        before = b.clone()
+        a.zero_()
+        assert torch.equal(b, before)
+        a, before = compiled(f)(x)[0], f(x)[0]
+        x.add_(1)
+        assert torch.equal(a, before)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("draw", [
+    lambda x: F.dropout(x), torch.rand_like, torch.randn_like, lambda x: torch.empty_like(x).exponential_(),
+    lambda x: torch.zeros_like(x).uniform_(), lambda x: F.rrelu(-x.abs(), training=True), lambda x: F.gumbel_softmax(x),
+    lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.5)])
+def test_what_is_drawn_twice_is_two(draw, grad):
+    x = torch.randn(64, 32, device="rdna", requires_grad=grad)
+    with torch.set_grad_enabled(grad):
+        a, b = compiled(lambda x: (draw(x) * 2, draw(x) * 2))(x)
+    assert not torch.equal(a, b)
+
+
+@pytest.mark.parametrize("f", [lambda x: x.t() + 1, lambda x: x.transpose(0, -1).exp()])
+def test_transposed_scalars(f):
+    x = torch.tensor(0.5)
+    torch.testing.assert_close(compiled(f)(x.to("rdna")).cpu(), f(x))

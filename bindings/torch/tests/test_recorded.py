@@ -102,6 +102,28 @@ g = compiled(lambda x, y: x * y.item())  # of which Dynamo makes two graphs
 with torch.no_grad():
     assert [g(torch.ones(2, device="rdna"), torch.tensor(float(i), device="rdna")).tolist() for i in range(3)] == [[0, 0], [1, 1], [2, 2]]
 
+# layouts: of a result with gaps; of inputs with gaps or overlaps, or read by strides of their own, there is no recording
+rows = lambda i: torch.arange(32.0).view(4, 8) + 100 * i  # noqa: E731
+for g, given, records in ((lambda x: (x * 2 + 1)[:, -1], lambda i: rows(i), True), (lambda x: x * 2, lambda i: rows(i)[:, ::2], False),
+                          (lambda x: x + 1, lambda i: rows(i)[:1].expand(3, 8), False),
+                          (lambda x: x.as_strided((4,), (2,)) * 1.5, lambda i: rows(i), False)):
+    h = compiled(g)
+    with torch.no_grad():
+        for i in range(4):
+            host = given(i)
+            on_card = torch.empty_strided(host.shape, host.stride(), device="rdna") if 0 not in host.stride() else None
+            on_card = host.to("rdna") if on_card is None else on_card.copy_(host)
+            if 0 in host.stride():
+                on_card = on_card[:1].expand(3, 8)
+            torch.testing.assert_close(h(on_card).cpu(), g(host))
+    assert report()[0] == records, report()
+
+# another device than the current one
+if torch.rdna.device_count() > 1:
+    h = compiled(lambda x: x * 2 + 1)
+    with torch.no_grad():
+        assert [h(torch.full((3,), float(i), device="rdna:1"))[0].item() for i in range(4)] == [1, 3, 5, 7]
+
 # gradients are not recorded, and come
 model.zero_grad()
 f(torch.randn(4, 8, device="rdna"))[0].square().sum().backward()
@@ -112,8 +134,8 @@ print("equal")
 """
 
 
-def test_recorded_inference_on_an_emulated_card():
-    done = run(DEVICE, PYTHONPATH=os.environ.get("PYTHONPATH", ""), **emulated())
+def test_recorded_inference_on_emulated_cards():
+    done = run(DEVICE, PYTHONPATH=os.environ.get("PYTHONPATH", ""), **{**emulated(), "RDNA_EMULATE": "gfx1100,gfx1100"})
     assert (done.returncode, done.stdout) == (0, "equal\n"), done.stdout + done.stderr
 
 

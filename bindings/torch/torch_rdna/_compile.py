@@ -348,6 +348,18 @@ def _is_view(node):
         not node.kwargs and _on_device(_value(node))
 
 
+def _source(node):
+    """What a view is of."""
+    while isinstance(node, torch.fx.Node) and _short(node) in _LOOKS:
+        node = node.args[0]
+    return node
+
+
+def _is_inside(node):
+    """Whether nobody outside of the graph ever sees the memory of what |node| makes."""
+    return node.op == "call_function" and all(u.op != "output" and (_short(u) not in _LOOKS or _is_inside(u)) for u in node.users)
+
+
 def _same_layout(a, b):
     return _shape_equal(a, b) and _contiguous(a) and _contiguous(b)
 
@@ -468,8 +480,8 @@ class _Rewriter:
             if any(u.op == "output" for u in node.users):
                 continue
             # dropout of nothing is a copy
-            copies = _name(node) == "aten::clone" and node.args[0].op == "call_function" and _on_device(_value(node)) and \
-                _layout(_value(node)) is not None and _layout(_value(node)) == _layout(_value(node.args[0]))
+            copies = _name(node) == "aten::clone" and _on_device(_value(node)) and _layout(_value(node)) is not None and \
+                _layout(_value(node)) == _layout(_value(node.args[0])) and _is_inside(node) and _is_inside(_source(node.args[0]))
             if copies or _name(node) in ("aten::detach", "aten::alias"):
                 node.replace_all_uses_with(node.args[0])
                 self.graph.erase_node(node)
@@ -478,7 +490,7 @@ class _Rewriter:
         """What is transposed twice."""
         turns = {}
         for node in self.graph.nodes:
-            if _name(node) in ("aten::t", "aten::transpose.int"):
+            if _name(node) in ("aten::t", "aten::transpose.int") and _value(node).dim() > 0:
                 turns[node] = {d % _value(node).dim() for d in node.args[1:] or (0, 1)}
         for node, dims in turns.items():
             inner = node.args[0]
@@ -847,10 +859,19 @@ def _compile_graph(gm, example_inputs, kind="graph", records=False):
 
 def _computed_once(graph):
     """What is computed twice is computed once: masks of every layer's attention, inputs that autocast narrows for each
-    layer."""
+    layer. Random numbers that are drawn twice are two (PyTorch's pass knows some of those operators alone), and so are
+    results, into which the caller may write."""
     from torch._functorch.compile_utils import fx_graph_cse
 
-    return fx_graph_cse(graph)
+    place = "its own place"  # makes them unalike
+    for i, node in enumerate(graph.nodes):
+        if node.op == "call_function" and (_recorded.draws(node) or not _is_inside(node)):
+            node.kwargs = {**node.kwargs, place: i}
+    made = fx_graph_cse(graph)
+    for node in made.nodes:
+        if place in node.kwargs:
+            node.kwargs = {name: value for name, value in node.kwargs.items() if name != place}
+    return made
 
 
 def _partition(joint, inputs, **options):

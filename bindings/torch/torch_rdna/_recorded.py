@@ -53,11 +53,20 @@ def cannot(fx_graph):
         target = node.target
         if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
             continue
-        if torch.Tag.nondeterministic_seeded in target.tags and not _without_dropout(node):
+        if draws(node):
             return f"has {target}, whose results are others each time"
         if target._schema.is_mutable:
             return f"writes into what it is given ({target})"
+        if target is torch.ops.aten.as_strided.default and node.args[0].op == "placeholder":
+            return "reads the memory of an input by strides of its own"
     return None
+
+
+def draws(node):
+    """Whether an operator draws random numbers."""
+    target = node.target
+    return node.op == "call_function" and isinstance(target, torch._ops.OpOverload) and \
+        torch.Tag.nondeterministic_seeded in target.tags and not _without_dropout(node)
 
 
 def _without_dropout(node):
@@ -79,6 +88,22 @@ def _is_dense(t):
     return torch.empty_like(t).stride() == t.stride()
 
 
+def _overlaps(t):
+    """Whether two of its values may lie in one place."""
+    span = 1
+    for stride, size in sorted((s, n) for s, n in zip(t.stride(), t.shape) if n > 1):
+        if stride < span:
+            return True
+        span += stride * (size - 1)
+    return False
+
+
+def _copied(value):
+    if not isinstance(value, torch.Tensor):
+        return value
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device).copy_(value)
+
+
 class _Recording:
     def __init__(self, run, values):
         self.read = [v if not isinstance(v, torch.Tensor) or _stays(v) else torch.empty_like(v) for v in values]
@@ -88,7 +113,7 @@ class _Recording:
         self.graph = Graph()
         with graph(self.graph):
             self.results = run(list(self.read))
-        if not all(not isinstance(t, torch.Tensor) or _is_dense(t) for t in self.results):
+        if any(isinstance(t, torch.Tensor) and _overlaps(t) for t in self.results):
             raise RuntimeError("a result overlaps itself")
 
     def _fill(self, values):
@@ -101,7 +126,7 @@ class _Recording:
     def __call__(self, values):
         self._fill(values)
         self.graph.replay()
-        return [t.clone() if isinstance(t, torch.Tensor) else t for t in self.results]
+        return [_copied(t) for t in self.results]
 
 
 class Recorded:
@@ -139,8 +164,11 @@ class Recorded:
             self.seen.add(key)
             reason = _lacking(_C.current_device())
             return self._stop(reason) if reason else None
-        if not all(is_ours(v.device) for v in values if isinstance(v, torch.Tensor)):
-            return self._stop("reads a tensor of another device")
+        tensors = [v for v in values if isinstance(v, torch.Tensor)]
+        if not all(is_ours(v.device) and v.device.index == _C.current_device() for v in tensors):
+            return self._stop("reads a tensor of another device than the current one")
+        if not all(_stays(v) or _is_dense(v) for v in tensors):
+            return self._stop("an input overlaps itself or has gaps")
         try:
             recording = self.made[key] = _Recording(self.run, values)
         except RuntimeError as error:
