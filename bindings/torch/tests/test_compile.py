@@ -572,3 +572,22 @@ def test_what_is_drawn_twice_is_two(draw, grad):
 def test_transposed_scalars(f):
     x = torch.tensor(0.5)
     torch.testing.assert_close(compiled(f)(x.to("rdna")).cpu(), f(x))
+
+
+@pytest.mark.parametrize("f", [lambda x: x.view(-1).chunk(2)[0].clone().chunk(2)[0], lambda x: x.unfold(0, 2, 2).clone().diagonal(dim1=1, dim2=2),
+                               lambda x: x.split(2)[0].clone(), lambda x: x.unbind(1)[0].clone().view(2, -1)])
+def test_copies_of_parts_are_no_views(f):
+    x = torch.randn(4, 4, device="rdna")
+    with torch.no_grad():
+        mine, expected = compiled(f)(x), f(x)
+        x.add_(1)
+        assert torch.equal(mine, expected)
+
+
+def test_statistics_that_were_copied_before_they_are_written():
+    norm, x = nn.BatchNorm1d(4).to("rdna"), torch.randn(8, 4, device="rdna")
+    def f(x):  # noqa: E306
+        old = norm.running_mean.split(2)[0].clone()
+        return norm(x), old * 2
+    with torch.no_grad():
+        assert compiled(f)(x)[1].tolist() == [0, 0]

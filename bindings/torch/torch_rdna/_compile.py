@@ -24,7 +24,7 @@ from collections import Counter
 import torch
 from torch.fx.graph import CodeGen
 
-from . import _C, _recorded
+from . import _C, _recorded, _views
 from ._device import is_ours
 
 aten = torch.ops.aten
@@ -348,18 +348,6 @@ def _is_view(node):
         not node.kwargs and _on_device(_value(node))
 
 
-def _source(node):
-    """What a view is of."""
-    while isinstance(node, torch.fx.Node) and _short(node) in _LOOKS:
-        node = node.args[0]
-    return node
-
-
-def _is_inside(node):
-    """Whether nobody outside of the graph ever sees the memory of what |node| makes."""
-    return node.op == "call_function" and all(u.op != "output" and (_short(u) not in _LOOKS or _is_inside(u)) for u in node.users)
-
-
 def _same_layout(a, b):
     return _shape_equal(a, b) and _contiguous(a) and _contiguous(b)
 
@@ -401,7 +389,7 @@ class _Rewriter:
                 break
             if self.states.isdisjoint(node.all_input_nodes):
                 self.movable.add(node)
-            elif _short(node) in _LOOKS:
+            elif _views.looks(node):
                 self.states.add(node)
 
     # -- state, which graphs compute anew and copy home at their end
@@ -481,7 +469,7 @@ class _Rewriter:
                 continue
             # dropout of nothing is a copy
             copies = _name(node) == "aten::clone" and _on_device(_value(node)) and _layout(_value(node)) is not None and \
-                _layout(_value(node)) == _layout(_value(node.args[0])) and _is_inside(node) and _is_inside(_source(node.args[0]))
+                _layout(_value(node)) == _layout(_value(node.args[0])) and _views.is_inside(node) and _views.is_inside(_views.source(node.args[0]))
             if copies or _name(node) in ("aten::detach", "aten::alias"):
                 node.replace_all_uses_with(node.args[0])
                 self.graph.erase_node(node)
@@ -806,6 +794,9 @@ def _as_traced(t, stride):
     return out.copy_(t)
 
 
+_as_traced.is_view = True  # unless it has to copy
+
+
 class _Boxed(CodeGen):
     """forward(self, values): takes the list empty, so that each value dies with its last use."""
 
@@ -865,7 +856,7 @@ def _computed_once(graph):
 
     place = "its own place"  # makes them unalike
     for i, node in enumerate(graph.nodes):
-        if node.op == "call_function" and (_recorded.draws(node) or not _is_inside(node)):
+        if node.op == "call_function" and (_recorded.draws(node) or not _views.is_inside(node)):
             node.kwargs = {**node.kwargs, place: i}
     made = fx_graph_cse(graph)
     for node in made.nodes:

@@ -15,7 +15,7 @@ import threading
 
 import torch
 
-from . import _C
+from . import _C, _views
 from ._device import is_ours
 from .graphs import Graph, graph
 from .streams import Stream, stream
@@ -23,6 +23,7 @@ from .streams import Stream, stream
 log = logging.getLogger("torch_rdna.compile")
 
 MOST = 8  # recordings of a graph, each of which holds memory
+MOST_SEEN = 64  # shapes that were called with once
 MOST_MOVES = 3  # of its parameters, each of which makes another recording
 
 
@@ -57,7 +58,7 @@ def cannot(fx_graph):
             return f"has {target}, whose results are others each time"
         if target._schema.is_mutable:
             return f"writes into what it is given ({target})"
-        if target is torch.ops.aten.as_strided.default and node.args[0].op == "placeholder":
+        if target is torch.ops.aten.as_strided.default and _views.source(node.args[0]).op == "placeholder":
             return "reads the memory of an input by strides of its own"
     return None
 
@@ -81,11 +82,6 @@ def _without_dropout(node):
 def _stays(value):
     """Whether it lies where it lay: a parameter, or a buffer, which Dynamo marks."""
     return isinstance(value, torch.nn.Parameter) or hasattr(value, "_dynamo_static_input_type")
-
-
-def _is_dense(t):
-    """Its values fill its memory, in some order of the dimensions, so that a copy can lie as it does."""
-    return torch.empty_like(t).stride() == t.stride()
 
 
 def _overlaps(t):
@@ -134,7 +130,7 @@ class Recorded:
 
     def __init__(self, run, report):
         self.run, self.report = run, report
-        self.made, self.seen, self.moves, self.stops = {}, set(), 0, False
+        self.made, self.seen, self.moves, self.stops = {}, {}, 0, False
         self.lock = threading.Lock()  # a recording is for one caller at a time
 
     def __call__(self, values):
@@ -161,14 +157,14 @@ class Recorded:
         elif len(self.made) == MOST:
             return None
         elif key not in self.seen:  # kernels are loaded and choices made
-            self.seen.add(key)
+            self.seen[key] = True
+            if len(self.seen) > MOST_SEEN:
+                del self.seen[next(iter(self.seen))]
             reason = _lacking(_C.current_device())
             return self._stop(reason) if reason else None
         tensors = [v for v in values if isinstance(v, torch.Tensor)]
         if not all(is_ours(v.device) and v.device.index == _C.current_device() for v in tensors):
             return self._stop("reads a tensor of another device than the current one")
-        if not all(_stays(v) or _is_dense(v) for v in tensors):
-            return self._stop("an input overlaps itself or has gaps")
         try:
             recording = self.made[key] = _Recording(self.run, values)
         except RuntimeError as error:
