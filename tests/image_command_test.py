@@ -3,6 +3,7 @@ every step and the picture; and what the command says when it cannot."""
 import contextlib
 import ctypes
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -14,6 +15,7 @@ import diffusers_python  # first: this goes on in a Python that has diffusers
 import diffusers
 import numpy as np
 import PIL.Image
+import safetensors.torch
 import torch
 import transformers
 
@@ -254,15 +256,22 @@ class Pictures(unittest.TestCase):
         self.assertEqual(report["files"], [str(self.out / "x.png")])
         wanted = np.rint(255 * (dumped["picture"].clip(-1, 1) / 2 + 0.5).astype(np.float64)).transpose(1, 2, 0)
         self.assertLessEqual(abs(np.asarray(picture) - wanted).max(), 1)
+        self.assertFalse([*self.out.glob("*.partial")])
         self.assertEqual(picture.text["parameters"].split("\n")[:2], [PROMPT, "Negative prompt: " + NEGATIVE])
         said = dict(pair.split(": ") for pair in picture.text["parameters"].split("\n")[2].split(", "))
         self.assertEqual({k: said[k] for k in ("Steps", "Sampler", "CFG scale", "Seed", "Size", "Model")},
                          {"Steps": "3", "Sampler": "ddim", "CFG scale": "7.5", "Seed": "9", "Size": "40x40", "Model": "sd"})
         first = (self.out / "x.png").read_bytes()
-        again = rdna_program.output("image", self.root / "sd", PROMPT, "--negative", NEGATIVE, "--steps", said["Steps"], "--seed", said["Seed"], "--cfg",
-                                    said["CFG scale"], "--sampler", said["Sampler"], "--size", said["Size"], "--out", self.out / "y.png", "--driver", rdna_program.DEVICE, "--type", "f32")
+        again = self.draw_again(self.out / "x.png", "sd")
         self.assertEqual((self.out / "y.png").read_bytes(), first)
         self.assertEqual(again.decode(), f"{self.out}/y.png\n")
+        self.draw("sd", "--seed", 9, "--steps", 3, "--cfg", "1.23456789", "--sampler", "euler", "--schedule", "karras", "--type", "bf16", "--tile", 8, "--count", 2, "--grid")
+        self.draw_again(self.out / "x.png", "sd")
+        self.assertEqual((self.out / "y.png").read_bytes(), (self.out / "x.png").read_bytes())
+        for options in ([], ["--negative", ""]):  # which of XL are two pictures
+            self.draw("xl", "--seed", 9, "--steps", 2, *options)
+            self.draw_again(self.out / "x.png", "xl")
+            self.assertEqual((self.out / "y.png").read_bytes(), (self.out / "x.png").read_bytes())
         several = self.draw("sd", "--seed", 8, "--steps", 3, "--negative", NEGATIVE, "--count", 3)[0]
         self.assertEqual(several["files"], [str(self.out / f"x-{i}.png") for i in range(3)])
         self.assertEqual((self.out / "x-1.png").read_bytes(), first)
@@ -278,6 +287,52 @@ class Pictures(unittest.TestCase):
         seeds = {self.draw("sd", "--steps", 1)[0]["seed"] for _ in range(3)}
         self.assertEqual(len(seeds), 3)
 
+    def draw_again(self, path, model):
+        """y.png, with what the file's text says."""
+        prompt, *negative, rest = PIL.Image.open(path).text["parameters"].split("\n")
+        said = dict(pair.split(": ") for pair in rest.split(", "))
+        names = {"Steps": "--steps", "Seed": "--seed", "CFG scale": "--cfg", "Sampler": "--sampler", "Schedule type": "--schedule", "Size": "--size", "Type": "--type",
+                 "Tile": "--tile", "Grid of": "--count"}
+        self.assertEqual(set(said) - set(names), {"Model", "Version"})
+        options = [x for name, option in names.items() if name in said for x in (option, said[name])] + ["--grid"] * ("Grid of" in said)
+        return rdna_program.output("image", self.root / model, prompt, *(x for line in negative for x in ("--negative", line.removeprefix("Negative prompt: "))), *options,
+                                   "--out", self.out / "y.png", "--driver", rdna_program.DEVICE)
+
+    def test_saved_samplers(self):
+        """Folders with each of diffusers' schedulers as it saves them, and with its spacing of noise levels."""
+        pipeline, folder = self.pipelines["sd"], self.out / "model"
+        shutil.copytree(self.root / "sd", folder)
+        rows = [(kind, {}) for kind in CLASSES.values()]
+        rows += [(CLASSES[name], {f"use_{spacing}_sigmas": True}) for name in ("euler", "dpmpp_2m") for spacing in ("karras", "exponential")]
+        for kind, options in rows:
+            with self.subTest(f"{kind.__name__} {options}"):
+                shutil.rmtree(self.out / "dump", ignore_errors=True)
+                scheduler = kind(**schedule_of(kind), **options)
+                scheduler.save_pretrained(folder / "scheduler")
+                report, dumped = self.draw(folder, "--seed", 3, "--steps", 4, "--cfg", 3)
+                self.assertIs(CLASSES[report["sampler"]], kind)
+                wanted = self.reference(pipeline, report["sampler"], 3, prompt=PROMPT, guidance=3, num_inference_steps=4, **options)
+                scheduler.set_timesteps(4)
+                if float(scheduler.timesteps[0]) == dumped["timesteps"][0]:
+                    self.compare(dumped, wanted, 4)
+                else:  # where theirs is cut from 999 to 998; what the spacing makes, tests of schedules compare
+                    self.assertEqual((kind, options), (CLASSES["dpmpp_2m"], {"use_exponential_sigmas": True}))
+                    np.testing.assert_allclose(dumped["timesteps"][1:], scheduler.timesteps[1:])
+        shutil.rmtree(self.out / "dump")  # another sampler keeps the spacing if it has it, as diffusers' from_config does
+        _, dumped = self.draw(folder, "--seed", 3, "--steps", 4, "--cfg", 3, "--sampler", "euler")
+        self.compare(dumped, self.reference(pipeline, "euler", 3, prompt=PROMPT, guidance=3, num_inference_steps=4, use_exponential_sigmas=True), 4)
+        self.draw(folder, "--steps", 1, "--sampler", "ddim")
+        self.assertIn("Schedule type: simple", PIL.Image.open(self.out / "x.png").text["parameters"])
+        _, dumped = self.draw(folder, "--seed", 3, "--steps", 4, "--cfg", 3, "--schedule", "simple")
+        self.compare(dumped, self.reference(pipeline, "dpmpp_2m", 3, prompt=PROMPT, guidance=3, num_inference_steps=4), 4)
+
+    def test_no_effect(self):
+        """A negative prompt without guidance: said, and not in the file."""
+        result = rdna_program.run("image", self.root / "sd", PROMPT, "--negative", NEGATIVE, "--cfg", 1, "--steps", 1, "--out", self.out / "x.png", "--driver", rdna_program.DEVICE)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("the negative prompt has no effect", result.stderr.decode())
+        self.assertNotIn(NEGATIVE, PIL.Image.open(self.out / "x.png").text["parameters"])
+
     def test_long_prompts(self):
         result = rdna_program.run("image", self.root / "sd", PROMPT * 9, "--steps", 1, "--out", self.out / "x.png", "--driver", rdna_program.DEVICE)
         self.assertEqual(result.returncode, 0)
@@ -287,8 +342,8 @@ class Pictures(unittest.TestCase):
 
     def refused(self, folder, *options, words=(), status=1, prompt=PROMPT):
         result = rdna_program.run("image", folder, prompt, "--out", self.out / "x.png", "--driver", rdna_program.DEVICE, *options)
-        self.assertEqual(result.returncode, status, result.stderr.decode())
-        sentence = result.stderr.decode().replace("\r", "").strip().splitlines()[-1]
+        self.assertEqual(result.returncode, status, result.stderr.decode(errors="replace"))
+        sentence = result.stderr.decode(errors="replace").replace("\r", "").strip().splitlines()[-1]
         for word in words:
             self.assertIn(word, sentence)
         self.assertFalse((self.out / "x.png").exists())
@@ -305,18 +360,36 @@ class Pictures(unittest.TestCase):
                 (["--init", self.out / "init.png", "--size", "40x40"], ["init.png", "25 x 24", "40 x 40"], 1), (["--init", self.out / "fine.png", "--strength", 0.04], ["strength"], 1),
                 (["--init", self.out / "fine.png", "--strength", 0], ["strength"], 1), (["--init", self.root / "sd/model_index.json"], ["model_index.json", "PNG"], 1),
                 (["--out", self.out / "no/where/x.png"], ["no/where"], 1), (["--grid", "--count", 64, "--size", "4000x40"], ["32000"], 1),
-                (["--dump", self.out / "no/where"], ["no/where"], 1)]:
+                (["--dump", self.out / "no/where"], ["no/where"], 1), (["--dump", self.out / "init.png"], ["init.png"], 1),
+                (["--strength", 0.5], ["--strength", "--init"], 2)]:
             with self.subTest(str(options)):
                 self.refused(folder, *options, words=words, status=status)
         save("flat.npy", 4, 9), save("three.npy", 3, 9, 9), save("two.npy", 2, 4, 9, 9), save("one.npy", 4, 9, 9)
         np.save(self.out / "words.npy", np.array(["x"])), np.save(self.out / "turned.npy", np.asfortranarray(np.zeros((4, 9, 8), np.float32)))
         np.save(self.out / "whole.npy", np.zeros((4, 9, 9), np.int32)), (self.out / "text.npy").write_text("nothing")
+        save("none.npy", 4, 0, 0), save("thin.npy", 4, 0, 8)
+        for name, value in [("nan", np.nan), ("infinity", np.inf)]:
+            np.save(self.out / name, np.full((4, 9, 9), value, np.float32))
         (self.out / "cut.npy").write_bytes((self.out / "one.npy").read_bytes()[:-1])
         for name, words in [("flat", ["dimensions"]), ("three", ["(3, 9, 9)"]), ("two", ["2 latents"]), ("words", ["<U1"]), ("turned", ["Fortran"]), ("whole", ["<i4"]),
-                            ("text", ["NumPy"]), ("cut", ["ends after 323 of 324"])]:
+                            ("text", ["NumPy"]), ("cut", ["ends after 323 of 324"]), ("none", ["no values"]), ("thin", ["no values"]), ("nan", ["finite"]), ("infinity", ["finite"])]:
             with self.subTest(name):
                 self.refused(folder, "--latents", self.out / f"{name}.npy", words=[f"{name}.npy", *words])
         self.refused(folder, "--latents", self.out / "one.npy", "--size", "36x40", words=["36 x 40"])
+
+    def test_unwritable(self):
+        """What cannot be written is refused before anything is drawn, for which this folder has no U-Net."""
+        folder, strange, plain = self.out / "model", os.fsdecode(b"\xff"), self.out / "plain"
+        shutil.copytree(self.root / "sd", folder)
+        (folder / "unet/diffusion_pytorch_model.safetensors").unlink()
+        plain.write_text("")
+        self.refused(folder, words=["unet"])
+        self.refused(folder, prompt=strange, words=["UTF-8"])
+        for options, words in [(["--out", self.out], ["directory"]), (["--out", ""], ["empty"]), (["--out", plain / "x.png"], ["plain"]), (["--out", self.out / ("x" * 254)], ["long"]),
+                               (["--out", "x/" * 2100], ["too long"]), (["--negative", strange], ["UTF-8"]), (["--out", self.out / f"{strange}.png", "--json"], ["--json"]),
+                               (["--out", self.out / ("x" * 244 + ".png"), "--count", 11], ["long"]), (["--dump", plain], ["plain"])]:
+            with self.subTest(str(options)[:80]):
+                self.refused(folder, *options, words=words)
 
     def test_folders(self):
         def settings(name, **changes):
@@ -337,15 +410,50 @@ class Pictures(unittest.TestCase):
                 self.refused(folder, words=words)
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def test_other_samplers(self):
-        """A folder whose sampler is not there has dpmpp_2m, and says so."""
+    def test_broken_weights(self):
+        """Values that are no numbers are no picture."""
+        for part, file, words in [("unet", "diffusion_pytorch_model", ["U-Net", "f32"]), ("vae", "diffusion_pytorch_model", ["autoencoder", "bf16", "--type"]),
+                                  ("text_encoder", "model", ["text encoder"])]:
+            with self.subTest(part):
+                folder = self.out / part
+                shutil.copytree(self.root / "sd", folder)
+                path = folder / part / f"{file}.safetensors"
+                tensors = safetensors.torch.load_file(path)
+                for name, tensor in tensors.items():
+                    if not name.startswith(("encoder.down", "encoder.mid", "encoder.conv")):
+                        tensor[..., 0] = np.nan
+                safetensors.torch.save_file(tensors, path)
+                options = ["--type", "bf16"] if part == "vae" else []
+                result = rdna_program.run("image", folder, PROMPT, "--steps", 2, "--out", self.out / "x.png", "--driver", rdna_program.DEVICE, *options)
+                self.assertEqual(result.returncode, 1)
+                for word in words:
+                    self.assertIn(word, result.stderr.decode().splitlines()[-1])
+                self.assertFalse((self.out / "x.png").exists())
+
+    def test_scheduler_files(self):
+        """What is there twice, or contradicts itself."""
         folder = self.out / "model"
         shutil.copytree(self.root / "sd", folder)
         path = folder / "scheduler/scheduler_config.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "_class_name": "PNDMScheduler", "skip_prk_steps": True}))
-        result = rdna_program.run("image", folder, PROMPT, "--steps", 2, "--json", "--out", self.out / "x.png", "--driver", rdna_program.DEVICE)
-        self.assertIn("dpmpp_2m takes its place", result.stderr.decode())
-        self.assertEqual(json.loads(result.stdout)["sampler"], "dpmpp_2m")
+        for text, word in [('"beta_end": 0.5, ', "beta_end"), ('"use_karras_sigmas": true, "use_exponential_sigmas": true, ', "both"), ('"use_karras_sigmas": 1, ', "use_karras_sigmas")]:
+            path.write_text((self.root / "sd/scheduler/scheduler_config.json").read_text().replace("{", "{" + text, 1))
+            self.refused(folder, words=["scheduler_config.json", word])
+
+    def test_other_samplers(self):
+        """A folder whose sampler is not there, as diffusers saves it, has dpmpp_2m, and says so."""
+        folder = self.out / "model"
+        shutil.copytree(self.root / "sd", folder)
+        pictures = set()
+        for kind, options in [(diffusers.PNDMScheduler, {"skip_prk_steps": True}), (diffusers.UniPCMultistepScheduler, {}), (diffusers.UniPCMultistepScheduler, {"solver_order": 3, "solver_type": "bh1"}),
+                              (diffusers.DEISMultistepScheduler, {}), (diffusers.HeunDiscreteScheduler, {}), (diffusers.LMSDiscreteScheduler, {}),
+                              (diffusers.KDPM2DiscreteScheduler, {}), (diffusers.DDPMScheduler, {})]:
+            with self.subTest(f"{kind.__name__} {options}"):
+                kind(**{k: v for k, v in SCHEDULE.items() if k != "clip_sample"}, **options).save_pretrained(folder / "scheduler")
+                result = rdna_program.run("image", folder, PROMPT, "--steps", 2, "--seed", 1, "--json", "--out", self.out / "x.png", "--driver", rdna_program.DEVICE)
+                self.assertIn("dpmpp_2m takes its place", result.stderr.decode())
+                self.assertEqual(json.loads(result.stdout)["sampler"], "dpmpp_2m")
+                pictures.add(PIL.Image.open(self.out / "x.png").tobytes())
+        self.assertEqual(len(pictures), 1)
 
 
 if __name__ == "__main__":

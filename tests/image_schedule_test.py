@@ -152,6 +152,18 @@ class Schedules(unittest.TestCase):
                     self.assertEqual(ours.advance(i, answer, noise.last.numpy(), mine), 0)
                 self.assertLess(np.linalg.norm(mine - sample.numpy()) / np.linalg.norm(sample), 1e-3)
 
+    def test_words_of_python(self):
+        """Infinity and NaN, which Python's json writes, are no error where they mean what is missing, or are not read."""
+        for text in ['{"lambda_min_clipped": -Infinity}', '{"x": NaN, "y": [Infinity,-Infinity], "NaN": "a \\"NaN, -Infinity"}']:
+            schedule = Schedule(text, "dpmpp_2m")
+            self.assertEqual(schedule.status, 0, schedule.sentence)
+        for text, word in [('{"beta_start": NaN}', "beta_start"), ('{"beta_end": Infinity}', "beta_end"), ('{"sigma_max": Infinity}', "sigma_max"),
+                           ('{"lambda_min_clipped": Infinity}', "lambda_min"), ('{"clip_sample": NaN}', "clip_sample"), ('{"x": 1NaN}', "JSON"), ('{"x": Infinit', "JSON"),
+                           ('{"beta_end": 0.1, "beta_end": 0.2}', "uplicate")]:
+            schedule = Schedule(text, "ddim" if "clip" in text[:8] else "dpmpp_2m")
+            self.assertNotEqual(schedule.status, 0, text)
+            self.assertIn(word, schedule.sentence)
+
     def test_refusals(self):
         for settings, sampler, spacing, steps, status, word in [
                 (STABLE, "heun", "simple", 20, INVALID, "heun"), (STABLE, "euler", "magic", 20, INVALID, "magic"),

@@ -359,6 +359,37 @@ class TextEncoder(unittest.TestCase):
             path.write_bytes(whole[:cut])
             self.refused(folder, BAD_DATA, "text_encoder")
 
+    def test_unread_tensors(self):
+        """More than the settings speak of is refused; but for numbers of positions, and a projection that none is said of."""
+        def changed(model_settings, **tensors):
+            folder = self.folder("tokenizer", "text_encoder")
+            path, config = folder / "text_encoder/model.safetensors", folder / "text_encoder/config.json"
+            safetensors.torch.save_file({**safetensors.torch.load_file(path), **tensors}, path)
+            config.write_text(json.dumps({**json.loads(config.read_text()), **model_settings}))
+            return folder
+        self.refused(changed({"num_hidden_layers": 2}), UNSUPPORTED, "16 tensors", "encoder.layers.2.")
+        self.refused(changed({}, more=torch.zeros(1)), UNSUPPORTED, "'more'")
+        fine = {"embeddings.position_ids": torch.arange(POSITIONS)[None], "text_projection.weight": torch.ones(20, 36)}
+        ids = np.array([Encoder(self.root).tokens("a cat")[0]])
+        np.testing.assert_array_equal(Encoder(changed({}, **fine)).encode(ids)[1], Encoder(self.root).encode(ids)[1])
+
+    def test_added_tokens(self):
+        """Those of textual inversion are refused; the vocabulary's own may be listed again."""
+        plain = json.loads((self.root / "tokenizer/vocab.json").read_text())
+        for name, added, word in [
+                ("added_tokens.json", {"<toy>": self.count}, "<toy>"), ("added_tokens.json", {END: 3}, END), ("added_tokens.json", "[", "JSON"),
+                ("added_tokens.json", {END: "x"}, END), ("added_tokens.json", {END: plain[END]}, ""),
+                ("tokenizer_config.json", {"added_tokens_decoder": {str(self.count): {"content": "<toy>"}}}, "<toy>"),
+                ("tokenizer_config.json", {"added_tokens_decoder": {"x": {"content": END}}}, END), ("tokenizer_config.json", {"added_tokens_decoder": {"": 3}}, "adds"),
+                ("tokenizer_config.json", {"added_tokens_decoder": {str(plain[END]): {"content": END}}}, "")]:
+            with self.subTest(f"{name} {added}"):
+                folder = self.folder("tokenizer", "text_encoder")
+                (folder / "tokenizer" / name).write_text(added if isinstance(added, str) else json.dumps(added))
+                if word:
+                    self.refused(folder, BAD_DATA if word == "JSON" else UNSUPPORTED, name, word)
+                else:
+                    self.assertEqual(Encoder(folder).tokens("a cat"), Encoder(self.root).tokens("a cat"))
+
     def test_vocabularies(self):
         plain = json.loads((self.root / "tokenizer/vocab.json").read_text())
         def without(token):

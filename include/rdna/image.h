@@ -194,9 +194,10 @@ typedef struct rdna_image_schedule rdna_image_schedule;
  *     lcm               | Luo et al. (2023), for latent consistency models, with noise added at each step but the last
  *
  * |spacing| of noise levels: "simple", as the timesteps have them; "karras", equation 5 of Karras et al. with rho 7;
- * "exponential", evenly in their logarithm. ddim, euler_ancestral and lcm have "simple" alone.
- * RDNA_INVALID_ARGUMENT: no such sampler or spacing, steps that are not from 1 to num_train_timesteps. RDNA_BAD_DATA:
- * settings that make no sense. RDNA_UNSUPPORTED: settings that are not known, or together not. */
+ * "exponential", evenly in their logarithm; whatever use_karras_sigmas and its like say. ddim, euler_ancestral and lcm
+ * have "simple" alone. RDNA_INVALID_ARGUMENT: no such sampler or spacing, steps that are not from 1 to
+ * num_train_timesteps. RDNA_BAD_DATA: settings that make no sense. RDNA_UNSUPPORTED: settings that are not known, or
+ * together not. */
 RDNA_CHECKED rdna_status rdna_image_schedule_create(const char *settings, const char *sampler, const char *spacing,
                                                     int steps, rdna_image_schedule **out_schedule);
 RDNA_API void rdna_image_schedule_release(rdna_image_schedule *schedule); /* NULL is fine */

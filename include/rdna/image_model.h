@@ -20,6 +20,7 @@ typedef struct rdna_image_model_info {
   int steps;           /* what is usual */
   const char *sampler; /* the folder's, or dpmpp_2m where rdna/image.h does not have that one */
   bool own_sampler;    /* whether it is the folder's */
+  const char *spacing; /* the folder's, of samplers that have more than "simple" */
 } rdna_image_model_info;
 
 /* Of |folder|: model_index.json and the settings of its parts, which are all that is read now. Weights and activations
@@ -51,7 +52,7 @@ typedef struct rdna_image_request {
    * to 1 it is that to the prompt alone, as it is of networks that guidance was distilled into, which are told it;
    * below 0: as the model has it, which is what RDNA_IMAGE_REQUEST_INIT says */
   double guidance;
-  const char *sampler, *spacing; /* see rdna_image_schedule_create; NULL: the model's, and "simple" */
+  const char *sampler, *spacing; /* see rdna_image_schedule_create; NULL: the model's */
   /* Picture i begins with the first numbers of rdna_image_noise of seed + i, and what steps add is what follows; with
    * |init| the very first draw its latents from what the autoencoder makes of it. */
   uint64_t seed;
@@ -79,8 +80,9 @@ typedef struct rdna_image_request {
 #define RDNA_IMAGE_REQUEST_INIT .size = sizeof(rdna_image_request), .guidance = -1
 
 /* |out_pictures| (count, 3, height, width) in host memory: f32, -1 to 1 and a little beyond. RDNA_INVALID_ARGUMENT:
- * what is asked for is outside the limits. RDNA_CANCELLED. RDNA_OUT_OF_MEMORY, RDNA_DEVICE_ERROR, and what the parts
- * say when they are loaded. The model can be used again after any failure. */
+ * what is asked for is outside the limits. RDNA_CANCELLED. RDNA_BAD_DATA: a part makes values that are not finite,
+ * which one of more range than f16 may not. RDNA_OUT_OF_MEMORY, RDNA_DEVICE_ERROR, and what the parts say when they are
+ * loaded. The model can be used again after any failure. */
 RDNA_CHECKED rdna_status rdna_image_model_draw(rdna_image_model *model, const rdna_image_request *request,
                                                float *out_pictures);
 /* How many tokens |text| has, and how many of them the model reads: the smallest number of its encoders. Loads those.

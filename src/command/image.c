@@ -1,5 +1,6 @@
 /* rdna image: a picture of a text. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,12 @@
 #include "command/command.h"
 #include "device/traits.h"
 #include "model/image/npy.h"
+#include "model/image/pipeline.h"
 #include "picture/png.h"
 #include "rdna/image_model.h"
 
 enum { PATH_BYTES = 4096 };
+#define STRENGTH 0.75 /* where nobody asks for one */
 
 typedef struct image_options {
   device_choice device;
@@ -103,6 +106,10 @@ static rdna_status read_latents(imaging *g) {
     r->height = (int)shape[1] * info->factor;
     r->width = (int)shape[2] * info->factor;
   }
+  if (n->count == 0) return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the array has no values", g->options->latents);
+  for (int64_t i = 0; i < n->count; i++)
+    if (!isfinite(n->values[i]))
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: value %lld is not finite", g->options->latents, (long long)i);
   int64_t pictures = n->rank == 4 ? n->shape[0] : 1;
   if (pictures != r->count || shape[0] != info->latent_channels || shape[1] * info->factor != r->height ||
       shape[2] * info->factor != r->width)
@@ -140,6 +147,25 @@ static rdna_status read_seed(const image_options *o, uint64_t *out) {
   return RDNA_OK;
 }
 
+/* A folder that |dump| can write to. */
+static rdna_status make_dump_folder(const char *path) {
+  struct stat at;
+  if (mkdir(path, 0777) != 0 && errno != EEXIST)
+    return rdna__fail(RDNA_IO_ERROR, "cannot make the folder %s: %s", path, strerror(errno));
+  if (stat(path, &at) == 0 && S_ISDIR(at.st_mode) && access(path, W_OK) == 0) return RDNA_OK;
+  return rdna__fail(RDNA_IO_ERROR, "nothing can be written to %s as to a folder", path);
+}
+
+/* Says so when a negative prompt has no effect, and forgets it. */
+static void drop_negative(imaging *g) {
+  rdna_image_request *r = &g->request;
+  if (!r->negative || (r->guidance > 1 && !g->model->distilled)) return;
+  if (*r->negative)
+    fprintf(stderr, "rdna image: the negative prompt has no effect %s\n",
+            g->model->distilled ? "on this model, which guidance was distilled into" : "with --cfg up to 1");
+  r->negative = NULL;
+}
+
 static rdna_status prepare(imaging *g) {
   const image_options *o = g->options;
   rdna_image_request *r = &g->request;
@@ -149,39 +175,40 @@ static rdna_status prepare(imaging *g) {
                             .count = (int)o->count,
                             .steps = o->steps ? (int)o->steps : g->info->steps,
                             .sampler = o->sampler ? o->sampler : g->info->sampler,
-                            .spacing = o->spacing,
                             .skip = (int)o->clip_skip - 1,
                             .tile = (int)o->tile,
-                            .strength = o->strength,
+                            .strength = o->strength < 0 ? STRENGTH : o->strength,
                             .frugal = true,
                             .progress = show,
                             .values = o->dump ? dump : NULL,
                             .data = g};
+  r->spacing = o->spacing ? o->spacing : rdna__pipeline_spacing(g->model, r->sampler);
   r->guidance = o->guidance < 0 ? g->info->guidance : o->guidance;
+  drop_negative(g);
   RDNA_TRY(read_seed(o, &r->seed));
   if (o->size) RDNA_TRY(read_size(o->size, &r->width, &r->height));
   if (o->init) RDNA_TRY(read_init(g));
   if (o->latents) RDNA_TRY(read_latents(g));
   if (r->width == 0) r->width = g->info->width;
   if (r->height == 0) r->height = g->info->height;
-  if (o->dump && mkdir(o->dump, 0777) != 0 && errno != EEXIST)
-    return rdna__fail(RDNA_IO_ERROR, "cannot make the folder %s: %s", o->dump, strerror(errno));
-  return RDNA_OK;
+  return o->dump ? make_dump_folder(o->dump) : RDNA_OK;
 }
 
 static int files(const imaging *g) { return g->options->grid ? 1 : g->request.count; }
 
 /* |out|, or of several files its name with a number before its ending. */
-static void name_file(const imaging *g, int i, char path[PATH_BYTES]) {
+static rdna_status name_file(const imaging *g, int i, char path[PATH_BYTES]) {
   const char *out = g->options->out, *dot = out ? strrchr(out, '.') : NULL;
   if (dot && strchr(dot, '/')) dot = NULL;
   int stem = dot ? (int)(dot - out) : out ? (int)strlen(out) : 0;
+  int length;
   if (!out)
-    snprintf(path, PATH_BYTES, "rdna-%llu.png", (unsigned long long)(g->request.seed + (uint64_t)i));
+    length = snprintf(path, PATH_BYTES, "rdna-%llu.png", (unsigned long long)(g->request.seed + (uint64_t)i));
   else if (files(g) == 1)
-    snprintf(path, PATH_BYTES, "%s", out);
+    length = snprintf(path, PATH_BYTES, "%s", out);
   else
-    snprintf(path, PATH_BYTES, "%.*s-%d%s", stem, out, i, dot ? dot : "");
+    length = snprintf(path, PATH_BYTES, "%.*s-%d%s", stem, out, i, dot ? dot : "");
+  return length < PATH_BYTES ? RDNA_OK : rdna__fail(RDNA_INVALID_ARGUMENT, "the path of --out is too long");
 }
 
 static int grid_columns(int count) {
@@ -190,25 +217,9 @@ static int grid_columns(int count) {
   return columns;
 }
 
-/* Whether what is drawn can be written, before it is. */
-static rdna_status check_out(const imaging *g) {
-  const rdna_image_request *r = &g->request;
-  char path[PATH_BYTES];
-  int64_t columns = g->options->grid ? grid_columns(r->count) : 1, rows = (r->count + columns - 1) / columns;
-  int64_t width = columns * r->width, height = g->options->grid ? rows * r->height : r->height;
-  if (width > RDNA__PICTURE_MOST_SIDE || height > RDNA__PICTURE_MOST_SIDE || width * height > RDNA__PICTURE_MOST_PIXELS)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "a file of %lld x %lld pixels; up to %d of them, and %d a side, can be",
-                      (long long)width, (long long)height, RDNA__PICTURE_MOST_PIXELS, RDNA__PICTURE_MOST_SIDE);
-  name_file(g, 0, path);
-  char *slash = strrchr(path, '/');
-  if (slash) slash[slash == path] = 0;
-  if (access(slash ? path : ".", W_OK) == 0) return RDNA_OK;
-  return rdna__fail(RDNA_IO_ERROR, "nothing can be written to the folder %s: %s", slash ? path : ".", strerror(errno));
-}
-
 /* Says so when a text is longer than the model reads. */
 static rdna_status warn_of_cut(const imaging *g) {
-  const char *const texts[] = {g->prompt, g->options->negative};
+  const char *const texts[] = {g->prompt, g->request.negative};
   static const char *const names[] = {"the prompt", "the negative prompt"};
   for (int i = 0; i < 2; i++) {
     size_t count, read;
@@ -222,7 +233,16 @@ static rdna_status warn_of_cut(const imaging *g) {
 
 /* ---- what becomes of it ---- */
 
-/* In the form that AUTOMATIC1111's page writes, which other programs read. */
+/* In as few digits as give |value| again. */
+static void write_number(FILE *to, const char *name, double value) {
+  char text[32];
+  int digits = 6;
+  do snprintf(text, sizeof text, "%.*g", digits, value);
+  while (strtod(text, NULL) != value && ++digits < 18);
+  fprintf(to, ", %s: %s", name, text);
+}
+
+/* In the form that AUTOMATIC1111's page writes, which other programs read. Behind it what that does not have. */
 static char *describe(const imaging *g, int i) {
   const rdna_image_request *r = &g->request;
   char *text = NULL;
@@ -234,22 +254,55 @@ static char *describe(const imaging *g, int i) {
   int length = 0;
   for (; name > g->folder && name[-1] != '/'; name--) length++;
   fprintf(to, "%s\n", g->prompt);
-  if (r->negative && *r->negative) fprintf(to, "Negative prompt: %s\n", r->negative);
-  fprintf(to, "Steps: %d, Sampler: %s, Schedule type: %s, CFG scale: %g, Seed: %llu, Size: %dx%d, Model: %.*s",
-          r->steps, r->sampler, r->spacing, r->guidance, (unsigned long long)(r->seed + (uint64_t)i), r->width,
+  if (r->negative) fprintf(to, "Negative prompt: %s\n", r->negative);
+  fprintf(to, "Steps: %d, Sampler: %s, Schedule type: %s", r->steps, r->sampler, r->spacing);
+  write_number(to, "CFG scale", r->guidance);
+  fprintf(to, ", Seed: %llu, Size: %dx%d, Model: %.*s", (unsigned long long)(r->seed + (uint64_t)i), r->width,
           r->height, length, name);
-  if (r->init) fprintf(to, ", Denoising strength: %g", r->strength);
+  if (r->init) write_number(to, "Denoising strength", r->strength);
   if (r->skip) fprintf(to, ", Clip skip: %d", r->skip + 1);
+  fprintf(to, ", Type: %s", rdna_dtype_name(g->model->dtype));
+  if (r->tile) fprintf(to, ", Tile: %d", r->tile);
+  if (r->latents) fprintf(to, ", Latents: given");
+  if (g->options->grid) fprintf(to, ", Grid of: %d", r->count);
   fprintf(to, ", Version: rdna %s", RDNA_VERSION);
   if (fclose(to) == 0) return text;
   free(text);
   return NULL;
 }
 
+/* Whether one file can be written, and said. */
+static rdna_status check_file(const imaging *g, int i) {
+  char path[PATH_BYTES];
+  RDNA_TRY(name_file(g, i, path));
+  RDNA_TRY(rdna__png_check_path(path));
+  json_t *said = g->options->json ? json_string(path) : NULL;
+  if (g->options->json && !said)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "--json cannot say the name %s, which is no UTF-8", path);
+  json_decref(said);
+  return RDNA_OK;
+}
+
+/* Whether what is drawn can be written, before it is. */
+static rdna_status check_out(const imaging *g) {
+  const rdna_image_request *r = &g->request;
+  int64_t columns = g->options->grid ? grid_columns(r->count) : 1, rows = (r->count + columns - 1) / columns;
+  int64_t width = columns * r->width, height = g->options->grid ? rows * r->height : r->height;
+  if (width > RDNA__PICTURE_MOST_SIDE || height > RDNA__PICTURE_MOST_SIDE || width * height > RDNA__PICTURE_MOST_PIXELS)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a file of %lld x %lld pixels; up to %d of them, and %d a side, can be",
+                      (long long)width, (long long)height, RDNA__PICTURE_MOST_PIXELS, RDNA__PICTURE_MOST_SIDE);
+  for (int i = 0; i < files(g); i++) RDNA_TRY(check_file(g, i));
+  char *text = describe(g, 0);
+  if (!text) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
+  rdna_status status = rdna__png_check_parameters(text);
+  free(text);
+  return rdna__annotate(status, "the prompt, the negative one or the folder's name");
+}
+
 static rdna_status save(const imaging *g, int i, const float *values, int width, int height) {
   char path[PATH_BYTES];
   rdna__picture picture = {0};
-  name_file(g, i, path);
+  RDNA_TRY(name_file(g, i, path));
   RDNA_TRY(rdna__picture_of_values(values, width, height, &picture));
   picture.parameters = describe(g, i);
   rdna_status status = picture.parameters ? rdna__png_save(path, &picture)
@@ -291,7 +344,7 @@ static int report(const imaging *g) {
   char path[PATH_BYTES];
   json_t *names = json_array();
   for (int i = 0; i < files(g); i++) {
-    name_file(g, i, path);
+    (void)!name_file(g, i, path); /* which check_out saw */
     if (g->options->json)
       json_array_append_new(names, json_string(path));
     else
@@ -342,13 +395,12 @@ static rdna_status draw(imaging *g) {
 
 int command_image(int argc, char **argv) {
   image_options o = {.device = DEVICE_CHOICE_DEFAULT,
-                     .spacing = "simple",
                      .type = "auto",
                      .seed = -1,
                      .count = 1,
                      .clip_skip = 1,
                      .guidance = -1,
-                     .strength = 0.75};
+                     .strength = -1};
   const option_row options[] = {
       {"--negative", OPTION_TEXT, &o.negative, "TEXT", "what is not to be seen", 0, 0},
       {"--steps", OPTION_INTEGER, &o.steps, "N", "in which noise is taken away (20, lcm 4)", 1, 1000},
@@ -358,8 +410,8 @@ int command_image(int argc, char **argv) {
       {"--size", OPTION_TEXT, &o.size, "WxH", "in pixels (as the model was trained with)", 0, 0},
       {"--sampler", OPTION_CHOICE, &o.sampler, "ddim|euler|euler_ancestral|dpmpp_2m|lcm",
        "(the model's, else dpmpp_2m)", 0, 0},
-      {"--schedule", OPTION_CHOICE, &o.spacing, "simple|karras|exponential", "how noise levels are spaced (simple)", 0,
-       0},
+      {"--schedule", OPTION_CHOICE, &o.spacing, "simple|karras|exponential",
+       "how noise levels are spaced (the model's)", 0, 0},
       {"--clip-skip", OPTION_INTEGER, &o.clip_skip, "N", "take what the text encoder's last layer but N - 1 says (1)",
        1, 12},
       {"--count", OPTION_INTEGER, &o.count, "N", "pictures, with seeds one after another (1)", 1, 64},
@@ -385,6 +437,10 @@ int command_image(int argc, char **argv) {
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  if (o.strength >= 0 && !o.init) {
+    fprintf(stderr, "rdna image: --strength is of the change to an --init picture, and there is none\n");
+    return EXIT_USAGE;
+  }
   imaging g = {.options = &o, .folder = positionals[0], .prompt = positionals[1]};
   rdna_status status = draw(&g);
   exit_status = status == RDNA_OK ? report(&g) : fail_with_status();

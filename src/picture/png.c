@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 
@@ -220,7 +221,7 @@ static void write_guarded(stream *s, const rdna__picture *p) {
   if (setjmp(png_jmpbuf(s->png)) == 0) write_picture(s, p);
 }
 
-static rdna_status check_parameters(const char *text) {
+rdna_status rdna__png_check_parameters(const char *text) {
   size_t size = text ? strlen(text) : 0;
   if (size > RDNA__PICTURE_MOST_TEXT)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a picture's parameters have %zu bytes; up to %d can be kept", size,
@@ -231,7 +232,7 @@ static rdna_status check_parameters(const char *text) {
 
 rdna_status rdna__png_encode(const rdna__picture *picture, uint8_t **out_bytes, size_t *out_size) {
   stream s = {0};
-  RDNA_TRY(check_parameters(picture->parameters));
+  RDNA_TRY(rdna__png_check_parameters(picture->parameters));
   s.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &s, fail, ignore);
   if (s.png) s.info = png_create_info_struct(s.png);
   if (!s.info) {
@@ -252,12 +253,30 @@ rdna_status rdna__png_encode(const rdna__picture *picture, uint8_t **out_bytes, 
                     s.sentence);
 }
 
+/* A file beside |path|, which will take its place. */
+static rdna_status open_partial(const char *path, char partial[PATH_BYTES], FILE **out) {
+  struct stat at;
+  if (!*path) return rdna__fail(RDNA_INVALID_ARGUMENT, "its name is empty");
+  if (stat(path, &at) == 0 && S_ISDIR(at.st_mode)) return rdna__fail(RDNA_IO_ERROR, "%s", strerror(EISDIR));
+  if (snprintf(partial, PATH_BYTES, "%s.partial", path) >= PATH_BYTES)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path is too long");
+  *out = fopen(partial, "wb");
+  return *out ? RDNA_OK : rdna__fail(RDNA_IO_ERROR, "%s", strerror(errno));
+}
+
+rdna_status rdna__png_check_path(const char *path) {
+  char partial[PATH_BYTES];
+  FILE *file;
+  RDNA_TRY(rdna__annotate(open_partial(path, partial, &file), "cannot write '%s'", path));
+  fclose(file);
+  (void)remove(partial);
+  return RDNA_OK;
+}
+
 static rdna_status write_file(const char *path, const uint8_t *bytes, size_t size) {
   char partial[PATH_BYTES];
-  if (snprintf(partial, sizeof partial, "%s.partial", path) >= (int)sizeof partial)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path is too long");
-  FILE *file = fopen(partial, "wb");
-  if (!file) return rdna__fail(RDNA_IO_ERROR, "%s", strerror(errno));
+  FILE *file;
+  RDNA_TRY(open_partial(path, partial, &file));
   bool whole = fwrite(bytes, 1, size, file) == size;
   int problem = errno;
   if (fclose(file) != 0 && whole) whole = false, problem = errno;

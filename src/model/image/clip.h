@@ -10,15 +10,16 @@ typedef struct rdna__clip_tokenizer {
   int32_t begin, end, pad;
 } rdna__clip_tokenizer;
 
-/* The tokenizer of vocab.json and merges.txt or, without the first, of tokenizer.json, and of tokenizer_config.json, if
- * there is one, in |folder|. RDNA_NOT_FOUND: files are missing. RDNA_BAD_DATA: what they hold is no such vocabulary.
- * RDNA_UNSUPPORTED: it is another kind of tokenizer, or tokens were added to it. */
+/* The tokenizer of vocab.json and merges.txt or, without the first, of tokenizer.json, and of tokenizer_config.json and
+ * added_tokens.json, if they are there, in |folder|. RDNA_NOT_FOUND: files are missing. RDNA_BAD_DATA: what they hold
+ * is no such vocabulary. RDNA_UNSUPPORTED: it is another kind of tokenizer, or tokens were added to it. */
 rdna_status rdna__clip_tokenizer_open(const char *folder, rdna__clip_tokenizer *out_tokenizer);
-/* The same of what the files hold; |settings| of no bytes: none. */
-rdna_status rdna__clip_tokenizer_make(rdna_text vocab, rdna_text merges, rdna_text settings,
+/* The same of what the files hold; |settings| and |added| of no bytes: none. */
+rdna_status rdna__clip_tokenizer_make(rdna_text vocab, rdna_text merges, rdna_text settings, rdna_text added,
                                       rdna__clip_tokenizer *out_tokenizer);
-rdna_status rdna__clip_tokenizer_make_whole(rdna_text tokenizer, rdna_text settings,
-                                            rdna__clip_tokenizer *out_tokenizer); /* of tokenizer.json */
-void rdna__clip_tokenizer_close(rdna__clip_tokenizer *tokenizer);                 /* of all zeros, too */
+/* of tokenizer.json */
+rdna_status rdna__clip_tokenizer_make_whole(rdna_text tokenizer, rdna_text settings, rdna_text added,
+                                            rdna__clip_tokenizer *out_tokenizer);
+void rdna__clip_tokenizer_close(rdna__clip_tokenizer *tokenizer); /* of all zeros, too */
 
 #endif

@@ -1,6 +1,7 @@
 /* Makes tokenizers of vocabularies, merges and settings that are the input, between bytes of zero, and has them read
  * the rest. A vocabulary needs 512 tokens to be one, so those are put in front of what the input says of it. Where the
- * first byte has its second bit, all but the settings becomes a tokenizer.json. */
+ * first byte has its second bit, all but the settings becomes a tokenizer.json; with its third, added_tokens.json comes
+ * behind the settings. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,10 +67,11 @@ static char *put_whole(rdna_text vocab, rdna_text merges, size_t *out_size) {
   return text;
 }
 
-static rdna_status make_whole(rdna_text vocab, rdna_text merges, rdna_text settings, rdna__clip_tokenizer *out) {
+static rdna_status make_whole(rdna_text vocab, rdna_text merges, rdna_text settings, rdna_text added,
+                              rdna__clip_tokenizer *out) {
   size_t size = 0;
   char *text = put_whole(vocab, merges, &size);
-  rdna_status status = rdna__clip_tokenizer_make_whole((rdna_text){text, text ? size : 0}, settings, out);
+  rdna_status status = rdna__clip_tokenizer_make_whole((rdna_text){text, text ? size : 0}, settings, added, out);
   free(text);
   return status;
 }
@@ -77,16 +79,17 @@ static rdna_status make_whole(rdna_text vocab, rdna_text merges, rdna_text setti
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   rdna__clip_tokenizer tokenizer;
   if (size < 1) return 0;
-  bool whole = data[0] & 1, one_file = data[0] & 2;
+  bool whole = data[0] & 1, one_file = data[0] & 2, adds = data[0] & 4;
   data++, size--;
   rdna_text vocab = next_part(&data, &size), merges = next_part(&data, &size), settings = next_part(&data, &size);
+  rdna_text added = adds ? next_part(&data, &size) : (rdna_text){0};
   char *text = malloc(PREFIX_BYTES + vocab.size);
   if (!text) return 0;
   size_t prefix = whole ? 0 : put_bytes(text);
   if (vocab.size) memcpy(text + prefix, vocab.data, vocab.size);
   vocab = (rdna_text){text, prefix + vocab.size};
-  rdna_status status = one_file ? make_whole(vocab, merges, settings, &tokenizer)
-                                : rdna__clip_tokenizer_make(vocab, merges, settings, &tokenizer);
+  rdna_status status = one_file ? make_whole(vocab, merges, settings, added, &tokenizer)
+                                : rdna__clip_tokenizer_make(vocab, merges, settings, added, &tokenizer);
   free(text);
   if (status != RDNA_OK) {
     if (!*rdna_last_error()) abort();

@@ -106,6 +106,41 @@ static rdna_status find_ends(const json_t *vocab, const json_t *settings, rdna__
   return find(vocab, token_of(settings, "pad_token", END), &out->pad);
 }
 
+/* ---- tokens that were added ---- */
+
+/* As those of textual inversion are, which a vocabulary does not have; |text| may be NULL. */
+static rdna_status check_known(const json_t *vocab, const char *file, const char *text, const json_t *id) {
+  const json_t *known = text ? json_object_get(vocab, text) : NULL;
+  if (known && json_is_integer(known) && json_is_number(id) &&
+      (double)json_integer_value(known) == json_number_value(id))
+    return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "%s adds the token '%.80s'; none but those of the vocabulary are known", file,
+                    text ? text : "");
+}
+
+/* |settings|, of tokenizer_config.json, lists them by their ids, and |added_text|, of added_tokens.json, by their
+ * texts; each may be missing. */
+static rdna_status check_listed(const json_t *vocab, json_t *settings, rdna_text added_text) {
+  const char *key;
+  json_t *value, *added = NULL;
+  rdna_status status = RDNA_OK;
+  json_object_foreach(json_object_get(settings, "added_tokens_decoder"), key, value) {
+    char *end;
+    json_t *id = json_integer(strtoll(key, &end, 10));
+    status = check_known(vocab, "tokenizer_config.json", json_string_value(json_object_get(value, "content")),
+                         *key && !*end ? id : NULL);
+    json_decref(id);
+    if (status != RDNA_OK) return status;
+  }
+  if (added_text.size) RDNA_TRY(load(added_text, "added_tokens.json", 0, &added));
+  json_object_foreach(added, key, value) {
+    status = check_known(vocab, "added_tokens.json", key, value);
+    if (status != RDNA_OK) break;
+  }
+  json_decref(added);
+  return status;
+}
+
 static void release_writer(void *writer) { rdna_gguf_writer_release(writer); }
 
 static rdna_status write(json_t *vocab, rdna_text merges, rdna__clip_tokenizer *t) {
@@ -159,14 +194,8 @@ static rdna_status check_steps(const json_t *whole) {
 static rdna_status check_added(const json_t *whole, const json_t *vocab) {
   size_t i;
   json_t *added;
-  json_array_foreach(json_object_get(whole, "added_tokens"), i, added) {
-    const char *text = json_string_value(json_object_get(added, "content"));
-    const json_t *id = text ? json_object_get(vocab, text) : NULL;
-    if (!id || !json_equal(id, json_object_get(added, "id")))
-      return rdna__fail(RDNA_UNSUPPORTED,
-                        "tokenizer.json adds the token '%.80s'; none but those of its model are known",
-                        text ? text : "");
-  }
+  json_array_foreach(json_object_get(whole, "added_tokens"), i, added) RDNA_TRY(check_known(
+      vocab, "tokenizer.json", json_string_value(json_object_get(added, "content")), json_object_get(added, "id")));
   return RDNA_OK;
 }
 
@@ -207,11 +236,13 @@ static rdna_status take_apart(const json_t *whole, json_t **out_vocab, char **ou
 
 /* ---- all of it ---- */
 
-static rdna_status make(json_t *vocab, rdna_text merges, rdna_text settings_text, rdna__clip_tokenizer *out) {
+static rdna_status make(json_t *vocab, rdna_text merges, rdna_text settings_text, rdna_text added,
+                        rdna__clip_tokenizer *out) {
   json_t *settings = NULL;
   rdna_status status = RDNA_OK;
   if (settings_text.size) /* whose model_max_length may be 1e30, in digits */
     status = load(settings_text, "tokenizer_config.json", JSON_DECODE_INT_AS_REAL, &settings);
+  if (status == RDNA_OK) status = check_listed(vocab, settings, added);
   if (status == RDNA_OK) status = find_ends(vocab, settings, out);
   if (status == RDNA_OK) status = check_ids(vocab, out);
   if (status == RDNA_OK) status = write(vocab, merges, out);
@@ -221,25 +252,26 @@ static rdna_status make(json_t *vocab, rdna_text merges, rdna_text settings_text
   return status;
 }
 
-rdna_status rdna__clip_tokenizer_make_whole(rdna_text text, rdna_text settings, rdna__clip_tokenizer *out) {
+rdna_status rdna__clip_tokenizer_make_whole(rdna_text text, rdna_text settings, rdna_text added,
+                                            rdna__clip_tokenizer *out) {
   json_t *whole = NULL, *vocab = NULL;
   char *merges = NULL;
   size_t size = 0;
   *out = (rdna__clip_tokenizer){0};
   rdna_status status = load(text, "tokenizer.json", 0, &whole);
   if (status == RDNA_OK) status = take_apart(whole, &vocab, &merges, &size);
-  if (status == RDNA_OK) status = make(vocab, (rdna_text){merges, size}, settings, out);
+  if (status == RDNA_OK) status = make(vocab, (rdna_text){merges, size}, settings, added, out);
   free(merges);
   json_decref(whole);
   return status;
 }
 
-rdna_status rdna__clip_tokenizer_make(rdna_text vocab_text, rdna_text merges, rdna_text settings,
+rdna_status rdna__clip_tokenizer_make(rdna_text vocab_text, rdna_text merges, rdna_text settings, rdna_text added,
                                       rdna__clip_tokenizer *out) {
   json_t *vocab = NULL;
   *out = (rdna__clip_tokenizer){0};
   rdna_status status = load(vocab_text, "vocab.json", 0, &vocab);
-  if (status == RDNA_OK) status = make(vocab, merges, settings, out);
+  if (status == RDNA_OK) status = make(vocab, merges, settings, added, out);
   json_decref(vocab);
   return status;
 }
@@ -255,8 +287,9 @@ static rdna_status map(const char *folder, const char *name, bool needed, rdna__
 
 static rdna_text text_of(const rdna__file *file) { return (rdna_text){(const char *)file->data, file->size}; }
 
-/* |files|: tokenizer_config.json, and vocab.json and merges.txt, or tokenizer.json where the first is missing. */
-static rdna_status open_files(const char *folder, rdna__file files[3], rdna__clip_tokenizer *out) {
+/* |files|: tokenizer_config.json, and vocab.json and merges.txt, or tokenizer.json where the first is missing, and
+ * added_tokens.json. */
+static rdna_status open_files(const char *folder, rdna__file files[4], rdna__clip_tokenizer *out) {
   bool whole = false;
   RDNA_TRY(map(folder, "tokenizer_config.json", false, &files[0]));
   rdna_status status = map(folder, "vocab.json", true, &files[1]);
@@ -266,18 +299,19 @@ static rdna_status open_files(const char *folder, rdna__file files[3], rdna__cli
     status = whole ? RDNA_OK : map(folder, "vocab.json", true, &files[1]); /* for its sentence */
   }
   if (status == RDNA_OK && !whole) status = map(folder, "merges.txt", true, &files[2]);
+  if (status == RDNA_OK) status = map(folder, "added_tokens.json", false, &files[3]);
   if (status != RDNA_OK) return status;
-  rdna_text last = text_of(&files[2]), settings = text_of(&files[0]);
-  return rdna__annotate(whole ? rdna__clip_tokenizer_make_whole(last, settings, out)
-                              : rdna__clip_tokenizer_make(text_of(&files[1]), last, settings, out),
+  rdna_text last = text_of(&files[2]), settings = text_of(&files[0]), added = text_of(&files[3]);
+  return rdna__annotate(whole ? rdna__clip_tokenizer_make_whole(last, settings, added, out)
+                              : rdna__clip_tokenizer_make(text_of(&files[1]), last, settings, added, out),
                         "%s", folder);
 }
 
 rdna_status rdna__clip_tokenizer_open(const char *folder, rdna__clip_tokenizer *out) {
-  rdna__file files[3] = {{0}};
+  rdna__file files[4] = {{0}};
   *out = (rdna__clip_tokenizer){0};
   rdna_status status = open_files(folder, files, out);
-  for (int i = 0; i < 3; i++) rdna__file_unmap(&files[i]);
+  for (int i = 0; i < 4; i++) rdna__file_unmap(&files[i]);
   return status;
 }
 

@@ -55,6 +55,28 @@ static rdna_status check_init(const rdna_image_request *r) {
                     r->steps, r->strength);
 }
 
+/* Of |part|, which computes in |dtype|. */
+static rdna_status check_finite(const char *part, rdna_dtype dtype, const float *values, size_t count) {
+  for (size_t k = 0; k < count; k++)
+    if (!isfinite(values[k]))
+      return rdna__fail(RDNA_BAD_DATA, "%s made values that are not finite, computing in %s; %s", part,
+                        rdna_dtype_name(dtype),
+                        dtype == RDNA_F32 ? "its weights are damaged, or the values before it were too large"
+                                          : "--type f32 or another of more range may not");
+  return RDNA_OK;
+}
+
+static rdna_status check_given(const rdna_image_model *m, const rdna_image_request *r) {
+  size_t pixels = (size_t)r->width * (size_t)r->height, factor = (size_t)m->info.factor;
+  size_t latents = (size_t)r->count * (size_t)m->info.latent_channels * (pixels / (factor * factor));
+  for (size_t k = 0; r->latents && k < latents; k++)
+    if (!isfinite(r->latents[k])) return rdna__fail(RDNA_INVALID_ARGUMENT, "value %zu of the latents is not finite", k);
+  for (size_t k = 0; r->init && k < 3 * pixels; k++)
+    if (!isfinite(r->init[k]))
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "value %zu of the initial picture is not finite", k);
+  return RDNA_OK;
+}
+
 static rdna_status read_request(const rdna_image_model *m, const rdna_image_request *given, rdna_image_request *r) {
   RDNA_TRY(RDNA__OPTIONS("rdna_image_model_draw", "request", given, r));
   if (r->count == 0) r->count = 1;
@@ -63,8 +85,9 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   if (r->steps == 0) r->steps = m->info.steps;
   if (r->guidance < 0) r->guidance = m->info.guidance;
   if (!r->sampler) r->sampler = m->info.sampler;
-  if (!r->spacing) r->spacing = "simple";
+  if (!r->spacing) r->spacing = rdna__pipeline_spacing(m, r->sampler);
   RDNA_TRY(check_limits(m, r));
+  RDNA_TRY(check_given(m, r));
   return check_init(r);
 }
 
@@ -150,6 +173,7 @@ static rdna_status encode_init(drawing *d, int picture, float *latents) {
   rdna_image_noise_draw(d->noise, d->fresh, d->count);
   RDNA_TRY(rdna_image_autoencoder_encode(d->model->autoencoder, d->r.init, 1, d->r.height, d->r.width, d->r.tile,
                                          d->fresh, latents));
+  RDNA_TRY(check_finite("the autoencoder", d->model->picture_dtype, latents, d->count));
   return give(d, "init", picture, -1, 3, d->shape, latents);
 }
 
@@ -174,6 +198,7 @@ static rdna_status run_steps(drawing *d, int picture) {
   for (int i = d->first; i < d->r.steps; i++) {
     RDNA_TRY(tell(d, "noise", picture, i - d->first, latents));
     RDNA_TRY(take_step(d, i, latents));
+    RDNA_TRY(check_finite("the U-Net", d->model->dtype, latents, d->count));
     RDNA_TRY(give(d, "latents", picture, i - d->first, 3, d->shape, latents));
   }
   return tell(d, "noise", picture, d->r.steps - d->first, latents);
@@ -200,6 +225,10 @@ static rdna_status read_texts(drawing *d) {
   rdna_image_model *m = d->model;
   RDNA_TRY(tell(d, "text", 0, 0, NULL));
   RDNA_TRY(rdna__pipeline_encode(m, &d->r, d->guided, &d->texts));
+  const rdna__image_texts *t = &d->texts;
+  size_t texts = (size_t)t->count;
+  RDNA_TRY(check_finite("a text encoder", RDNA_F32, t->states, texts * (size_t)t->tokens * (size_t)t->width));
+  RDNA_TRY(check_finite("a text encoder", RDNA_F32, t->pooled, texts * (size_t)t->pooled_width));
   if (d->r.frugal) rdna__pipeline_drop_encoders(m);
   return give_texts(d);
 }
@@ -237,6 +266,7 @@ static rdna_status draw(drawing *d, float *out) {
     RDNA_TRY(tell(d, "picture", i, d->r.steps - d->first, NULL));
     RDNA_TRY(rdna_image_autoencoder_decode(m->autoencoder, d->latents + (size_t)i * d->count, 1, (int)d->shape[1],
                                            (int)d->shape[2], d->r.tile, picture));
+    RDNA_TRY(check_finite("the autoencoder", m->picture_dtype, picture, pixels));
     RDNA_TRY(give(d, "picture", i, -1, 3, shape, picture));
   }
   if (d->r.frugal) rdna__pipeline_drop_autoencoder(m);

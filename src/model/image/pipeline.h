@@ -11,7 +11,7 @@ struct rdna_image_model {
   char *folder;
   rdna_dtype dtype, picture_dtype; /* of the U-Net and of the autoencoder */
   rdna_image_model_info info;
-  char *schedule; /* scheduler_config.json */
+  char *schedule; /* the text of scheduler_config.json */
   int encoders;   /* 1, or 2 of XL */
   bool distilled; /* the U-Net is told the guidance, and asked once a step */
   bool zeros;     /* what is not asked for is zeros, and not what the encoders make of no text */
@@ -32,6 +32,11 @@ typedef struct rdna__image_texts {
 rdna_status rdna__pipeline_encode(rdna_image_model *model, const rdna_image_request *request, bool guided,
                                   rdna__image_texts *out_texts);
 void rdna__image_texts_deinit(rdna__image_texts *texts);
+
+/* The spacing of |sampler|'s noise levels where nobody asks for one: the folder's, if that sampler has it. */
+const char *rdna__pipeline_spacing(const rdna_image_model *model, const char *sampler);
+/* Whether the sampler has other spacings than "simple". */
+bool rdna__sampler_is_spaced(const char *name);
 
 /* Brings the part to the device if it is not there, the autoencoder with its encoder if |encodes|. */
 rdna_status rdna__pipeline_need_encoder(rdna_image_model *model, int which);

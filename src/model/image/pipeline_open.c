@@ -11,15 +11,24 @@ enum { PATH_BYTES = 4096, DEFAULT_SIDE = 64 };
 
 /* ---- settings ---- */
 
-static rdna_status open_json(const char *folder, const char *name, json_t **out) {
+/* |out_text|, where it is not NULL, is the file's, to be given to free(). */
+static rdna_status open_text(const char *folder, const char *name, json_t **out, char **out_text) {
   char path[PATH_BYTES];
   rdna__file file = {0};
   if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", name);
   RDNA_TRY(rdna__annotate(rdna__file_map(path, &file), "%s", path));
   rdna_status status = rdna__settings_parse((const char *)file.data, file.size, out);
+  if (status == RDNA_OK && out_text && !(*out_text = strndup((const char *)file.data, file.size))) {
+    json_decref(*out);
+    status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for its text");
+  }
   rdna__file_unmap(&file);
   return rdna__annotate(status, "%s", path);
+}
+
+static rdna_status open_json(const char *folder, const char *name, json_t **out) {
+  return open_text(folder, name, out, NULL);
 }
 
 /* The folder's own sampler, where we have it. */
@@ -39,13 +48,24 @@ static void choose_sampler(const json_t *schedule, rdna_image_model_info *info) 
   info->steps = strcmp(info->sampler, "lcm") == 0 ? 4 : 20;
 }
 
+static rdna_status choose_spacing(const json_t *schedule, rdna_image_model_info *info) {
+  bool karras, exponential;
+  RDNA_TRY(rdna__setting_flag(schedule, "use_karras_sigmas", false, &karras));
+  RDNA_TRY(rdna__setting_flag(schedule, "use_exponential_sigmas", false, &exponential));
+  if (karras && exponential)
+    return rdna__fail(RDNA_BAD_DATA, "'use_karras_sigmas' and 'use_exponential_sigmas' are both true");
+  info->spacing = karras ? "karras" : exponential ? "exponential" : "simple";
+  return RDNA_OK;
+}
+
 static rdna_status read_schedule(rdna_image_model *m) {
+  static const char *const name = "scheduler/scheduler_config.json";
   json_t *json;
-  RDNA_TRY(open_json(m->folder, "scheduler/scheduler_config.json", &json));
+  RDNA_TRY(open_text(m->folder, name, &json, &m->schedule));
   choose_sampler(json, &m->info);
-  m->schedule = json_dumps(json, JSON_COMPACT);
+  rdna_status status = rdna__annotate(choose_spacing(json, &m->info), "%s/%s", m->folder, name);
   json_decref(json);
-  return m->schedule ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a schedule");
+  return status;
 }
 
 static rdna_status read_parts(rdna_image_model *m, rdna__unet_settings *unet, rdna__autoencoder_settings *autoencoder) {
@@ -151,6 +171,10 @@ void rdna_image_model_release(rdna_image_model *m) {
 }
 
 const rdna_image_model_info *rdna_image_model_get_info(const rdna_image_model *m) { return &m->info; }
+
+const char *rdna__pipeline_spacing(const rdna_image_model *m, const char *sampler) {
+  return rdna__sampler_is_spaced(sampler) ? m->info.spacing : "simple";
+}
 
 /* ---- parts ---- */
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "model/image/pipeline.h"
+#include "model/image/settings.h"
 #include "rdna/image.h"
 
 enum { MOST_TRAINED = 10000 };
@@ -87,11 +89,26 @@ static rdna_status choice(const json_t *json, const char *name, const char *cons
                     text ? text : "no text");
 }
 
+/* What else of a solver's settings dpmpp_2m would be another one with. The words of UniPC and DEIS for theirs do not
+ * matter to it, nor does their order. */
+static rdna_status check_solver(const json_t *json) {
+  static const char *const algorithms[] = {"dpmsolver++", "deis"};
+  static const char *const solvers[] = {"midpoint", "bh1", "bh2", "logrho"};
+  const char *kind = json_string_value(json_object_get(json, "_class_name"));
+  double order;
+  int which;
+  RDNA_TRY(choice(json, "algorithm_type", algorithms, 2, 0, &which));
+  RDNA_TRY(choice(json, "solver_type", solvers, 4, 0, &which));
+  RDNA_TRY(number(json, "solver_order", 2, 1, 3, &order));
+  if (order == 2 || (kind && strcmp(kind, "DPMSolverMultistepScheduler") != 0)) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "dpmpp_2m is of order 2; the schedule's 'solver_order' is %g", order);
+}
+
 /* Settings that change what steps do and are not offered: they must be off. */
 static rdna_status check_rest(const json_t *json, const char *name) {
   static const char *const off[] = {"thresholding", "use_beta_sigmas", "use_lu_lambdas", "use_flow_sigmas",
                                     "use_dynamic_shifting"};
-  static const char *const missing[] = {"sigma_min", "sigma_max", "lambda_min_clipped"};
+  static const char *const missing[] = {"sigma_min", "sigma_max"};
   static const struct {
     const char *name, *known;
   } texts[] = {{"interpolation_type", "linear"}, {"timestep_type", "discrete"}};
@@ -103,21 +120,17 @@ static rdna_status check_rest(const json_t *json, const char *name) {
   for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
     if (json_is_number(json_object_get(json, missing[i])))
       return rdna__fail(RDNA_UNSUPPORTED, "the schedule says '%s'", missing[i]);
+  /* -Infinity, which clips nothing, is what diffusers saves */
+  const json_t *clipped = json_object_get(json, "lambda_min_clipped");
+  if (json_is_number(clipped) && json_number_value(clipped) > -RDNA__SETTING_INFINITY)
+    return rdna__fail(RDNA_UNSUPPORTED, "the schedule says 'lambda_min_clipped'");
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     int which;
     RDNA_TRY(choice(json, texts[i].name, &texts[i].known, 1, 0, &which));
   }
   if (json_is_array(json_object_get(json, "trained_betas")))
     return rdna__fail(RDNA_UNSUPPORTED, "the schedule lists 'trained_betas'");
-  if (strcmp(name, "dpmpp_2m") != 0) return RDNA_OK;
-  static const char *const algorithm = "dpmsolver++", *const solver = "midpoint";
-  double order;
-  int which;
-  RDNA_TRY(choice(json, "algorithm_type", &algorithm, 1, 0, &which));
-  RDNA_TRY(choice(json, "solver_type", &solver, 1, 0, &which));
-  RDNA_TRY(number(json, "solver_order", 2, 1, 3, &order));
-  if (order == 2) return RDNA_OK;
-  return rdna__fail(RDNA_UNSUPPORTED, "dpmpp_2m is of order 2; the schedule's 'solver_order' is %g", order);
+  return strcmp(name, "dpmpp_2m") == 0 ? check_solver(json) : RDNA_OK;
 }
 
 /* Nichol and Dhariwal (2021), equation 17. */
@@ -336,6 +349,17 @@ static const sampler samplers[] = {
 
 /* ---- the interface ---- */
 
+static const sampler *find_sampler(const char *name) {
+  for (size_t i = 0; i < sizeof samplers / sizeof *samplers; i++)
+    if (strcmp(samplers[i].name, name) == 0) return &samplers[i];
+  return NULL;
+}
+
+bool rdna__sampler_is_spaced(const char *name) {
+  const sampler *found = find_sampler(name);
+  return found && found->spaced;
+}
+
 static rdna_status make(const json_t *json, const char *spacing, rdna_image_schedule *s) {
   settings set = {0};
   rdna_status status = read_settings(json, s->sampler, &set, s);
@@ -357,9 +381,7 @@ rdna_status rdna_image_schedule_create(const char *text, const char *name, const
   if (!text || !name || !spacing || !out_schedule || steps < 1)
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "rdna_image_schedule_create needs settings, a sampler, a spacing, 1 step or more and a place");
-  const sampler *found = NULL;
-  for (size_t i = 0; i < sizeof samplers / sizeof *samplers; i++)
-    if (strcmp(samplers[i].name, name) == 0) found = &samplers[i];
+  const sampler *found = find_sampler(name);
   if (!found)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "no sampler '%.40s'; ddim, euler, euler_ancestral, dpmpp_2m and lcm are",
                       name);
@@ -368,15 +390,10 @@ rdna_status rdna_image_schedule_create(const char *text, const char *name, const
     return rdna__fail(RDNA_INVALID_ARGUMENT, "no spacing '%.40s'; simple, karras and exponential are", spacing);
   if (!simple && !found->spaced)
     return rdna__fail(RDNA_UNSUPPORTED, "sampler %s has the spacing simple, not %s", name, spacing);
-  json_error_t error;
-  json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+  json_t *json = NULL;
+  RDNA_TRY(rdna__annotate(rdna__settings_parse(text, strlen(text), &json), "a schedule's settings, a JSON object"));
   rdna_image_schedule *s = calloc(1, sizeof *s);
-  rdna_status status = RDNA_OK;
-  if (!s)
-    status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a schedule");
-  else if (!json_is_object(json))
-    status = rdna__fail(RDNA_BAD_DATA, "a schedule's settings are no JSON object: %s",
-                        json ? "it is another value" : error.text);
+  rdna_status status = s ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a schedule");
   if (status == RDNA_OK) {
     s->sampler = found;
     s->steps = steps;

@@ -1,15 +1,41 @@
 #include "model/image/settings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 
 enum { PATH_BYTES = 4096 };
 
+/* Python writes floats that JSON does not have as words. Outside of strings they become, in place, a number beyond
+ * every limit and a text where a number is asked for, so that a setting which is read is refused and others are left
+ * alone. */
+static void replace_words(char *text, size_t size) {
+  static const char *const words[][2] = {
+      {"-Infinity", "-1e308   "}, {"Infinity", " 1e308  "}, {"NaN", "\"\" "}}; /* of one length */
+  bool quoted = false;
+  for (size_t i = 0; i < size; i++) {
+    if (text[i] == '"') quoted = !quoted;
+    if (quoted && text[i] == '\\') i++;
+    for (size_t w = 0; !quoted && w < sizeof words / sizeof *words; w++) {
+      size_t length = strlen(words[w][0]);
+      if (size - i < length || memcmp(text + i, words[w][0], length) != 0) continue;
+      memcpy(text + i, words[w][1], length);
+      i += length - 1;
+      break;
+    }
+  }
+}
+
 rdna_status rdna__settings_parse(const char *text, size_t size, json_t **out_settings) {
   json_error_t error;
-  json_t *settings = json_loadb(text ? text : "", size, 0, &error);
+  char *copy = malloc(size + 1);
+  if (!copy) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for settings");
+  if (size) memcpy(copy, text, size);
+  replace_words(copy, size);
+  json_t *settings = json_loadb(copy, size, JSON_REJECT_DUPLICATES, &error);
+  free(copy);
   if (!settings) return rdna__fail(RDNA_BAD_DATA, "it is no JSON: %s", error.text);
   if (json_is_object(settings)) {
     *out_settings = settings;

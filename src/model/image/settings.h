@@ -8,7 +8,12 @@
 
 #include "base/status.h"
 
-/* Of |size| bytes of |text|. The caller gives |out_settings| back with json_decref. RDNA_BAD_DATA: no JSON object. */
+/* What stands for Infinity, which Python writes and JSON does not have: beyond the limits of every setting. */
+#define RDNA__SETTING_INFINITY 1e308
+
+/* Of |size| bytes of |text|, in which Infinity, -Infinity and NaN are no error as long as nobody reads them: the first
+ * two become RDNA__SETTING_INFINITY and its negative, the last a text. The caller gives |out_settings| back with
+ * json_decref. RDNA_BAD_DATA: no JSON object, or one with a key twice. RDNA_OUT_OF_MEMORY. */
 rdna_status rdna__settings_parse(const char *text, size_t size, json_t **out_settings);
 /* Of config.json in |folder|. RDNA_NOT_FOUND too. The sentence begins with the file's path. */
 rdna_status rdna__settings_open(const char *folder, json_t **out_settings);

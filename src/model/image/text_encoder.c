@@ -128,6 +128,15 @@ static rdna_status load_all(loading *l) {
   return load(l, "", "text_projection.weight", set->projection, set->width, &e->projection);
 }
 
+/* Old files have the numbers of positions too, and those of a model without a projection may have one. */
+static rdna_status check_rest(loading *l) {
+  char positions[NAME_BYTES];
+  snprintf(positions, sizeof positions, "%s%sembeddings.position_ids", l->prefix, *l->prefix ? "." : "");
+  RDNA_TRY(rdna__component_leave(&l->component, positions));
+  if (!l->encoder->set.projected) RDNA_TRY(rdna__component_leave(&l->component, "text_projection.weight"));
+  return rdna__component_check_all_read(&l->component);
+}
+
 /* ---- making one ---- */
 
 static rdna_status read_component(rdna_image_text_encoder *e, loading *l) {
@@ -136,6 +145,7 @@ static rdna_status read_component(rdna_image_text_encoder *e, loading *l) {
   e->layers = calloc((size_t)set->layers, sizeof *e->layers);
   if (!e->layers) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
   RDNA_TRY(load_all(l));
+  RDNA_TRY(check_rest(l));
   e->info = (rdna_image_text_encoder_info){.positions = set->positions,
                                            .layers = set->layers,
                                            .width = set->width,
