@@ -36,6 +36,20 @@ class Batches(Case):
         self.assertEqual([t.name for t in threading.enumerate() if t.name.startswith("rdna-data")], [])
         self.assertEqual(_pinned.pinned_pool().get_stats()["held_blocks"], 0)
 
+    def test_types_do_not_depend_on_the_order(self):
+        for items in ([1, 2.5, 3], [2.5, 1, 3], [1, 2j], [2j, 1], [True, 2.5], [1, 2], [np.float64(1), 2], [2, np.float64(1)], [1.5, np.int64(1)]):
+            wanted = np.asarray(items).dtype
+            if not any(isinstance(x, np.generic) for x in items):
+                wanted = ra.asarray(items).dtype
+            self.assertEqual(data.collate(items).dtype, wanted, items)
+
+    def test_a_dataset_that_stops(self):
+        def stop(i):
+            raise StopIteration
+        for workers in (0, 2):
+            with self.assertRaisesRegex(RuntimeError, r"raised StopIteration where items \[0, 1\]"):
+                list(data.DataLoader(Items(4, stop), batch_size=2, workers=workers))
+
     def test_order_and_types(self):
         arrays = [draw(dtype, (11, 2)) for dtype in TYPES + COMPLEX]
         for size, drop, workers in ((1, False, 1), (4, False, 0), (4, True, 3), (11, False, 1), (50, False, 2)):

@@ -1,5 +1,6 @@
 """State in files: what rdna.arrays writes as safetensors is read by the format's description and the other way round, files that are wrong are
 refused with a sentence, and training that goes on from a file is training that was not interrupted."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -62,6 +63,48 @@ class Files(Case):
         ra.save(self.path, {"x": np.float32([1, 2])})  # NumPy's
         self.same(ra.load(self.path)["x"], np.float32([1, 2]))
         self.assertEqual(os.listdir(self.folder), ["state.safetensors"])
+
+    def test_replaces_what_is_there(self):
+        ra.save(self.path, {"a": np.zeros(1)})
+        os.chmod(self.path, 0o640)
+        link = self.path.with_name("link")
+        link.symlink_to(self.path)
+        ra.save(link, {"a": np.ones(2)})
+        self.assertTrue(link.is_symlink())
+        self.assertEqual((os.stat(self.path).st_mode & 0o777, ra.load(self.path)["a"].shape), (0o640, (2,)))
+        link.unlink()
+        left = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")  # of a process that was killed
+        left.touch()
+        ra.save(os.fsencode(self.path), {"a": np.ones(3)})
+        self.assertTrue(left.exists())
+        left.unlink()
+        with self.assertRaisesRegex(ValueError, "cannot hold"):
+            ra.save(self.path, {"\ud800": np.ones(3)})
+        self.assertEqual([f.name for f in self.path.parent.iterdir()], [self.path.name])
+        mask = os.umask(0o027)
+        try:
+            ra.save(link, {"a": np.ones(1)})
+        finally:
+            os.umask(mask)
+        self.assertEqual(os.stat(link).st_mode & 0o777, 0o640)
+        link.unlink()
+
+    def test_many_threads_save_one_file(self):
+        def work(n):
+            for _ in range(20):
+                ra.save(self.path, {"a": np.full(n, n)})
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(work, n) for n in (3, 500, 1000, 1500)]:
+                done.result()
+        a = ra.load(self.path)["a"].numpy()
+        np.testing.assert_array_equal(a, len(a))
+        self.assertEqual([f.name for f in self.path.parent.iterdir()], [self.path.name])
+
+    def test_shapes_that_no_array_has(self):
+        for shape in ([0, 2**40, 2**40], [2**40, 0, 2**21]):
+            self.path.write_bytes(packed({"many": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}))
+            with self.assertRaisesRegex(ValueError, "many.*larger than an array"):
+                ra.load(self.path)
 
     def test_of_others(self):
         """Without padding, in any order, of types that NumPy has not."""

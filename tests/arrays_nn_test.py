@@ -6,7 +6,7 @@ import unittest
 import numpy as np
 from arrays_tools import Case, ra, rng
 
-from rdna.arrays import nn, optim
+from rdna.arrays import nn, optim, random
 
 
 def reference(kind, x, slopes, lr=0.1, **o):
@@ -126,6 +126,16 @@ class Networks(Case):
         self.assertEqual(set(norm.state_dict()), {"weight", "bias", "running_mean", "running_var"})
         got = norm.eval()(ra.asarray(x)).numpy()
         np.testing.assert_allclose(got, (x - mean[:, None, None]) / np.sqrt(var[:, None, None] + 1e-5), rtol=1e-4, atol=1e-5)
+
+    def test_integers_are_drawn_once(self):
+        for dtype, high in ((ra.int32, 2**31 - 1), (ra.int64, 2**62)):
+            for count in (1, 7, 8):
+                nn.manual_seed(1)
+                parts = [random.integers(0, high, (count,), dtype=dtype).numpy() for _ in range(3)]
+                self.assertEqual(len(np.unique(np.concatenate(parts))), 3 * count)
+                nn.manual_seed(1)
+                if count == 8:  # as many as one place of numbers begins a new one
+                    np.testing.assert_array_equal(np.concatenate(parts), random.integers(0, high, (24,), dtype=dtype).numpy())
 
     def test_state(self):
         make = lambda: nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Sequential(nn.ReLU(), nn.Linear(4, 2, bias=False)))

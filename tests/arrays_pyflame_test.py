@@ -102,6 +102,9 @@ class PyFlame(Case):
         ints = pf.randint(3, 6, (400,)).numpy()
         self.assertEqual((set(ints), pf.ones(2, 3).sum().item()), ({3, 4, 5}, 6.0))
         pf.manual_seed(7)
+        two = [*pf.randint(0, 2**31 - 1, (8,)).numpy(), *pf.randint(0, 2**31 - 1, (8,)).numpy()]
+        self.assertEqual(len(set(two)), 16)
+        pf.manual_seed(7)
         first = pf.randn(1000).numpy()
         pf.manual_seed(7)
         np.testing.assert_array_equal(pf.randn([1000]).numpy(), first)

@@ -5,7 +5,10 @@
 """
 
 import json
+import math
 import os
+import secrets
+import stat
 import struct
 
 import numpy as np
@@ -32,21 +35,38 @@ def save(path, arrays, metadata=None):
             raise TypeError(f"save: safetensors has no {x.dtype}; save its parts" if name != "__metadata__" else f"save: {name!r} is no name of an array")
         header[name] = {"dtype": _NAMES[x.dtype], "shape": list(x.shape), "data_offsets": [at, at + x.nbytes]}
         at += x.nbytes
-    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    try:
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"save: a name or text of the metadata has a character that files cannot hold: {error}") from None
     text += b" " * (-len(text) % 8)
     if len(text) > _MOST_HEADER:
         raise ValueError(f"save: a header of {len(text)} bytes, of which the format allows {_MOST_HEADER}")
-    beside = f"{os.fspath(path)}.{os.getpid()}.part"
+    def write(file):
+        file.write(struct.pack("<Q", len(text)) + text)
+        for name in header:
+            if name != "__metadata__":
+                file.write(np.ascontiguousarray(values[name]).data)
+    _replace(os.path.realpath(os.fsdecode(path)), write)
+
+
+def _replace(path, write):
+    """A file that write(file) fills, in the place of |path|, whole or not at all, with the permissions of the one that was there."""
     try:
-        with open(beside, "xb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for name in header:
-                if name != "__metadata__":
-                    file.write(np.ascontiguousarray(values[name]).data)
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        mode = None
+    folder, name = os.path.split(path)
+    beside = os.path.join(folder, f"{name[:100]}.{secrets.token_hex(8)}.part")  # a name that nobody else has
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
+    try:
+        with open(handle, "wb") as file:
+            if mode is not None:
+                os.fchmod(handle, mode)
+            write(file)
         os.replace(beside, path)
     except BaseException:
-        if os.path.exists(beside):
-            os.unlink(beside)
+        os.unlink(beside)
         raise
 
 
@@ -94,10 +114,13 @@ def _check_entry(name, entry, room):
         refuse(f"it has {len(shape)} dimensions; arrays have {_core.MAX_RANK} at most")
     if entry["dtype"] in _TYPES:
         wanted = np.dtype(_TYPES[entry["dtype"]]).itemsize
+        most = math.prod(n for n in shape if n) * wanted
         for n in shape:
             wanted *= n
         if wanted != offsets[1] - offsets[0]:
             refuse(f"{entry['dtype']} {shape} has {wanted} bytes, its data {offsets[1] - offsets[0]}")
+        if most >= 2**63:
+            refuse(f"{shape} is larger than an array can be")
     return entry["dtype"], tuple(shape), *offsets
 
 

@@ -53,7 +53,8 @@ def collate(items):
     if len({v.shape for v in values}) > 1:
         raise ValueError(f"collate: items of shapes {', '.join(sorted({str(v.shape) for v in values}))} make no array; give the loader a collate of your own")
     made = np.stack(values)
-    narrow = {float: np.float32, complex: np.complex64}.get(type(first)) if not isinstance(first, np.generic) else None
+    plain = not any(isinstance(item, (Array, np.ndarray, np.generic)) for item in items)
+    narrow = {"f": np.float32, "c": np.complex64}.get(made.dtype.kind) if plain else None  # Python's own numbers
     return made.astype(narrow) if narrow else made
 
 
@@ -123,10 +124,14 @@ class DataLoader:
 
     def _read(self, indices, upload):
         """A batch whose arrays are staged, and a list of these."""
-        if self.collate is collate and callable(getattr(self.dataset, "batch", None)):
-            batch = self.dataset.batch(indices)
-        else:
-            batch = self.collate([self.dataset[int(i)] for i in indices])
+        try:
+            if self.collate is collate and callable(getattr(self.dataset, "batch", None)):
+                batch = self.dataset.batch(indices)
+            else:
+                batch = self.collate([self.dataset[int(i)] for i in indices])
+        except StopIteration as error:  # which would end the loop, were it raised there
+            raise RuntimeError(f"DataLoader: the dataset raised StopIteration where items {indices[:8].tolist()} were asked for; "
+                               "its length says how many there are") from error
         staged = []
 
         def stage(values):

@@ -33,7 +33,7 @@ def _draw(name, shape, low, high, dtype, device):
     if recording_plan():  # each run has others
         return drawn_anew(stream, dtype, shape, lambda: _draw(name, shape, low, high, dtype, device))
     made = empty_on(stream, shape, dtype)
-    run("random_" + name, made, *take_place(made.size), low, high, made)
+    run("random_" + name, made, *take_place(made.size * 2 if name == "integers" else made.size), low, high, made)  # of an integer twice as many bits
     return made
 
 
