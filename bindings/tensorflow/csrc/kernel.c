@@ -404,16 +404,21 @@ static rdna_status take_output(call *c, TF_Tensor *tensor, rdna_tensor *out) {
   return result;
 }
 
-rdna_status call_output(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out) {
-  TF_DataType type = tf.ExpectedOutputDataType(c->ctx, i);
-  int64_t bytes = type == TF_COMPLEX128 ? 16
-                                        : (int64_t)rdna_dtype_bytes(
-                                              dtype_of(type), 1); /* TensorFlow ends the process where it is too much */
+/* Refuses a shape that no tensor can have, which TensorFlow and what is computed of sizes end the process at. */
+static rdna_status check_shape(call *c, int64_t bytes, int rank, const int64_t *shape) {
   for (int k = 0; k < rank; k++) {
     if (shape[k] < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "a negative size, %lld", (long long)shape[k]);
     if (__builtin_mul_overflow(bytes, shape[k], &bytes))
       return call_fail(c, RDNA_INVALID_ARGUMENT, "a tensor of 2**63 bytes or more");
   }
+  return RDNA_OK;
+}
+
+rdna_status call_output(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out) {
+  TF_DataType type = tf.ExpectedOutputDataType(c->ctx, i);
+  int64_t bytes = type == TF_COMPLEX128 ? 16 : (int64_t)rdna_dtype_bytes(dtype_of(type), 1);
+  TRY(check_shape(c, bytes, rank, shape));
+  for (int k = 0; k < rank; k++) bytes *= shape[k];
   return take_output(c, tf.AllocateOutput(c->ctx, i, type, shape, rank, (size_t)bytes, c->status), out);
 }
 
@@ -432,6 +437,7 @@ rdna_status call_output_over(call *c, int inputs, int i, int rank, const int64_t
 
 rdna_status call_scratch(call *c, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out) {
   void *data = NULL;
+  TRY(check_shape(c, (int64_t)rdna_dtype_bytes(dtype, 1), rank, shape));
   *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
   if (c->scratch_count == SCRATCH_SIZE) return call_fail(c, RDNA_INTERNAL, "a kernel takes too many pieces of memory");
   TRY(rdna_memory_alloc_named(c->device, rdna_dtype_bytes(dtype, rdna_tensor_count(out)), c->stream,
@@ -576,7 +582,7 @@ rdna_tensor transposed(rdna_tensor x) {
 }
 
 rdna_tensor channels_second(const call *c, rdna_tensor x) {
-  if (c->attributes->data_format[1] == 'C') return x;
+  if (c->attributes->data_format[1] == 'C' || x.rank < 3) return x;
   int64_t size = x.shape[x.rank - 1], stride = x.stride[x.rank - 1];
   for (int i = x.rank - 1; i > 1; i--) x.shape[i] = x.shape[i - 1], x.stride[i] = x.stride[i - 1];
   x.shape[1] = size;

@@ -454,6 +454,13 @@ for narrow in (False, True):
         case("FakeQuantWithMinMaxVarsPerChannel", [F32], lambda t: [[normal(t, 4, 5, 3) * 3]], **channels)
         case("FakeQuantWithMinMaxVarsGradient", [F32], lambda t: [[positive(t, 4, 5), normal(t, 4, 5) * 3]], **ends)  # sums of one sign
         case("FakeQuantWithMinMaxVarsPerChannelGradient", [F32], lambda t: [[positive(t, 4, 3), normal(t, 4, 3) * 3], [positive(t, 3), normal(t, 3)]], **channels)
+empty = {"min": np.float32(0), "max": np.float32(0)}  # where TensorFlow says that all is 0 and gradients pass
+edges = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan], F32)
+empties = {"min": np.array([0, -1, 0], F32), "max": np.array([0, 1, 6], F32)}
+case("FakeQuantWithMinMaxVars", [F32], lambda t: [[edges]], **empty)
+case("FakeQuantWithMinMaxVarsGradient", [F32], lambda t: [[positive(t, 7), edges]], **empty)
+case("FakeQuantWithMinMaxVarsPerChannel", [F32], lambda t: [[np.stack([edges] * 3, 1)]], **empties)
+case("FakeQuantWithMinMaxVarsPerChannelGradient", [F32], lambda t: [[positive(t, 7, 3), normal(t, 7, 3)]], **empties)
 case("FakeQuantWithMinMaxArgsGradient", [F32], lambda t: [[normal(t, 4, 5), normal(t, 4, 5) * 9]], min=-2.0, max=3.0)
 
 # ---- the rest ----

@@ -29,6 +29,17 @@ static inline rdna_status fill(call *c, double value, const rdna_tensor *out) {
   return rdna_op_fill(c->stream, rdna_scalar_real(value), out);
 }
 
+/* |*size| becomes |by| times as large, or larger by it, both not negative; refused where that is no size. */
+static inline rdna_status size_times(call *c, int64_t *size, int64_t by) {
+  return __builtin_mul_overflow(*size, by, size) ? call_fail(c, RDNA_INVALID_ARGUMENT, "a size of 2**63 or more")
+                                                 : RDNA_OK;
+}
+
+static inline rdna_status size_plus(call *c, int64_t *size, int64_t by) {
+  return __builtin_add_overflow(*size, by, size) ? call_fail(c, RDNA_INVALID_ARGUMENT, "a size of 2**63 or more")
+                                                 : RDNA_OK;
+}
+
 /* Scratch memory of x's type and shape. */
 static inline rdna_status like(call *c, const rdna_tensor *x, rdna_tensor *out) {
   return call_scratch(c, x->dtype, x->rank, x->shape, out);

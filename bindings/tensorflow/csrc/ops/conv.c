@@ -19,6 +19,7 @@ static int64_t spatial(const call *c, const struct list *list, int i, int64_t ot
 static rdna_tensor as_weight(const call *c, const rdna_tensor *filter) {
   rdna_tensor w = *filter;
   int window = filter->rank - 2;
+  if (window < 1) return w; /* which describe refuses */
   int64_t in = filter->shape[window], out = filter->shape[window + 1];
   for (int i = 0; i < window; i++) w.shape[i + 2] = filter->shape[i], w.stride[i + 2] = filter->stride[i];
   w.shape[0] = c->number == DEPTHWISE ? in * out : out;
@@ -34,12 +35,12 @@ static rdna_status pad(call *c, int i, int64_t size, int64_t window, int64_t str
   const char *padding = c->attributes->padding;
   int at = c->attributes->data_format[1] == 'C' ? i + 2 : i + 1;
   *before = *after = 0;
-  if (stride < 1 || window < 1)
+  if (stride < 1 || stride > INT32_MAX || window < 1)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "a stride of %lld, a window of %lld", (long long)stride,
                      (long long)window);
   if (strcmp(padding, "SAME") == 0) {
-    int64_t whole = ((size + stride - 1) / stride - 1) * stride + window - size;
-    if (whole < 0) whole = 0;
+    int64_t steps = size / stride + (size % stride != 0), whole = 0;
+    if (__builtin_add_overflow((steps - 1) * stride - size, window, &whole) || whole < 0) whole = 0;
     *before = whole / 2;
     *after = whole - whole / 2;
   } else if (strcmp(padding, "EXPLICIT") == 0) {
@@ -47,8 +48,13 @@ static rdna_status pad(call *c, int i, int64_t size, int64_t window, int64_t str
       return call_fail(c, RDNA_INVALID_ARGUMENT, "explicit_paddings has too few numbers");
     *before = c->attributes->explicit_paddings.values[2 * at];
     *after = c->attributes->explicit_paddings.values[2 * at + 1];
+    if (*before < 0 || *after < 0 || *before > INT32_MAX || *after > INT32_MAX)
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "explicit_paddings must be from 0 to 2**31 - 1");
   }
-  int64_t room = size + *before + *after - window;
+  int64_t room = size;
+  TRY(size_plus(c, &room, *before));
+  TRY(size_plus(c, &room, *after));
+  room -= window;
   *count = room < 0 ? 0 : room / stride + 1;
   return RDNA_OK;
 }
@@ -59,7 +65,8 @@ static rdna_status describe(call *c, const rdna_tensor *x, const rdna_tensor *we
   *out = (rdna_convolution){RDNA_CONVOLUTION_INIT, .spatial_dims = x->rank - 2};
   if (x->rank < 3 || x->rank > 5 || weight->rank != x->rank)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "a convolution of tensors of rank %d and %d", x->rank, weight->rank);
-  if (weight->shape[1] < 1 || x->shape[1] % weight->shape[1] || weight->shape[0] % (x->shape[1] / weight->shape[1]))
+  if (weight->shape[1] < 1 || x->shape[1] < 1 || x->shape[1] % weight->shape[1] ||
+      weight->shape[0] % (x->shape[1] / weight->shape[1]))
     return call_fail(c, RDNA_INVALID_ARGUMENT, "input depth must be evenly divisible by filter depth: %lld vs %lld",
                      (long long)x->shape[1], (long long)weight->shape[1]);
   out->groups = x->shape[1] / weight->shape[1];
@@ -68,8 +75,13 @@ static rdna_status describe(call *c, const rdna_tensor *x, const rdna_tensor *we
   for (int i = 0; i < out->spatial_dims; i++) {
     out->stride[i] = spatial(c, &c->attributes->strides, i, 1);
     out->dilation[i] = spatial(c, &c->attributes->dilations, i, 1);
-    TRY(pad(c, i, x->shape[i + 2], (weight->shape[i + 2] - 1) * out->dilation[i] + 1, out->stride[i],
-            &out->pad_before[i], &out->pad_after[i], &shape[i + 2]));
+    int64_t reach = weight->shape[i + 2] - 1;
+    if (reach < 0 || out->dilation[i] < 1)
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "a dilation of %lld, a window of %lld", (long long)out->dilation[i],
+                       (long long)reach + 1);
+    TRY(size_times(c, &reach, out->dilation[i]));
+    TRY(size_plus(c, &reach, 1));
+    TRY(pad(c, i, x->shape[i + 2], reach, out->stride[i], &out->pad_before[i], &out->pad_after[i], &shape[i + 2]));
   }
   return RDNA_OK;
 }
@@ -286,6 +298,8 @@ rdna_status compute_max_pool_by_places(call *c) {
   bool back = c->number == 0;
   int64_t rows = c->attributes->include_batch_in_index ? 1 : x.rank ? x.shape[0] : 1, count = rdna_tensor_count(&where);
   const rdna_tensor *pooled = back ? &d : &where;
+  if (rows == 0 ? count != 0 : count % rows != 0)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "%lld places of %lld samples", (long long)count, (long long)rows);
   if (rdna_tensor_count(back ? &d : &x) != (back ? count : rdna_tensor_count(&d)))
     return call_fail(c, RDNA_INVALID_ARGUMENT, "the gradient and argmax must have the shapes of the pool");
   TRY(call_output(c, 0, back ? x.rank : pooled->rank, back ? x.shape : pooled->shape, &out));

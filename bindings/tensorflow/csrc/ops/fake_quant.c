@@ -9,10 +9,17 @@
 
 struct range {
   rdna_tensor least, most, step; /* (channels), or (1), of f32 on the device */
+  bool some_empty;               /* from 0 to 0 somewhere, for which least is -infinity: all is 0, and gradients pass */
 };
 
 /* The least and the most moved to steps of the range, in f32 as TensorFlow does. */
 static void nudge(const call *c, float *least, float *most, float *step) {
+  if (*least == 0 && *most == 0) {
+    *least = -INFINITY;
+    *most = INFINITY;
+    *step = 1;
+    return;
+  }
   float first = c->attributes->narrow_range ? 1 : 0, last = (float)((1ll << c->attributes->num_bits) - 1);
   *step = (*most - *least) / (last - first);
   float zero_at = first - *least / *step;
@@ -21,17 +28,26 @@ static void nudge(const call *c, float *least, float *most, float *step) {
   *most = (last - nudged) * *step;
 }
 
-/* From the attributes, or from inputs |i| and |i| + 1. */
-static rdna_status read_range(call *c, int i, struct range *out) {
+/* For |x|, from the attributes, or from inputs |i| and |i| + 1: numbers, or one for each channel. */
+static rdna_status read_range(call *c, const rdna_tensor *x, int i, bool channels, struct range *out) {
   rdna_tensor ends[2];
-  int64_t count = 1;
+  int64_t count = 1, bits = c->attributes->num_bits;
+  if (bits < 2 || bits > 16)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "num_bits must be between 2 and 16, not %lld", (long long)bits);
   if (i >= 0) {
     TRY(call_input(c, i, &ends[0]));
     TRY(call_input(c, i + 1, &ends[1]));
+    if (ends[0].rank != (channels ? 1 : 0) || ends[1].rank != ends[0].rank)
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "`min` and `max` must be of rank %d, not %d and %d", channels ? 1 : 0,
+                       ends[0].rank, ends[1].rank);
     count = rdna_tensor_count(&ends[0]);
     if (rdna_tensor_count(&ends[1]) != count)
       return call_fail(c, RDNA_INVALID_ARGUMENT, "min and max must have the same size");
+    if (channels && (x->rank < 1 || x->shape[x->rank - 1] != count))
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "min has %lld values, the last dimension another size",
+                       (long long)count);
   }
+  out->some_empty = false;
   float *values = malloc((size_t)(count ? count : 1) * 3 * sizeof *values);
   if (!values) return call_fail(c, RDNA_OUT_OF_MEMORY, "no memory for a range");
   float *least = values, *most = values + count, *step = most + count;
@@ -39,6 +55,7 @@ static rdna_status read_range(call *c, int i, struct range *out) {
     least[k] = i < 0 ? c->attributes->min : ((const float *)ends[0].data)[k];
     most[k] = i < 0 ? c->attributes->max : ((const float *)ends[1].data)[k];
     nudge(c, &least[k], &most[k], &step[k]);
+    out->some_empty |= isinf(least[k]) && isinf(most[k]);
   }
   rdna_status result = call_upload(c, RDNA_F32, count, least, &out->least);
   if (result == RDNA_OK) result = call_upload(c, RDNA_F32, count, most, &out->most);
@@ -47,19 +64,12 @@ static rdna_status read_range(call *c, int i, struct range *out) {
   return result;
 }
 
-static rdna_status check_channels(call *c, const rdna_tensor *x, const struct range *range) {
-  int64_t count = range->least.shape[0];
-  if (count == 1 || (x->rank > 0 && x->shape[x->rank - 1] == count)) return RDNA_OK;
-  return call_fail(c, RDNA_INVALID_ARGUMENT, "min has %lld values, the last dimension another size", (long long)count);
-}
-
-/* Number: where the inputs of the range begin; -1: attributes. */
+/* (x[, least, most]): number -1: of the attributes' range; 0: of two numbers; 1: of channels. */
 rdna_status compute_fake_quant(call *c) {
   rdna_tensor x, out, y;
   struct range range;
   TRY(call_input(c, 0, &x));
-  TRY(read_range(c, c->number, &range));
-  TRY(check_channels(c, &x, &range));
+  TRY(read_range(c, &x, c->number < 0 ? -1 : 1, c->number == 1, &range));
   TRY(call_output(c, 0, x.rank, x.shape, &out));
   if (rdna_tensor_count(&x) == 0) return RDNA_OK;
   TRY(like(c, &x, &y));
@@ -69,7 +79,13 @@ rdna_status compute_fake_quant(call *c) {
   TRY(affine(c, &y, 1, 0.5, &y));
   TRY(map(c, RDNA_MAP_FLOOR, &y, &y));
   TRY(zip(c, RDNA_ZIP_MUL, &y, &range.step, &y));
-  return zip(c, RDNA_ZIP_ADD, &y, &range.least, &out);
+  TRY(zip(c, RDNA_ZIP_ADD, &y, &range.least, &out));
+  if (!range.some_empty) return RDNA_OK;
+  rdna_tensor empty, none;
+  TRY(answers(c, RDNA_COMPARE_EQ, &range.least, -INFINITY, &empty));
+  TRY(call_scratch(c, RDNA_F32, 0, NULL, &none));
+  TRY(fill(c, 0, &none));
+  return rdna_op_where(c->stream, &empty, &none, &out, &out);
 }
 
 /* The gradient where |here|, added up to one value or one for each channel. */
@@ -93,8 +109,7 @@ rdna_status compute_fake_quant_gradient(call *c) {
   TRY(call_input(c, 1, &x));
   if (!same_shape(&x, dy.rank, dy.shape))
     return call_fail(c, RDNA_INVALID_ARGUMENT, "gradient and input must be the same size");
-  TRY(read_range(c, c->number < 0 ? -1 : 2, &range));
-  TRY(check_channels(c, &x, &range));
+  TRY(read_range(c, &x, c->number < 0 ? -1 : 2, c->number == 1, &range));
   TRY(call_output(c, 0, x.rank, x.shape, &out));
   TRY(call_scratch(c, RDNA_BOOL, x.rank, x.shape, &below));
   TRY(call_scratch(c, RDNA_BOOL, x.rank, x.shape, &above));

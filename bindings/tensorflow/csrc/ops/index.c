@@ -62,10 +62,12 @@ rdna_status compute_gather(call *c) { /* number 0: of the first dimension; 2: of
  * behind those, in scratch memory of i64. What is outside of a dimension, on either side, is row -1, which there is
  * not: it is ignored, and 0 is read, as on TensorFlow's GPUs. */
 rdna_status flat_rows(call *c, const rdna_tensor *indices, const rdna_tensor *x, int *count, rdna_tensor *out) {
-  int columns = indices->rank ? (int)indices->shape[indices->rank - 1] : -1;
-  if (columns < 0 || columns > x->rank)
+  int64_t innermost = indices->rank ? indices->shape[indices->rank - 1] : -1;
+  if (innermost < 0 || innermost > x->rank)
     return call_fail(c, RDNA_INVALID_ARGUMENT,
-                     "index innermost dimension length must be <= params rank; saw: %d vs. %d", columns, x->rank);
+                     "index innermost dimension length must be <= params rank; saw: %lld vs. %d", (long long)innermost,
+                     x->rank);
+  int columns = (int)innermost;
   rdna_tensor wide, part, wrong, any;
   int64_t n = 1, step = 1;
   for (int i = 0; i < indices->rank - 1; i++) n *= indices->shape[i];

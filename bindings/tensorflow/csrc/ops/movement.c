@@ -49,7 +49,7 @@ rdna_status compute_concat(call *c) { /* number 1: the dimension comes first */
     if (x.rank != out.rank)
       return call_fail(c, RDNA_INVALID_ARGUMENT,
                        "ConcatOp : Dimension mismatch: tensors of one rank, alike but in dimension %d", dim);
-    shape[dim] += x.shape[dim];
+    TRY(size_plus(c, &shape[dim], x.shape[dim]));
   }
   TRY(call_output(c, 0, out.rank, shape, &out));
   for (int64_t i = 0, at = 0; i < count; at += x.shape[dim], i++) {
@@ -98,7 +98,7 @@ rdna_status compute_split_v(call *c) { /* (x, sizes, dimension) */
   for (int i = 0; i < count; i++)
     if (sizes[i] == -1 && rest < 0)
       rest = i;
-    else if (sizes[i] < 0 || sizes[i] > x.shape[dim])
+    else if (sizes[i] < 0 || sizes[i] > x.shape[dim] - sum)
       return call_fail(c, RDNA_INVALID_ARGUMENT, "a part of size %lld of %lld", (long long)sizes[i],
                        (long long)x.shape[dim]);
     else
@@ -163,9 +163,9 @@ rdna_status compute_slice(call *c) {
                      x.rank);
   rdna_tensor view = x;
   for (int i = 0; i < x.rank; i++) {
-    int64_t count = size[i] == -1 ? x.shape[i] - begin[i] : size[i];
-    if (begin[i] < 0 || count < 0 || begin[i] + count > x.shape[i])
+    if (begin[i] < 0 || begin[i] > x.shape[i] || size[i] < -1 || size[i] > x.shape[i] - begin[i])
       return call_fail(c, RDNA_INVALID_ARGUMENT, "Expected begin[%d] in [0, %lld]", i, (long long)x.shape[i]);
+    int64_t count = size[i] == -1 ? x.shape[i] - begin[i] : size[i];
     view = narrowed(&view, i, begin[i], count);
   }
   return copied(c, &view);
@@ -196,9 +196,11 @@ static rdna_status one_range(call *c, int64_t size, int64_t begin, int64_t end, 
   if (end < 0) end += size;
   begin = no_begin ? (step > 0 ? least : most) : begin < least ? least : begin > most ? most : begin;
   end = no_end ? (step > 0 ? most : least) : end < least ? least : end > most ? most : end;
-  int64_t length = step > 0 ? end - begin : begin - end, stride = step > 0 ? step : -step;
+  int64_t length = step > 0 ? end - begin : begin - end, stride = step > 0            ? step
+                                                                  : step < -INT64_MAX ? INT64_MAX
+                                                                                      : -step;
   *start = begin;
-  *count = length > 0 ? (length + stride - 1) / stride : 0;
+  *count = length > 0 ? (length - 1) / stride + 1 : 0;
   return RDNA_OK;
 }
 
@@ -244,6 +246,7 @@ static rdna_status read_strided(call *c, int first, int rank, const int64_t *sha
     out->step[dim] = single ? 1 : step[i];
     TRY(one_range(c, shape[dim], begin[i], end[i], step[i], a->begin_mask >> i & 1, a->end_mask >> i & 1, single,
                   &out->start[dim], &out->count[dim]));
+    if (out->count[dim] < 2) out->step[dim] = 1; /* of which any is right, and a large one no stride */
     if (!single) out->shape[out->rank++] = out->count[dim];
     dim++;
   }
@@ -447,9 +450,20 @@ rdna_status compute_range(call *c) {
   TRY(call_scalar(c, 2, &step));
   bool floats = kind.dtype <= RDNA_F64;
   if (floats ? step.real == 0 : step.integer == 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "Requires delta != 0");
-  int64_t count = floats ? (int64_t)ceil((limit.real - start.real) / step.real)
-                         : (limit.integer - start.integer + step.integer - (step.integer > 0 ? 1 : -1)) / step.integer;
-  if (count < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "Requires start and limit in the direction of delta");
+  bool up = floats ? step.real > 0 : step.integer > 0;
+  if (floats ? !(up ? start.real <= limit.real : start.real >= limit.real)
+             : !(up ? start.integer <= limit.integer : start.integer >= limit.integer))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "Requires start and limit in the direction of delta");
+  int64_t count = -1;
+  if (floats) {
+    double steps = ceil((limit.real - start.real) / step.real);
+    if (steps < 0x1p63) count = (int64_t)steps;
+  } else { /* of 64 bits without a sign, which any distance fits */
+    uint64_t from = (uint64_t)start.integer, to = (uint64_t)limit.integer, by = (uint64_t)step.integer,
+             way = up ? to - from : from - to, steps = way ? (way - 1) / (up ? by : -by) + 1 : 0;
+    if (steps <= INT64_MAX) count = (int64_t)steps;
+  }
+  if (count < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "a range of 2**63 numbers or more");
   TRY(call_output(c, 0, 1, &count, &out));
   return rdna_op_arange(c->stream, start, step, &out);
 }
@@ -487,7 +501,8 @@ rdna_status compute_roll(call *c) {
     int64_t dim = dims[i] < 0 ? dims[i] + x.rank : dims[i];
     if (dim < 0 || dim >= x.rank)
       return call_fail(c, RDNA_INVALID_ARGUMENT, "axis %lld is out of range", (long long)dim);
-    before[dim] = ((before[dim] + shifts[i]) % x.shape[dim] + x.shape[dim]) % x.shape[dim];
+    int64_t shift = shifts[i] % x.shape[dim];
+    before[dim] = (before[dim] + shift + x.shape[dim]) % x.shape[dim];
   }
   return rdna_op_pad(c->stream, RDNA_PAD_MODE_CIRCULAR, &x, before, rdna_scalar_integer(0), &out);
 }
@@ -500,9 +515,15 @@ rdna_status compute_band(call *c) {
   TRY(call_integer(c, 1, &lower));
   TRY(call_integer(c, 2, &upper));
   if (x.rank < 2) return call_fail(c, RDNA_INVALID_ARGUMENT, "input must be at least 2-dim");
+  int64_t rows = x.shape[x.rank - 2], columns = x.shape[x.rank - 1];
+  if (lower > rows || upper > columns)
+    return call_fail(c, RDNA_INVALID_ARGUMENT,
+                     "num_lower and num_upper must be negative or at most the rows (%lld) and columns (%lld), not %lld "
+                     "and %lld",
+                     (long long)rows, (long long)columns, (long long)lower, (long long)upper);
   TRY(call_output(c, 0, x.rank, x.shape, &out));
-  if (upper < 0) upper = x.shape[x.rank - 1];
-  if (lower < 0) lower = x.shape[x.rank - 2];
+  if (upper < 0) upper = columns;
+  if (lower < 0) lower = rows;
   TRY(call_scratch(c, x.dtype, x.rank, x.shape, &half));
   TRY(rdna_op_triangle(c->stream, &x, true, -lower, &half));
   return rdna_op_triangle(c->stream, &half, false, upper, &out);

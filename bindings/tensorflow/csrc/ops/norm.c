@@ -66,6 +66,8 @@ rdna_status compute_batch_norm_gradient(call *c) {
 static rdna_status window_sum(call *c, const rdna_tensor *x, const rdna_tensor *out) {
   int64_t reach = c->attributes->depth_radius, channels = x->shape[x->rank - 1],
           flat[] = {rdna_tensor_count(x) / channels, 1, channels};
+  if (reach < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "a depth_radius of %lld", (long long)reach);
+  if (reach > channels) reach = channels; /* further away there is nothing */
   rdna_pooling pool = {RDNA_POOLING_INIT, .spatial_dims = 1, .divisor = 1, .count_padding = true};
   pool.window[0] = 2 * reach + 1;
   pool.stride[0] = pool.dilation[0] = 1;

@@ -84,6 +84,8 @@ rdna_status compute_bound(call *c) {
 rdna_status compute_bucketize(call *c) {
   const struct reals *list = &c->attributes->boundaries;
   rdna_tensor x, out, values, single, sorted;
+  for (int i = 1; i < list->count; i++)
+    if (list->values[i] < list->values[i - 1]) return call_fail(c, RDNA_INVALID_ARGUMENT, "Expected sorted boundaries");
   TRY(call_input(c, 0, &x));
   TRY(call_output(c, 0, x.rank, x.shape, &out));
   if (rdna_tensor_count(&x) == 0) return RDNA_OK;

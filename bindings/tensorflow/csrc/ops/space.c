@@ -72,14 +72,18 @@ rdna_status compute_space_to_batch(call *c) {
   TRY(read_blocks(c, &x, &b));
   memcpy(padded, x.shape, sizeof padded);
   for (int i = 0; i < b.dims; i++) {
-    padded[1 + i] += b.before[i] + b.after[i];
+    TRY(size_plus(c, &padded[1 + i], b.before[i]));
+    TRY(size_plus(c, &padded[1 + i], b.after[i]));
     before[1 + i] = b.before[i];
     if (padded[1 + i] % b.size[i])
       return call_fail(c, RDNA_INVALID_ARGUMENT, "padded_shape[%d]=%lld is not divisible by block_shape[%d]=%lld", i,
                        (long long)padded[1 + i], i, (long long)b.size[i]);
   }
   memcpy(shape, padded, sizeof shape);
-  for (int i = 0; i < b.dims; i++) shape[0] *= b.size[i], shape[1 + i] /= b.size[i];
+  for (int i = 0; i < b.dims; i++) {
+    TRY(size_times(c, &shape[0], b.size[i]));
+    shape[1 + i] /= b.size[i];
+  }
   TRY(call_output(c, 0, x.rank, shape, &out));
   if (rdna_tensor_count(&out) == 0) return RDNA_OK;
   TRY(call_scratch(c, x.dtype, x.rank, padded, &whole));
@@ -95,18 +99,19 @@ rdna_status compute_batch_to_space(call *c) {
   int64_t shape[RDNA_MAX_RANK], total = 1;
   TRY(call_input(c, 0, &x));
   TRY(read_blocks(c, &x, &b));
-  for (int i = 0; i < b.dims; i++) total *= b.size[i];
+  for (int i = 0; i < b.dims; i++) TRY(size_times(c, &total, b.size[i]));
   if (x.shape[0] % total)
     return call_fail(c, RDNA_INVALID_ARGUMENT,
                      "Input batch dimension (%lld) is not divisible by product of block sizes", (long long)x.shape[0]);
   memcpy(shape, x.shape, sizeof shape);
   shape[0] /= total;
-  for (int i = 0; i < b.dims; i++) shape[1 + i] *= b.size[i];
+  for (int i = 0; i < b.dims; i++) TRY(size_times(c, &shape[1 + i], b.size[i]));
   TRY(call_scratch(c, x.dtype, x.rank, shape, &whole));
   rdna_tensor view = whole;
   for (int i = 0; i < b.dims; i++) {
+    if (b.before[i] > shape[1 + i] || b.after[i] > shape[1 + i] - b.before[i])
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "more is cropped than there is");
     shape[1 + i] -= b.before[i] + b.after[i];
-    if (shape[1 + i] < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "more is cropped than there is");
     view = narrowed(&view, 1 + i, b.before[i], shape[1 + i]);
   }
   TRY(call_output(c, 0, x.rank, shape, &out));
@@ -138,24 +143,41 @@ static rdna_status move_blocks(call *c, const rdna_tensor *wide, const rdna_tens
 /* Number 0: SpaceToDepth; 1: DepthToSpace. */
 rdna_status compute_depth(call *c) {
   bool first = c->attributes->data_format[1] == 'C', out_of_depth = c->number == 1;
-  int64_t b = c->attributes->block_size, shape[4];
+  int64_t b = c->attributes->block_size, square = b, shape[4];
   rdna_tensor x, out;
   TRY(call_input(c, 0, &x));
   if (x.rank != 4 || strlen(c->attributes->data_format) != 4)
     return call_fail(c, RDNA_UNSUPPORTED, "images are NHWC or NCHW; this tensor has rank %d", x.rank);
   int h = first ? 2 : 1, w = h + 1, channels = first ? 1 : 3;
   memcpy(shape, x.shape, sizeof shape);
-  if (out_of_depth ? x.shape[channels] % (b * b) != 0 : x.shape[h] % b != 0 || x.shape[w] % b != 0)
+  if (b < 1) return call_fail(c, RDNA_INVALID_ARGUMENT, "a block size of %lld", (long long)b);
+  TRY(size_times(c, &square, b));
+  if (out_of_depth ? x.shape[channels] % square != 0 : x.shape[h] % b != 0 || x.shape[w] % b != 0)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "sizes must be divisible by the block size %lld", (long long)b);
-  shape[h] = out_of_depth ? x.shape[h] * b : x.shape[h] / b;
-  shape[w] = out_of_depth ? x.shape[w] * b : x.shape[w] / b;
-  shape[channels] = out_of_depth ? x.shape[channels] / (b * b) : x.shape[channels] * b * b;
+  if (out_of_depth) {
+    TRY(size_times(c, &shape[h], b));
+    TRY(size_times(c, &shape[w], b));
+    shape[channels] /= square;
+  } else {
+    shape[h] /= b;
+    shape[w] /= b;
+    TRY(size_times(c, &shape[channels], square));
+  }
   TRY(call_output(c, 0, 4, shape, &out));
   if (rdna_tensor_count(&out) == 0) return RDNA_OK;
   return out_of_depth ? move_blocks(c, &out, &x, false) : move_blocks(c, &x, &out, true);
 }
 
 /* ---- patches: what a window holds at each of its places, (n, places…, window…, channels) ---- */
+
+/* A window, its steps or its rates: numbers from 1, 1 of samples and channels. */
+static rdna_status check_steps(call *c, const char *name, const struct list *list, int dims) {
+  bool fits = list->count == dims + 2 && list->values[0] == 1 && list->values[dims + 1] == 1;
+  for (int i = 1; fits && i <= dims; i++) fits = list->values[i] >= 1 && list->values[i] <= INT32_MAX;
+  return fits ? RDNA_OK
+              : call_fail(c, RDNA_INVALID_ARGUMENT, "%s must have %d numbers from 1 to 2**31 - 1, the first and last 1",
+                          name, dims + 2);
+}
 
 /* Number 2 or 3: how many spatial dimensions. */
 rdna_status compute_patches(call *c) {
@@ -165,6 +187,9 @@ rdna_status compute_patches(call *c) {
   int64_t shape[RDNA_MAX_RANK], padded[RDNA_MAX_RANK], before[RDNA_MAX_RANK] = {0};
   TRY(call_input(c, 0, &x));
   if (x.rank != dims + 2) return call_fail(c, RDNA_INVALID_ARGUMENT, "input must be of rank %d", dims + 2);
+  TRY(check_steps(c, "ksizes", &a->ksizes, dims));
+  TRY(check_steps(c, "strides", &a->strides, dims));
+  if (a->rates.count) TRY(check_steps(c, "rates", &a->rates, dims));
   memcpy(padded, x.shape, sizeof padded);
   shape[0] = x.shape[0];
   shape[dims + 1] = x.shape[dims + 1];
@@ -172,13 +197,16 @@ rdna_status compute_patches(call *c) {
     int64_t rate = a->rates.count ? a->rates.values[i] : 1, reach = (a->ksizes.values[i] - 1) * rate + 1,
             stride = a->strides.values[i];
     if (a->padding[0] == 'S') {
-      shape[i] = (x.shape[i] + stride - 1) / stride;
-      int64_t missing = (shape[i] - 1) * stride + reach - x.shape[i];
-      if (missing > 0) padded[i] += missing, before[i] = missing / 2;
+      shape[i] = x.shape[i] / stride + (x.shape[i] % stride != 0);
+      int64_t missing = (shape[i] - 1) * stride - x.shape[i] + reach;
+      if (missing > 0) {
+        TRY(size_plus(c, &padded[i], missing));
+        before[i] = missing / 2;
+      }
     } else {
       shape[i] = x.shape[i] < reach ? 0 : (x.shape[i] - reach) / stride + 1;
     }
-    shape[dims + 1] *= a->ksizes.values[i];
+    TRY(size_times(c, &shape[dims + 1], a->ksizes.values[i]));
   }
   TRY(call_output(c, 0, dims + 2, shape, &out));
   if (rdna_tensor_count(&out) == 0) return RDNA_OK;
@@ -262,8 +290,10 @@ rdna_status compute_mirror_pad_gradient(call *c) {
   if (count != 2 * x.rank) return call_fail(c, RDNA_INVALID_ARGUMENT, "paddings must be two for each dimension");
   rdna_tensor at = x;
   for (int i = 0; i < x.rank; i++) {
-    int64_t size = at.shape[i] - pads[2 * i] - pads[2 * i + 1], before = pads[2 * i], after = pads[2 * i + 1];
-    if (before < 0 || after < 0 || before > size - skip || after > size - skip)
+    int64_t whole = at.shape[i], before = pads[2 * i], after = pads[2 * i + 1];
+    bool fits = before >= 0 && after >= 0 && before <= whole && after <= whole - before;
+    int64_t size = fits ? whole - before - after : 0;
+    if (!fits || before > size - skip || after > size - skip)
       return call_fail(c, RDNA_INVALID_ARGUMENT, "paddings must be non-negative and no greater than the dimension");
     if (before == 0 && after == 0) continue;
     rdna_tensor middle = narrowed(&at, i, before, size);
