@@ -94,6 +94,17 @@ case("BitwiseAnd BitwiseOr BitwiseXor", INTEGERS, paired(numbers, numbers))
 case("LeftShift RightShift", INTEGERS, paired(numbers, lambda t, *s: rng.integers(0, 7, s).astype(t)))
 case("Less LessEqual Greater GreaterEqual Equal NotEqual", [*FLOATS, *INTEGERS], paired(numbers, numbers))
 case("Igamma Igammac", WIDE, paired(positive, positive), gradients=True, scale=512)
+def outside(*more):
+    """All pairs of values at the ends of domains, and outside."""
+    def make(t):
+        a, b = np.meshgrid(np.array([0, 0.5, 1, 2, 3, 10, -1, -2, -0.5, np.nan, np.inf, -np.inf, *more], t), [0, 0.5, 1, 2, 3, -1, -2, -0.5, np.nan, np.inf, -np.inf])
+        return [[a.ravel(), b.ravel().astype(t)]]
+    return make
+
+
+case("Igamma Igammac Zeta Polygamma FloorDiv", WIDE, outside(), scale=512)
+case("FloorDiv", [F16, BF16], outside(-7.5))
+case("Digamma", WIDE, lambda t: [[np.array([0.0, -0.0, 1, np.nan], t)]])
 case("IgammaGradA RandomGammaGrad", WIDE, paired(positive, positive), scale=2**12)
 case("Zeta", WIDE, paired(above_one, positive), scale=512)
 case("Polygamma", WIDE, lambda t: [[rng.integers(0, 5, (4, 6)).astype(t), positive(t, 4, 6)], [np.array([2.5, -1], t), positive(t, 2)]],

@@ -96,6 +96,10 @@ rdna_status compute_zip(call *c) {
   TRY(call_input(c, 1, &b));
   TRY(check_integers(c, &b)); /* before the output, which may be in its place */
   TRY(two(c, &a, &b, &out));
+  if (c->number == RDNA_ZIP_FLOOR_DIV && out.dtype <= RDNA_F64) { /* librdna's is Python's, this the floor of a / b */
+    TRY(zip(c, RDNA_ZIP_DIV, &a, &b, &out));
+    return map(c, RDNA_MAP_FLOOR, &out, &out);
+  }
   return rdna_op_zip(c->stream, (rdna_zip)c->number, &a, &b, zero, zero, &out);
 }
 

@@ -7,12 +7,25 @@
 #include "ops.h"
 #include "rdna/op/random.h"
 
+/* |out| becomes |value| where |a| stands to |at_a| and, with |b|, that to |at_b| as said. */
+static rdna_status rule(call *c, const rdna_tensor *a, rdna_compare to_a, double at_a, const rdna_tensor *b,
+                        rdna_compare to_b, double at_b, double value, const rdna_tensor *out) {
+  rdna_tensor here, there;
+  TRY(answers(c, to_a, a, at_a, &here));
+  if (b) {
+    TRY(answers(c, to_b, b, at_b, &there));
+    TRY(rdna_op_compare(c->stream, RDNA_COMPARE_LOGICAL_AND, &here, &there, &here));
+  }
+  return rdna_op_masked_fill(c->stream, &here, rdna_scalar_real(value), out, out);
+}
+
 /* Exact in 64 bits; types of 16 bits by way of f32, as the special functions have no others. */
 rdna_status compute_special(call *c) {
   rdna_tensor x, out, y;
   TRY(call_wide_input(c, 0, &x));
   TRY(call_wide_output(c, 0, x.rank, x.shape, &out, &y));
   TRY(rdna_op_special(c->stream, (rdna_special)c->number, 0, &x, &y));
+  if (c->number == RDNA_SPECIAL_DIGAMMA) TRY(rule(c, &x, RDNA_COMPARE_EQ, 0, NULL, RDNA_COMPARE_EQ, 0, NAN, &y));
   return call_round(c, &y, &out);
 }
 
@@ -35,10 +48,44 @@ static rdna_status alike(call *c, rdna_tensor *a, rdna_tensor *b, rdna_tensor *o
   return RDNA_OK;
 }
 
+/* |out| is whether |x| is whole, of which infinities are. */
+static rdna_status is_whole(call *c, const rdna_tensor *x, rdna_tensor *out) {
+  rdna_tensor floored;
+  TRY(like(c, x, &floored));
+  TRY(map(c, RDNA_MAP_FLOOR, x, &floored));
+  TRY(call_scratch(c, RDNA_BOOL, x->rank, x->shape, out));
+  return rdna_op_compare(c->stream, RDNA_COMPARE_EQ, &floored, x, out);
+}
+
+/* Zeta of (s, q). At the poles, q of 0, -1, … and -infinity, TensorFlow says infinity for even s from 2 and else no
+ * number; and infinity for s of 1, whatever q is. */
+static rdna_status zeta(call *c, const rdna_tensor *s, const rdna_tensor *q, const rdna_tensor *out) {
+  rdna_tensor half, pole, even, here;
+  TRY(like(c, s, &half));
+  TRY(rdna_op_special_pair(c->stream, RDNA_SPECIAL_PAIR_ZETA, s, q, out));
+  TRY(is_whole(c, q, &pole));
+  TRY(answers(c, RDNA_COMPARE_LE, q, 0, &here));
+  TRY(rdna_op_compare(c->stream, RDNA_COMPARE_LOGICAL_AND, &pole, &here, &pole));
+  TRY(rdna_op_masked_fill(c->stream, &pole, rdna_scalar_real(NAN), out, out));
+  TRY(affine(c, s, 0.5, 0, &half));
+  TRY(is_whole(c, &half, &even));
+  TRY(rdna_op_compare(c->stream, RDNA_COMPARE_LOGICAL_AND, &pole, &even, &pole));
+  TRY(answers(c, RDNA_COMPARE_GT, s, 1, &here));
+  TRY(rdna_op_compare(c->stream, RDNA_COMPARE_LOGICAL_AND, &pole, &here, &pole));
+  TRY(rdna_op_masked_fill(c->stream, &pole, rdna_scalar_real(INFINITY), out, out));
+  return rule(c, s, RDNA_COMPARE_EQ, 1, NULL, RDNA_COMPARE_EQ, 0, INFINITY, out);
+}
+
+/* What librdna and TensorFlow say outside of the domain differs: a of 0 and below is none, but x of 0 has no share. */
 rdna_status compute_special_pair(call *c) {
   rdna_tensor a, b, out;
   TRY(alike(c, &a, &b, &out));
-  return rdna_op_special_pair(c->stream, (rdna_special_pair)c->number, &a, &b, &out);
+  if (c->number == RDNA_SPECIAL_PAIR_ZETA) return zeta(c, &a, &b, &out);
+  TRY(rdna_op_special_pair(c->stream, (rdna_special_pair)c->number, &a, &b, &out));
+  if (c->number != RDNA_SPECIAL_PAIR_IGAMMA && c->number != RDNA_SPECIAL_PAIR_IGAMMAC) return RDNA_OK;
+  TRY(rule(c, &a, RDNA_COMPARE_LE, 0, NULL, RDNA_COMPARE_EQ, 0, NAN, &out));
+  if (c->number == RDNA_SPECIAL_PAIR_IGAMMA) TRY(rule(c, &b, RDNA_COMPARE_EQ, 0, NULL, RDNA_COMPARE_EQ, 0, 0, &out));
+  return rule(c, &a, RDNA_COMPARE_EQ, INFINITY, &b, RDNA_COMPARE_EQ, INFINITY, 0, &out);
 }
 
 /* (n, x): digamma of x for n = 0, else (-1)^(n + 1) n! zeta(n + 1, x); no number for an n that is not whole. */
@@ -49,15 +96,17 @@ rdna_status compute_polygamma(call *c) {
   TRY(like(c, &n, &sign));
   TRY(like(c, &n, &value));
   TRY(affine(c, &n, 1, 1, &order));
-  TRY(rdna_op_special_pair(c->stream, RDNA_SPECIAL_PAIR_ZETA, &order, &x, &value));
+  TRY(zeta(c, &order, &x, &value));
   TRY(rdna_op_special(c->stream, RDNA_SPECIAL_LGAMMA, 0, &order, &order));
   TRY(map(c, RDNA_MAP_EXP, &order, &order));
   TRY(zip(c, RDNA_ZIP_MUL, &value, &order, &value));
   TRY(zip_number(c, RDNA_ZIP_REMAINDER, &n, 2, &sign));
   TRY(affine(c, &sign, 2, -1, &sign));
+  TRY(rule(c, &n, RDNA_COMPARE_EQ, INFINITY, NULL, RDNA_COMPARE_EQ, 0, 1, &sign)); /* as TensorFlow has it */
   TRY(zip(c, RDNA_ZIP_MUL, &value, &sign, &value));
   TRY(answers(c, RDNA_COMPARE_EQ, &n, 0, &is_zero));
   TRY(rdna_op_special(c->stream, RDNA_SPECIAL_DIGAMMA, 0, &x, &order));
+  TRY(rule(c, &x, RDNA_COMPARE_EQ, 0, NULL, RDNA_COMPARE_EQ, 0, NAN, &order));
   TRY(rdna_op_where(c->stream, &is_zero, &order, &value, &value));
   TRY(map(c, RDNA_MAP_FLOOR, &n, &sign));
   TRY(map(c, RDNA_MAP_ABS, &sign, &sign));
