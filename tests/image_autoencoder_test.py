@@ -13,12 +13,11 @@ import numpy as np
 import safetensors.torch
 import torch
 
-import rdna_program
+from image_library import (BAD_DATA, BF16, DEVICE, F16, F32, F64,
+                           INT, INVALID, LIBRARY, NOT_FOUND, POINTER, TEXT, UNSUPPORTED, declare)
 
 diffusers.utils.logging.set_verbosity_error()
 torch.set_num_threads(1)  # small models wait for each other's threads longer than they compute
-F32, F16, BF16, F64 = 0, 1, 2, 3  # rdna_dtype
-INVALID, NOT_FOUND, UNSUPPORTED, BAD_DATA = 1, 3, 4, 7  # rdna_status
 SMALL = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2,
          "block_out_channels": (12, 20), "layers_per_block": 1, "norm_num_groups": 4, "sample_size": 16}
 # what SD 1.5, SD 3.5 and FLUX.1 have, of fewer channels
@@ -35,19 +34,10 @@ MODELS = {
     "one group a channel": {**SMALL, "norm_num_groups": 4, "block_out_channels": (4, 4)},
 }
 
-LIBRARY = ctypes.CDLL(pathlib.Path(rdna_program.PROGRAM).parent.parent / "lib/librdna.so")
-POINTER, TEXT, INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
-for name, result, arguments in [("create", INT, [POINTER, TEXT, TEXT, INT, ctypes.c_bool, POINTER]),
-                                ("release", None, [POINTER]), ("get_info", POINTER, [POINTER]),
-                                ("decode", INT, [POINTER, POINTER, INT, INT, INT, INT, POINTER]),
-                                ("encode", INT, [POINTER, POINTER, INT, INT, INT, INT, POINTER, POINTER])]:
-    function = getattr(LIBRARY, "rdna_image_autoencoder_" + name)
-    function.restype, function.argtypes = result, arguments
-LIBRARY.rdna_last_error.restype = TEXT
-LIBRARY.rdna_device_open.argtypes = [TEXT, POINTER]
-DEVICE = POINTER()
-if LIBRARY.rdna_device_open(rdna_program.DEVICE.encode(), ctypes.byref(DEVICE)):
-    raise SystemExit(LIBRARY.rdna_last_error().decode())
+declare("rdna_image_autoencoder_", [("create", INT, [POINTER, TEXT, TEXT, INT, ctypes.c_bool, POINTER]),
+                                    ("release", None, [POINTER]), ("get_info", POINTER, [POINTER]),
+                                    ("decode", INT, [POINTER, POINTER, INT, INT, INT, INT, POINTER]),
+                                    ("encode", INT, [POINTER, POINTER, INT, INT, INT, INT, POINTER, POINTER])])
 
 
 class Info(ctypes.Structure):

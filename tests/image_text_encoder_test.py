@@ -14,25 +14,15 @@ import safetensors.torch
 import torch
 import transformers
 
-import rdna_program
+from image_library import BAD_DATA, DEVICE, INT, INVALID, LIBRARY, NOT_FOUND, POINTER, TEXT, UNSUPPORTED, declare
 
 BEGIN, END = "<|startoftext|>", "<|endoftext|>"
 POSITIONS = 61
-INVALID, NOT_FOUND, UNSUPPORTED, BAD_DATA = 1, 3, 4, 7  # rdna_status
 
-LIBRARY = ctypes.CDLL(pathlib.Path(rdna_program.PROGRAM).parent.parent / "lib/librdna.so")
-POINTER, TEXT, INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
-for name, result, arguments in [("create", INT, [POINTER, TEXT, TEXT, TEXT, POINTER]), ("release", None, [POINTER]),
-                                ("get_info", POINTER, [POINTER]),
-                                ("tokens", INT, [POINTER, TEXT, ctypes.c_size_t, POINTER, POINTER]),
-                                ("encode", INT, [POINTER, POINTER, INT, INT, ctypes.c_bool, POINTER, POINTER])]:
-    function = getattr(LIBRARY, "rdna_image_text_encoder_" + name)
-    function.restype, function.argtypes = result, arguments
-LIBRARY.rdna_last_error.restype = TEXT
-LIBRARY.rdna_device_open.argtypes = [TEXT, POINTER]
-DEVICE = POINTER()
-if LIBRARY.rdna_device_open(rdna_program.DEVICE.encode(), ctypes.byref(DEVICE)):
-    raise SystemExit(LIBRARY.rdna_last_error().decode())
+declare("rdna_image_text_encoder_", [("create", INT, [POINTER, TEXT, TEXT, TEXT, POINTER]), ("release", None, [POINTER]),
+                                     ("get_info", POINTER, [POINTER]),
+                                     ("tokens", INT, [POINTER, TEXT, ctypes.c_size_t, POINTER, POINTER]),
+                                     ("encode", INT, [POINTER, POINTER, INT, INT, ctypes.c_bool, POINTER, POINTER])])
 
 
 class Info(ctypes.Structure):

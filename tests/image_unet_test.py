@@ -11,24 +11,14 @@ import numpy as np
 import safetensors.torch
 import torch
 
-import rdna_program
+from image_library import (BAD_DATA, BF16, DEVICE, F16, F32, I32,
+                           INT, INVALID, LIBRARY, NOT_FOUND, POINTER, TEXT, UNSUPPORTED, declare)
 
 diffusers.utils.logging.set_verbosity_error()
 torch.set_num_threads(1)  # more wait for each other, for so little
-INVALID, NOT_FOUND, UNSUPPORTED, BAD_DATA = 1, 3, 4, 7  # rdna_status
-F32, F16, BF16, I32 = 0, 1, 2, 7  # rdna_dtype
 
-LIBRARY = ctypes.CDLL(pathlib.Path(rdna_program.PROGRAM).parent.parent / "lib/librdna.so")
-POINTER, TEXT, INT = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
-for name, result, arguments in [("create", INT, [POINTER, TEXT, TEXT, INT, POINTER]), ("release", None, [POINTER]),
-                                ("get_info", POINTER, [POINTER]), ("run", INT, [POINTER, POINTER, POINTER])]:
-    function = getattr(LIBRARY, "rdna_image_unet_" + name)
-    function.restype, function.argtypes = result, arguments
-LIBRARY.rdna_last_error.restype = TEXT
-LIBRARY.rdna_device_open.argtypes = [TEXT, POINTER]
-DEVICE = POINTER()
-if LIBRARY.rdna_device_open(rdna_program.DEVICE.encode(), ctypes.byref(DEVICE)):
-    raise SystemExit(LIBRARY.rdna_last_error().decode())
+declare("rdna_image_unet_", [("create", INT, [POINTER, TEXT, TEXT, INT, POINTER]), ("release", None, [POINTER]),
+                             ("get_info", POINTER, [POINTER]), ("run", INT, [POINTER, POINTER, POINTER])])
 
 
 class Info(ctypes.Structure):

@@ -5,6 +5,7 @@
 
 #include "kernel/host.h"
 #include "math/linalg/eigen_kernels.h"
+#include "math/linalg/exponent_host.h"
 
 #define EIGEN_FUNCTION static inline
 #define EIGEN_ME 0
@@ -18,29 +19,6 @@
 #define EIGEN_THREADS 1
 #define EIGEN_MEET() (void)0
 #include "math/linalg/eigen_f64.h"
-
-static uint32_t exponent_f32(float v) {
-  uint32_t bits;
-  memcpy(&bits, &v, sizeof bits);
-  return bits >> 23 & 255;
-}
-static uint32_t exponent_f64(double v) {
-  uint64_t bits;
-  memcpy(&bits, &v, sizeof bits);
-  return (uint32_t)(bits >> 52) & 2047;
-}
-static float power_f32(uint32_t exponent) {
-  uint32_t bits = exponent << 23;
-  float v;
-  memcpy(&v, &bits, sizeof v);
-  return v;
-}
-static double power_f64(uint32_t exponent) {
-  uint64_t bits = (uint64_t)exponent << 52;
-  double v;
-  memcpy(&v, &bits, sizeof v);
-  return v;
-}
 
 #define TWINS(suffix, T, BIAS)                                                                              \
   /* Finds what is asked for of matrix b, which is |from| and is copied to |h| first. */                    \

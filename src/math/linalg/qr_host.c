@@ -3,32 +3,10 @@
 #include <string.h>
 
 #include "kernel/host.h"
+#include "math/linalg/exponent_host.h"
 #include "math/linalg/qr_kernels.h"
 
 enum { TEAM = 32 };
-
-static uint32_t exponent_f32(float v) {
-  uint32_t bits;
-  memcpy(&bits, &v, sizeof bits);
-  return bits >> 23 & 255;
-}
-static uint32_t exponent_f64(double v) {
-  uint64_t bits;
-  memcpy(&bits, &v, sizeof bits);
-  return (uint32_t)(bits >> 52) & 2047;
-}
-static float power_f32(uint32_t exponent) {
-  uint32_t bits = exponent << 23;
-  float v;
-  memcpy(&v, &bits, sizeof v);
-  return v;
-}
-static double power_f64(uint32_t exponent) {
-  uint64_t bits = (uint64_t)exponent << 52;
-  double v;
-  memcpy(&v, &bits, sizeof v);
-  return v;
-}
 
 #define TWINS(suffix, T, root, fused, BIAS, VAGUE)                                                               \
   /* Adds what the threads of a team have, as a butterfly does. */                                               \
