@@ -45,7 +45,7 @@ ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
 threads=(base allocator conformance host_queue profile faults kernel tuner) # these suites
 configure_and_build tsan --target "${threads[@]/%/_test}" cases_test rdna_emulator
 next_step "thread sanitizer: where threads are"
-export TSAN_OPTIONS="halt_on_error=1 die_after_fork=0"
+export TSAN_OPTIONS="halt_on_error=1 die_after_fork=0 suppressions=$PWD/tests/thread_sanitizer.supp"
 ctest --test-dir build/tsan --output-on-failure \
   --tests-regex "^(base|device|kernel)\.($(IFS='|' && echo "${threads[*]}"))_[a-z]+$" # conformance_hip too
 build/tsan/bin/cases_test host 1 | tail -1
