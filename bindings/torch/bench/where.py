@@ -23,7 +23,7 @@ STEPS = 3
 def kernels_of(step, device):
     """{name: [launches a step, milliseconds a step]} of what ran on the device, copies and fills too."""
     # Where PyTorch has CUDA its tracer may see rdna's work too, and closer: ours measures between events, which adds
-    # microseconds to each.
+    # microseconds to each, and with PyTorch 2.11 for CUDA it reported every kernel twice.
     kinds = (["CUDA"] if torch.backends.cuda.is_built() else []) + (["PrivateUse1"] if device == "rdna" else [])
     for kind in kinds:
         with profile(activities=[getattr(ProfilerActivity, kind)]) as seen:

@@ -73,6 +73,12 @@ assert report() == (before + 1, {}), report()
 for rows in (1, 7, 7, 7, 1, 4):
     same(torch.randn(rows, 8))
 
+for rows in range(20, 32):  # more than there are recordings of
+    for _ in range(3):
+        same(torch.randn(rows, 8))
+assert report()[1] == {"has 8 recordings already, for as many shapes": 1}, report()
+f = compiled(model)
+
 # a stream of its own, threads of their own
 with torch.rdna.stream(torch.rdna.Stream()):
     for _ in range(3):
@@ -138,7 +144,7 @@ def test_recorded_inference_on_emulated_cards():
     assert (done.returncode, done.stdout) == (0, "equal\n"), done.stdout + done.stderr
 
 
-@pytest.mark.skipif(os.environ.get("RDNA_DRIVER") != "host", reason="what the host's driver says")
+@pytest.mark.skipif(os.environ.get("RDNA_DRIVER") != "host", reason="other drivers record: the host's alone does not")
 @pytest.mark.parametrize("options", [{"backend": "rdna"}, {}])
 def test_the_host_says_why_it_records_nothing(options):
     torch._dynamo.reset()

@@ -10,8 +10,8 @@ fused operators took the places of what they fuse:
 
 With mode="reduce-overhead" the driver records a graph of inference, and replays it with one call; _recorded.py says how.
 The rest stays as it is. Values inside of a chain are f32 and are rounded once, at the end, where PyTorch's own
-operators round each. compile_report() says what was fused; RDNA_COMPILE_LOG=1, or the logger "torch_rdna.compile" at
-INFO, says it as it happens."""
+operators round each, and gradients of biases under autocast stay f32. compile_report() says what was fused;
+RDNA_COMPILE_LOG=1, or the logger "torch_rdna.compile" at INFO, says it as it happens."""
 
 import functools
 import logging

@@ -130,7 +130,7 @@ class Recorded:
 
     def __init__(self, run, report):
         self.run, self.report = run, report
-        self.made, self.seen, self.moves, self.stops = {}, {}, 0, False
+        self.made, self.seen, self.moves, self.full, self.stops = {}, {}, 0, False, False
         self.lock = threading.Lock()  # a recording is for one caller at a time
 
     def __call__(self, values):
@@ -155,6 +155,9 @@ class Recorded:
             if self.moves > MOST_MOVES:
                 return self._stop("its parameters are moved again and again")
         elif len(self.made) == MOST:
+            if not self.full:
+                self.full = True
+                note(self.report, f"has {MOST} recordings already, for as many shapes")
             return None
         elif key not in self.seen:  # kernels are loaded and choices made
             self.seen[key] = True

@@ -28,7 +28,7 @@ class Graph:
     it, 2.13 among others."""
 
     def __init__(self, keep_graph=False):
-        self._accelerator = hasattr(torch.accelerator, "Graph") if hasattr(torch, "accelerator") else False
+        self._accelerator = hasattr(getattr(torch, "accelerator", None), "Graph")
         self._graph = torch.accelerator.Graph(keep_graph) if self._accelerator else _C.Graph()
 
     def capture_begin(self, pool=None, capture_error_mode="global"):
