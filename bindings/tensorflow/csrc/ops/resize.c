@@ -92,15 +92,20 @@ static rdna_upsample linear(const call *c) {
 
 static bool is_plain(const call *c) { return c->attributes->align_corners || c->attributes->half_pixel_centers; }
 
+/* What each resizing begins with: the images, the size that is asked for, and the result. */
+static rdna_status begin_resize(call *c, rdna_tensor *x, int64_t size[2], rdna_tensor *out) {
+  int count;
+  TRY(call_input(c, 0, x));
+  TRY(call_integers(c, 1, 2, size, &count));
+  TRY(check_image(c, x, size[0], count == 2 ? size[1] : 0));
+  return call_output(c, 0, 4, (int64_t[]){x->shape[0], size[0], size[1], x->shape[3]}, out);
+}
+
 /* (images, (height, width)), always to f32 */
 rdna_status compute_resize_bilinear(call *c) {
   rdna_tensor x, from, out, rows;
   int64_t size[2];
-  int count;
-  TRY(call_input(c, 0, &x));
-  TRY(call_integers(c, 1, 2, size, &count));
-  TRY(check_image(c, &x, size[0], count == 2 ? size[1] : 0));
-  TRY(call_output(c, 0, 4, (int64_t[]){x.shape[0], size[0], size[1], x.shape[3]}, &out));
+  TRY(begin_resize(c, &x, size, &out));
   if (rdna_tensor_count(&out) == 0) return RDNA_OK;
   TRY(as_type(c, &x, RDNA_F32, &from));
   if (is_plain(c)) {
@@ -147,11 +152,7 @@ rdna_status compute_resize_nearest(call *c) {
   rdna_tensor x, out, rows;
   struct places p;
   int64_t size[2];
-  int count;
-  TRY(call_input(c, 0, &x));
-  TRY(call_integers(c, 1, 2, size, &count));
-  TRY(check_image(c, &x, size[0], count == 2 ? size[1] : 0));
-  TRY(call_output(c, 0, 4, (int64_t[]){x.shape[0], size[0], size[1], x.shape[3]}, &out));
+  TRY(begin_resize(c, &x, size, &out));
   if (rdna_tensor_count(&out) == 0) return RDNA_OK;
   TRY(find_places(c, true, x.shape[1], size[0], &p));
   TRY(call_scratch(c, x.dtype, 4, (int64_t[]){x.shape[0], size[0], x.shape[2], x.shape[3]}, &rows));
