@@ -1,4 +1,4 @@
-"""benchmarks/rocm_benchmark.py: that every group runs, with its flags, and what it writes."""
+"""benchmarks/rocm_benchmark.py and arrays_gpu.py: that every group runs, with its flags, and what they write."""
 import json
 import math
 import pathlib
@@ -10,12 +10,12 @@ from xml.etree import ElementTree
 
 import arrays_tools
 
-SCRIPT = arrays_tools.ROOT / "benchmarks/rocm_benchmark.py"
+SCRIPT, BESIDE = (arrays_tools.ROOT / "benchmarks" / name for name in ("rocm_benchmark.py", "arrays_gpu.py"))
 GROUPS = {"matmul", "conv", "pooling", "normalization", "activation", "elementwise", "reduction", "loss", "fusion"}
 
 
-def run(*arguments):
-    return subprocess.run([sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True)
+def run(*arguments, script=SCRIPT):
+    return subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True)
 
 
 class Benchmark(unittest.TestCase):
@@ -45,6 +45,25 @@ class Benchmark(unittest.TestCase):
             done = run(*arguments)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(mentions, done.stderr)
+
+    def test_beside_pytorch(self):
+        """Our side alone: steps train, chains are fused, and an operator is like itself."""
+        with tempfile.TemporaryDirectory() as folder:
+            rows = pathlib.Path(folder) / "rows.json"
+            done = run("--tiny", "--sides", "ours", "--json", str(rows), script=BESIDE)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            lines = {row["line"]: row for row in json.loads(rows.read_text()) if "line" in row}
+        for name, launches in (("chain of 8 f32", 1), ("chain of 8 f16", 1), ("MLP 784-256-128-10, batch 32, forward", 3)):
+            self.assertEqual(lines[name]["launches"], launches)
+        for name in ("GPT-2 small step f32", "GPT-2 small step f16", "ResNet-50 step f32"):
+            losses = lines[name]["losses"]
+            self.assertTrue(0 < losses[-1] < losses[0], (name, losses))
+        compared = [row for name, row in lines.items() if name.endswith("beside the processor")]
+        self.assertGreater(len(compared), 25)
+        self.assertEqual({row["of_largest"] for row in compared}, {0.0})
+        done = run("--parts", "gpt3", script=BESIDE)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("there is no gpt3; there are chains", done.stderr)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,10 @@ pack=$("$build/bin/rdna" kernels --target "$target" --json) || exit 1
 for family in $(python3 -c 'import json, sys; print(*sorted({c["name"].split(".")[0] for p in json.load(sys.stdin) for c in p["code_objects"]}))' <<<"$pack"); do
   job "kernels like their twins: $family" "$build/bin/rdna" selftest --driver "$driver" --cases "${RDNA_GPU_CASES:-12}" --kernel "$family"
 done
+# rdna.arrays, but for what is about the processor: memory that it shares with NumPy, its devices
+for suite in "" extension fft files grad indexing linalg nn order recorded recurrent values; do
+  job "arrays: ${suite:-operators}" env RDNA_DRIVER="$driver" RDNA_LIBRARY="$build/lib/librdna.so" python3 "tests/arrays_${suite:+${suite}_}test.py"
+done
 for suite in $(<"$build/bin/operator_suites.txt"); do
   job "operators: ${suite%_test}" "$build/bin/$suite"
 done
