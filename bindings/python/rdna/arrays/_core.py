@@ -12,17 +12,7 @@ import os
 import numpy as np
 
 from .._library import path
-
-MAX_RANK = 8
-
-
-class Tensor(ctypes.Structure):  # rdna/tensor.h
-    _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int),
-                ("shape", ctypes.c_int64 * MAX_RANK), ("stride", ctypes.c_int64 * MAX_RANK)]
-
-
-class Scalar(ctypes.Structure):  # rdna/scalar.h
-    _fields_ = [("real", ctypes.c_double), ("integer", ctypes.c_int64)]
+from .._native import MAX_RANK, DeviceInfo, DriverInfo, Scalar, Tensor
 
 
 class Complex(ctypes.Structure):  # rdna_complex of rdna/op/complex.h
@@ -155,15 +145,6 @@ def sizes(shape):
 # ---- devices ----
 
 
-class _DeviceInfo(ctypes.Structure):  # the beginning of rdna_device_info
-    _fields_ = [("name", ctypes.c_char * 128), ("driver", ctypes.c_char * 8), ("arch", ctypes.c_char * 32), ("index", ctypes.c_int)]
-
-
-class _DriverInfo(ctypes.Structure):  # rdna_driver_info
-    _fields_ = [("name", ctypes.c_char_p), ("status", ctypes.c_int), ("message", ctypes.c_char_p), ("library", ctypes.c_char_p),
-                ("version", ctypes.c_char_p), ("device_count", ctypes.c_int)]
-
-
 _streams, _device_names = {}, {}
 
 
@@ -179,7 +160,7 @@ def stream(device=None):
         driver, colon, index = (device or "auto").partition(":")
         check(library.rdna_device_open((_DRIVERS.get(driver, driver) + colon + index).encode(), ctypes.byref(opened)))
         found = _streams[device] = library.rdna_device_default_stream(opened)
-        info = _DeviceInfo.from_address(library.rdna_device_get_info(opened))
+        info = DeviceInfo.from_address(library.rdna_device_get_info(opened))
         _device_names[found] = info.driver.decode() + (f":{info.index}" if info.driver != b"host" else "")
     return found
 
@@ -195,7 +176,7 @@ def device_name(stream):
 
 def devices():
     """Names of all devices, in the order in which `auto` tries them."""
-    found, driver, info = [], 0, _DriverInfo()
+    found, driver, info = [], 0, DriverInfo()
     while library.rdna_driver_get_info(driver, ctypes.byref(info)) == 0:
         name = info.name.decode()
         if info.status == 0 and name != "null":

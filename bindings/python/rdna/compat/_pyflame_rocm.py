@@ -4,6 +4,7 @@ import ctypes
 import os
 import threading
 
+from rdna._native import MemoryStats
 from rdna.arrays import _core
 from rdna.arrays._pinned import pinned_pool
 from rdna.arrays.random import uniform
@@ -20,14 +21,6 @@ _library.rdna_memory_reset_peaks.restype = None
 
 class _TuneStats(ctypes.Structure):  # rdna_tune_stats
     _fields_ = [(name, ctypes.c_uint64) for name in ("entries", "hits", "misses")]
-
-
-_COUNTS = ("allocated", "requested", "reserved", "peak_allocated", "peak_requested", "peak_reserved", "blocks", "peak_blocks", "alloc_count",
-           "free_count", "alloc_bytes", "free_bytes", "segment_count", "peak_segment_count", "driver_allocs", "driver_frees", "retries", "ooms")
-
-
-class _MemoryStats(ctypes.Structure):  # rdna_memory_stats
-    _fields_ = [(name, ctypes.c_uint64) for name in _COUNTS] + [("fragmentation", ctypes.c_double)]
 
 
 def _stream():
@@ -91,9 +84,9 @@ class MemoryManager:
 
     def get_stats(self):
         """Bytes and counts under the names of rdna/memory.h; "cached" is what is reserved and not in use."""
-        stats = _MemoryStats()
+        stats = MemoryStats()
         _library.rdna_memory_get_stats(_device(), ctypes.byref(stats))
-        found = {name: getattr(stats, name) for name, _ in _MemoryStats._fields_}
+        found = {name: getattr(stats, name) for name, _ in MemoryStats._fields_}
         return {**found, "cached": found["reserved"] - found["allocated"]}
 
     def reset_peak_stats(self):

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 import rdna.arrays as ra
+from rdna._native import DeviceInfo
 from rdna.arrays import _array, _core, _graph, nn, optim, random
 
 from . import _pyflame_rocm
@@ -21,18 +22,12 @@ float32, float16, float64, int32, int64 = ra.float32, ra.float16, ra.float64, ra
 _core.library.rdna_memory_get_info.argtypes = [ctypes.c_void_p] * 3
 
 
-class _DeviceInfo(ctypes.Structure):  # rdna_device_info
-    _fields_ = [("name", ctypes.c_char * 128), ("driver", ctypes.c_char * 8), ("arch", ctypes.c_char * 32), ("index", ctypes.c_int),
-                ("native_index", ctypes.c_int), ("integrated", ctypes.c_bool), ("emulated", ctypes.c_bool), ("total_memory", ctypes.c_uint64),
-                ("compute_units", ctypes.c_int)]
-
-
 # ---- devices ----
 
 
 def _rocm():
     """How many AMD GPUs there are, and the sentence that says why if there are none."""
-    info, number = _core._DriverInfo(), 0
+    info, number = _core.DriverInfo(), 0
     while _core.library.rdna_driver_get_info(number, ctypes.byref(info)) == 0:
         if info.name == b"hip":
             return (info.device_count if info.status == 0 else 0), (info.message or b"").decode(errors="replace")
@@ -62,7 +57,7 @@ def _need_rocm(index, error):
 
 def _describe(name):
     device = _core.library.rdna_stream_device(_core.stream(name))
-    info, free, total = _DeviceInfo.from_address(_core.library.rdna_device_get_info(device)), ctypes.c_uint64(), ctypes.c_uint64()
+    info, free, total = DeviceInfo.from_address(_core.library.rdna_device_get_info(device)), ctypes.c_uint64(), ctypes.c_uint64()
     _core.check(_core.library.rdna_memory_get_info(device, ctypes.byref(free), ctypes.byref(total)))
     return {"device_id": info.index, "name": info.name.decode(), "architecture": info.arch.decode(), "total_memory": info.total_memory,
             "free_memory": free.value, "compute_units": info.compute_units}
