@@ -142,8 +142,13 @@ rdna_status rdna__component_load(rdna__component *c, const char *prefix, const c
   const rdna__safetensor *t;
   *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
   RDNA_TRY(look_up(c, prefix, name, out, &t));
-  RDNA_TRY(take(c->network, rdna_dtype_bytes(dtype, rdna_tensor_count(out)), &out->data));
+  RDNA_TRY(rdna__network_tensor(c->network, dtype, rank, shape, out));
   return upload(c, t, t->dtype == dtype, out);
+}
+
+rdna_status rdna__network_tensor(rdna__network *n, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out) {
+  *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
+  return take(n, rdna_dtype_bytes(dtype, rdna_tensor_count(out)), &out->data);
 }
 
 rdna_status rdna__network_window(rdna__network *n, int64_t out, int64_t in, int64_t height, int64_t width,

@@ -21,6 +21,9 @@ typedef struct rdna__network {
 
 /* Gives the weights back. */
 void rdna__network_deinit(rdna__network *network);
+/* Memory of the network for a contiguous tensor. */
+rdna_status rdna__network_tensor(rdna__network *network, rdna_dtype dtype, int rank, const int64_t *shape,
+                                 rdna_tensor *out);
 /* Memory of the network for a convolution's (out, in, height, width), in its type and laid out with channels last. */
 rdna_status rdna__network_window(rdna__network *network, int64_t out, int64_t in, int64_t height, int64_t width,
                                  rdna_tensor *out_weight);
