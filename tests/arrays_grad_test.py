@@ -375,10 +375,9 @@ class Gradients(Case):
         for error, text, call in [
                 (ValueError, "must be an array of one value, not of shape (2,)", lambda: ra.grad(lambda a: a)(x)),
                 (ValueError, "not float", lambda: ra.grad(lambda a: 1.5)(x)),
-                (TypeError, "real floats, not of int64", lambda: ra.grad(lambda a: a.sum())(ra.asarray([1, 2]))),
-                (TypeError, "real floats, not of complex64", lambda: ra.grad(ra.sum)(ra.asarray([1j]))),
-                (TypeError, "sort is not recorded", lambda: ra.compile(ra.sort)(x)),
-                (TypeError, "linalg.cholesky is not recorded", lambda: ra.grad(lambda a: ra.linalg.cholesky(a[:, None] * a + ra.eye(2, dtype=ra.float64)).sum())(x)),
+                (TypeError, "arrays of floats, not of int64", lambda: ra.grad(lambda a: a.sum())(ra.asarray([1, 2]))),
+                (TypeError, "its value must be real, not complex64", lambda: ra.grad(ra.sum)(ra.asarray([1j]))),
+                (TypeError, "nextafter is not recorded", lambda: ra.compile(ra.nextafter)(x, x)),
                 (ValueError, "f64 (2) and f64 (3)", lambda: ra.grad(lambda a: (a + ra.ones(3, dtype=ra.float64)).sum())(x)),
                 (ValueError, "argument 1 is asked for", lambda: ra.grad(ra.sum, argnums=1)(x)),
                 (TypeError, "no array among its arguments", lambda: ra.grad(lambda a: a)(2.0)),

@@ -185,12 +185,9 @@ class Recorded(Case):
                     self.alike(name, function, [x], want)
 
     def test_what_is_not_recorded(self):
-        within_plans = lambda x: ra.astype(ra.searchsorted(x, x), ra.float32)
-        for function in (lambda x: ra.nextafter(x, x), ra.sort, within_plans, lambda x: ra.linalg.inv(ra.reshape(x, (1, 1))),
-                         lambda x: ra.fft.fft(ra.astype(x, ra.complex64))):
-            for how in (ra.compile,) if function in (ra.sort, within_plans) else (ra.compile, lambda f: ra.grad(lambda x: f(x).sum())):
-                with self.assertRaisesRegex(TypeError, r"^[a-z_. ]+\w* is not recorded: it has no gradient and is no part of a plan"):
-                    how(function)(ra.asarray([0.5]))
+        for how in (ra.compile, lambda f: ra.grad(lambda x: f(x).sum())):
+            with self.assertRaisesRegex(TypeError, r"^nextafter is not recorded: it has no gradient and is no part of a plan"):
+                how(lambda x: ra.nextafter(x, x))(ra.asarray([0.5]))
 
 
 if __name__ == "__main__":

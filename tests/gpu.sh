@@ -56,7 +56,7 @@ for family in $(python3 -c 'import json, sys; print(*sorted({c["name"].split("."
   job "kernels like their twins: $family" "$build/bin/rdna" selftest --driver "$driver" --cases "${RDNA_GPU_CASES:-12}" --kernel "$family"
 done
 # rdna.arrays, but for what is about the processor: memory that it shares with NumPy, its devices
-for suite in "" extension fft files grad indexing linalg nn order recorded recurrent values; do
+for suite in "" extension fft files grad indexing linalg matrix_grad nn order recorded recurrent values; do
   job "arrays: ${suite:-operators}" env RDNA_DRIVER="$driver" RDNA_LIBRARY="$build/lib/librdna.so" python3 "tests/arrays_${suite:+${suite}_}test.py"
 done
 for suite in $(<"$build/bin/operator_suites.txt"); do

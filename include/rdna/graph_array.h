@@ -44,6 +44,32 @@ RDNA_CHECKED rdna_status rdna_array_record(rdna_array *const *arrays, int count,
 RDNA_CHECKED rdna_status rdna_array_recorded(rdna_recorder *recorder, rdna_node *node, bool lazy,
                                              rdna_array **out_array);
 
+/* ---- operators of one's own ---- */
+
+/* What arrays are computed by that nothing here has a function for. The functions are given |data|, arrays that they
+ * borrow, and places for arrays that they hand over. A failure that they return, with the sentence that
+ * rdna_last_error has then, is that of what called them. */
+typedef struct rdna_array_operator {
+  size_t size;      /* sizeof(rdna_array_operator) */
+  const char *name; /* in sentences and pictures; copied */
+  void *data;
+  void (*release)(void *data); /* once nobody will call any more, by whoever lets go of the last node; may be NULL */
+  /* Queues the work on the stream of |inputs|, which have values, and fills |results|, of the types and shapes that
+   * were recorded. Plans call it in each run. */
+  rdna_status (*run)(void *data, rdna_array *const *inputs, rdna_array **results);
+  /* The gradients by each input of the sum over results of result * upstream, in the input's type and shape. All arrays
+   * are lazy, so that gradients can be differentiated again. |upstream| has NULL where nothing comes back; what stays
+   * NULL in |gradients| is zero. NULL: the operator has no gradient, which is an error where it is asked for. */
+  rdna_status (*differentiate)(void *data, rdna_array *const *inputs, rdna_array *const *results,
+                               rdna_array *const *upstream, rdna_array **gradients);
+} rdna_array_operator;
+
+/* |op| of |inputs|, lazy: |out_arrays| receives |result_count| arrays, 1 to 3, with the types and shapes of |types|, of
+ * which data and strides are not looked at. It runs when the values of one of them are computed. Gradients go through
+ * it where the first result is of floats. On failure |data| stays the caller's. */
+RDNA_CHECKED rdna_status rdna_array_call(const rdna_array_operator *op, rdna_array *const *inputs, int input_count,
+                                         const rdna_tensor *types, int result_count, rdna_array **out_arrays);
+
 #ifdef __cplusplus
 }
 #endif

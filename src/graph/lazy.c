@@ -27,8 +27,7 @@ static void release(rdna__lazy *base) {
   free(gone);
 }
 
-/* An array that stands for |node|. */
-static rdna_status wrap(rdna_recorder *r, rdna_node *node, rdna_array **out_array) {
+rdna_status rdna__lazy_wrap(rdna_recorder *r, rdna_node *node, rdna_array **out_array) {
   lazy *kept = malloc(sizeof *kept);
   rdna_array *made;
   if (!kept) return fail_memory();
@@ -80,7 +79,8 @@ rdna_status rdna_array_recorded(rdna_recorder *recorder, rdna_node *node, bool i
   rdna_status status = rdna_recorder_status(recorder);
   if (status == RDNA_OK && !node)
     status = rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_array_recorded: the node is NULL, and nothing has failed");
-  if (status == RDNA_OK) status = is_lazy ? wrap(recorder, node, out_array) : rdna_evaluate(&node, 1, out_array);
+  if (status == RDNA_OK)
+    status = is_lazy ? rdna__lazy_wrap(recorder, node, out_array) : rdna_evaluate(&node, 1, out_array);
   return give_up(recorder, status);
 }
 
@@ -117,7 +117,7 @@ static rdna_status differentiate(rdna_array *const *all, int output_count, bool 
   rdna_status status = rdna_record_gradients(r, nodes, output_count, seeded ? nodes + output_count : NULL, inputs,
                                              input_count, gradients);
   while (made < input_count && status == RDNA_OK) {
-    status = wrap(r, gradients[made], &out[made]);
+    status = rdna__lazy_wrap(r, gradients[made], &out[made]);
     made += status == RDNA_OK;
   }
   while (status != RDNA_OK && made > 0) rdna_array_release(out[--made]);

@@ -135,7 +135,122 @@ static void refusals(void **state) {
   rdna_array_release(y);
 }
 
+/* ---- operators of one's own: x^3, and where the largest x is ---- */
+
+typedef struct cube {
+  int runs, slopes, gone;
+  rdna_status ends; /* how runs do */
+  bool wrong;       /* results of another type */
+} cube;
+
+static rdna_status times(rdna_array *a, rdna_array *b, rdna_array **out) {
+  return rdna_array_zip(a, b, RDNA_ZIP_MUL, zero, zero, out);
+}
+static rdna_status run_cube(void *data, rdna_array *const *inputs, rdna_array **results) {
+  cube *own = data;
+  rdna_array *square;
+  own->runs++;
+  assert_false(rdna_array_is_lazy(inputs[0]));
+  RDNA_TRY(times(inputs[0], inputs[0], &square));
+  rdna_status status = times(square, inputs[0], &results[0]);
+  rdna_array_release(square);
+  if (status == RDNA_OK) status = rdna_array_reduce(inputs[0], RDNA_REDUCTION_ARGMAX, 3, false, 0, &results[1]);
+  if (status == RDNA_OK && own->wrong) {
+    rdna_array_release(results[1]);
+    status = rdna_array_map(inputs[0], RDNA_MAP_ABS, zero, zero, &results[1]);
+  }
+  return status == RDNA_OK ? own->ends : status;
+}
+/* 3 x^2 g, by arrays that are differentiated themselves */
+static rdna_status differentiate_cube(void *data, rdna_array *const *inputs, rdna_array *const *results,
+                                      rdna_array *const *upstream, rdna_array **gradients) {
+  rdna_array *t[2];
+  ((cube *)data)->slopes++;
+  assert_true(rdna_array_is_lazy(results[0]) && rdna_array_is_lazy(results[1]) && upstream[0] && !upstream[1]);
+  RDNA_TRY(times(inputs[0], inputs[0], &t[0]));
+  RDNA_TRY(rdna_array_zip_number(t[0], rdna_scalar_real(3), false, RDNA_ZIP_MUL, zero, zero, &t[1]));
+  rdna_status status = times(t[1], upstream[0], gradients);
+  for (int i = 0; i < 2; i++) rdna_array_release(t[i]);
+  return status;
+}
+static void release_cube(void *data) { ((cube *)data)->gone++; }
+
+static rdna_status call_cube(cube *own, rdna_array *x, rdna_array **out) {
+  rdna_array_operator op = {sizeof op, "cube", own, release_cube, run_cube, differentiate_cube};
+  rdna_tensor types[2] = {*rdna_array_tensor(x), rdna_tensor_contiguous(NULL, RDNA_I64, 0, NULL)};
+  return rdna_array_call(&op, &x, 1, types, 2, out);
+}
+
+static rdna_array *sum_of(rdna_array *x) {
+  rdna_array *sum;
+  assert_ok(rdna_array_reduce(x, RDNA_REDUCTION_SUM, 3, false, 0, &sum));
+  return sum;
+}
+
+static void own_operators(void **state) {
+  const rdna__type of_x = F64(2, 3);
+  cube own = {0};
+  double values[6], got[6];
+  for (int i = 0; i < 6; i++) values[i] = uniform(-2, 2);
+  rdna_array *x = upload(&of_x, values), *lazy, *made[2], *first, *second, *sums[2];
+  assert_ok(rdna_array_lazy(x, &lazy));
+  assert_ok(call_cube(&own, lazy, made));
+  sums[0] = sum_of(made[0]);
+  assert_ok(rdna_array_gradients(&sums[0], 1, NULL, &lazy, 1, &first));
+  sums[1] = sum_of(first);
+  assert_ok(rdna_array_gradients(&sums[1], 1, NULL, &lazy, 1, &second));
+  assert_int_equal(own.runs, 0);
+  download(made[0], got);
+  for (int i = 0; i < 6; i++) assert_true(fabs(got[i] - values[i] * values[i] * values[i]) < 1e-12);
+  download(first, got);
+  for (int i = 0; i < 6; i++) assert_true(fabs(got[i] - 3 * values[i] * values[i]) < 1e-12);
+  download(second, got);
+  for (int i = 0; i < 6; i++) assert_true(fabs(got[i] - 6 * values[i]) < 1e-12);
+  download(made[1], got);
+  for (int i = 0; i < 6; i++) assert_true(values[i] <= values[(int)got[0]]);
+  assert_int_equal(own.slopes, 1); /* of the gradient's own operators there are rules */
+  rdna_array *all[] = {x, lazy, made[0], made[1], first, second, sums[1], sums[0]};
+  for (int i = 0; i < 8; i++) {
+    assert_int_equal(own.gone, 0);
+    rdna_array_release(all[i]);
+  }
+  assert_int_equal(own.gone, 1);
+}
+
+static void refused_operators(void **state) {
+  const rdna__type of_x = F64(2, 3);
+  cube own = {.ends = RDNA_CANCELLED};
+  double values[6] = {0};
+  rdna_array *x = upload(&of_x, values), *lazy, *made[2], *slope = NULL, *sum;
+  assert_ok(rdna_array_lazy(x, &lazy));
+  assert_ok(call_cube(&own, lazy, made));
+  assert_refused(rdna_array_to_host(made[0], values, sizeof values), RDNA_CANCELLED, "");
+  own.ends = RDNA_OK;
+  own.wrong = true;
+  assert_refused(rdna_array_to_host(made[1], values, 8), RDNA_INVALID_ARGUMENT, "cube: result 1 is f64 (2, 3)",
+                 "recorded as i64 ()");
+  for (int i = 0; i < 2; i++) rdna_array_release(made[i]);
+  assert_int_equal(own.gone, 1);
+  rdna_tensor type = *rdna_array_tensor(x);
+  rdna_array_operator op = {sizeof op, "cube", &own, release_cube, run_cube, NULL};
+  assert_refused(rdna_array_call(&op, &lazy, 1, &type, 4, made), RDNA_INVALID_ARGUMENT, "cube", "1 to 3 results");
+  assert_refused(rdna_array_call(&op, &lazy, 0, &type, 1, made), RDNA_INVALID_ARGUMENT, "an input or more");
+  assert_ok(rdna_array_call(&op, &lazy, 1, &type, 1, made));
+  sum = sum_of(made[0]);
+  assert_refused(rdna_array_gradients(&sum, 1, NULL, &lazy, 1, &slope), RDNA_UNSUPPORTED, "cube has no gradient");
+  assert_null(slope);
+  op.size = 8;
+  assert_refused(rdna_array_call(&op, &lazy, 1, &type, 1, made), RDNA_INVALID_ARGUMENT, "of this version");
+  assert_int_equal(own.gone, 1); /* what was refused stays the caller's */
+  rdna_array_release(sum);
+  rdna_array_release(made[0]);
+  rdna_array_release(lazy);
+  rdna_array_release(x);
+  assert_int_equal(own.gone, 2);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(programs), cmocka_unit_test(plans), cmocka_unit_test(refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(programs), cmocka_unit_test(plans), cmocka_unit_test(refusals),
+                                     cmocka_unit_test(own_operators), cmocka_unit_test(refused_operators)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

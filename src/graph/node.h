@@ -15,6 +15,8 @@ typedef struct rdna__type {
   int64_t shape[RDNA_MAX_RANK];
 } rdna__type;
 
+typedef struct rdna__own rdna__own; /* own.c: an operator of a user's, counted */
+
 /* What an operator is told beside its inputs; each says which of it it reads. */
 typedef struct rdna__attributes {
   int code; /* which of rdna_map, rdna_zip, … */
@@ -24,6 +26,7 @@ typedef struct rdna__attributes {
   int number_count;
   const int64_t *numbers; /* shapes, windows: (number_count) */
   rdna_scalar p, q;
+  rdna__own *own; /* NULL but of |call|; a node retains it */
 } rdna__attributes;
 
 typedef struct rdna__origin rdna__origin; /* a counted text */
@@ -85,6 +88,8 @@ struct rdna__operator {
   /* checkpoint.c */         \
   ROW(after)                 \
   ROW(checkpoint)            \
+  /* own.c */                \
+  ROW(call)                  \
   /* pointwise.c */          \
   ROW(map)                   \
   ROW(zip)                   \
@@ -136,6 +141,12 @@ struct rdna__operator {
   ROW(cross_entropy_back)
 #define RDNA__DECLARE(name) extern const rdna__operator rdna__operator_##name;
 RDNA__OPERATORS(RDNA__DECLARE)
+
+rdna__own *rdna__own_retain(rdna__own *own); /* NULL is fine; returns it */
+void rdna__own_release(rdna__own *own);      /* NULL is fine */
+
+/* An array that stands for |node|, with a reference of its own to both. */
+rdna_status rdna__lazy_wrap(rdna_recorder *r, rdna_node *node, rdna_array **out_array);
 
 /* Records an operator. NULL after a failure, and when an input is NULL. */
 rdna_node *rdna__record(rdna_recorder *r, const rdna__operator *op, const rdna__attributes *attributes,

@@ -92,6 +92,7 @@ static char *put(char *at, const void *bytes, size_t size) {
 static size_t write_key(const rdna_node *node, const int32_t *inputs, char *key) {
   const rdna__attributes *a = &node->attributes;
   const void *self = node->op == &rdna__operator_input ? (const void *)node : node->value;
+  if (a->own) self = a->own;
   char *end = put(key, &node->op, sizeof(node->op));
   end = put(end, &self, sizeof self);
   end = put(end, &a->code, sizeof a->code);

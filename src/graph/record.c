@@ -103,6 +103,7 @@ void rdna_node_release(rdna_node *node) {
     for (int i = 0; i < gone->input_count; i++) dead = drop(gone->inputs[i], dead);
     rdna_array_release(gone->value);
     release_origin(gone->origin);
+    rdna__own_release(gone->attributes.own);
     free(gone);
   }
 }
@@ -184,6 +185,7 @@ static rdna_status make(rdna_recorder *r, const rdna__operator *op, const rdna__
   int64_t *numbers = (int64_t *)((char *)(made + 1) + of_inputs);
   if (of_numbers) memcpy(numbers, attributes->numbers, of_numbers);
   made->attributes.numbers = of_numbers ? numbers : NULL;
+  rdna__own_retain(attributes->own);
   if (r->origin) {
     __atomic_add_fetch(&r->origin->count, 1, __ATOMIC_RELAXED);
     made->origin = r->origin;

@@ -178,6 +178,15 @@ def tensor_of(x):
     return library.rdna_array_tensor(x.pointer)
 
 
+def make_tensor(shape, dtype):
+    """An rdna_tensor without data, of a complex type with a dimension of its parts."""
+    if dtype.kind == "c":
+        dtype, shape = _core.part_of[dtype], (*shape, 2)
+    made = Tensor(None, _core.number_of[dtype], len(shape))
+    made.shape[:len(shape)] = shape
+    return made
+
+
 def empty_on(stream, shape, dtype):
     """An array for an operator to write."""
     pairs = dtype.kind == "c"
@@ -263,6 +272,11 @@ def cast(x, dtype):
         raise TypeError(f"{x.dtype} does not become {dtype}: take real or abs of it")
     if dtype.kind != "c":
         return Array(make("rdna_array_cast", x.pointer, _core.number_of[dtype]))
+    if is_lazy(x):
+        from ._pointwise import from_parts
+
+        x = cast(x, _core.part_of[dtype])
+        return from_parts(x, full_on(stream_of(x), x.shape, 0, x.dtype))
     made = full_on(stream_of(x), x.shape, 0, dtype)
     run("copy", x, x, part_of(made, 0))
     return made

@@ -8,6 +8,7 @@ import ctypes
 import importlib.machinery
 import importlib.util
 import os
+import threading
 
 import numpy as np
 
@@ -102,10 +103,19 @@ class Failure(RuntimeError):
     """What librdna says of a call that failed."""
 
 
+class _Pending(threading.local):
+    error = None  # what Python raised within a call of librdna, which fails for it
+
+
+pending = _Pending()
+INVALID = 1  # RDNA_INVALID_ARGUMENT
 _EXCEPTIONS = {"INVALID_ARGUMENT": ValueError, "UNSUPPORTED": TypeError, "OUT_OF_MEMORY": MemoryError}
 
 
 def fail(status):
+    error, pending.error = pending.error, None
+    if error is not None:
+        raise error
     kind = _EXCEPTIONS.get(library.rdna_status_name(status).decode(), Failure)
     raise kind(library.rdna_last_error().decode(errors="replace"))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _core
 from ._array import (
-    Array, again, axis_of, become, cast, choose, compare, empty_on, from_numpy, full_on, is_lazy, joined, need, not_recorded, number, parts, reduce, run, stream_of,
+    Array, again, axis_of, become, cast, choose, compare, empty_on, from_numpy, full_on, is_lazy, joined, need, number, part_of, parts, reduce, run, stream_of,
     tensor_of)
 from ._core import BOOL, I32, I64, make
 from ._grad import without_values
@@ -275,7 +275,7 @@ def take_along_axis(x, indices, /, *, axis=-1):
     indices, n, inside = cast(indices, I64), x.shape[axis], None
     recorded = is_lazy(x) or is_lazy(indices)
     if recorded and x.pairs:
-        raise not_recorded("take_along_axis of complex numbers")
+        return from_parts_of(take_along_axis, x, indices, axis=axis)
     if recorded:
         indices, inside = _counted("take_along_axis", x, axis, indices)
     else:
@@ -296,6 +296,13 @@ def take_along_axis(x, indices, /, *, axis=-1):
     run("gather", x, x, axis, indices, made, outside.address)
     outside.check("take_along_axis", x.shape)
     return made
+
+
+def from_parts_of(function, x, *arguments, **options):
+    """A function of complex x that does the same to real and imaginary parts."""
+    from ._pointwise import from_parts
+
+    return from_parts(*(function(part_of(x, i), *arguments, **options) for i in (0, 1)))
 
 
 def nonzero(x, /):

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from . import _core
-from ._array import Array, again, cast, choose, empty_on, from_numpy, full_on, is_lazy, need, part_of, run, stream_of
+from ._array import Array, again, cast, choose, empty_on, from_numpy, full_on, is_lazy, joined, need, part_of, parts, run, stream_of
 from ._core import make, scalar
 from ._types import complex64, float32, int64, known
 
@@ -195,7 +195,8 @@ def _triangle(name, x, upper, k):
 
         rows, columns = (arange_on(stream_of(x), int64, n, 0, 1) for n in x.shape[-2:])
         rows = reshape(rows, (x.shape[-2], 1))
-        return choose((columns - rows >= k) if upper else (columns - rows <= k), x, 0)
+        inside = (columns - rows >= k) if upper else (columns - rows <= k)
+        return joined(choose(reshape(inside, (*inside.shape, 1)), parts(x), 0)) if x.pairs else choose(inside, x, 0)
     made = empty_on(stream_of(x), x.shape, x.dtype)
     for own, out in ([(x, made)] if not x.pairs else [(part_of(x, i), part_of(made, i)) for i in (0, 1)]):
         run("triangle", x, own, upper, k, out)

@@ -3,58 +3,68 @@
 import ctypes
 import typing
 
-from ._array import Array, axis_of, cast, empty_on, full_on, is_lazy, need, not_recorded, one_type, run, stream_of, tensor_of
-from ._core import BOOL, I64
-from ._grad import without_values
-from ._graph import evaluate
-from ._indexing import nonzero_rows, take, take_along_axis
+from ._array import Array, axis_of, cast, empty_on, full_on, is_lazy, need, one_type, run, stream_of, tensor_of
+from ._core import BOOL, I64, make
+from ._graph import still
+from ._indexing import nonzero_rows, take
 from ._moving import concat, contiguous, reshape, slice_of, squeeze
+from ._own import own
 from ._pointwise import add, imag, multiply, not_equal, real
 from ._types import known
 
 
-def _sorted(name, x, axis, descending, values, indices):
-    x = need(name, x)
-    axis = axis_of(name, axis, x.ndim)
-    if x.pairs:
-        raise TypeError(f"{name}: complex numbers have no order")
-    if is_lazy(x):  # the order is that of values that are there; what is differentiated is the taking
-        order = _sorted(name, _with_values(name, x), axis, descending, False, True)[1]
-        return take_along_axis(x, order, axis=axis) if values else None, order
-    made = [empty_on(stream_of(x), x.shape, dtype) if wanted else None for wanted, dtype in ((values, x.dtype), (indices, I64))]
-    run("sort", x, x, axis, descending, *made)
+def _order_rule(given, made, came, **options):
+    return (None,)  # of where values are there is none
+
+
+@own(lambda x, axis, descending: [(x.shape, I64)], _order_rule, "argsort")
+def _places_in_order(x, *, axis, descending):
+    made = empty_on(stream_of(x), x.shape, I64)
+    run("sort", x, x, axis, descending, None, made)
     return made
 
 
-def _with_values(name, x):
-    """x, if its values can be had now."""
-    if is_lazy(x) and without_values():
-        raise not_recorded(name)
-    return evaluate([x])[0]
+def _ordered(name, x, axis):
+    x = need(name, x)
+    if x.pairs:
+        raise TypeError(f"{name}: complex numbers have no order")
+    return x, axis_of(name, axis, x.ndim)
 
 
 def sort(x, /, *, axis=-1, descending=False, stable=True):
     """In ascending order along |axis|; NaN are last, as the largest, and equal values stay in their order."""
-    return _sorted("sort", x, axis, descending, True, False)[0]
+    x, axis = _ordered("sort", x, axis)
+    if is_lazy(x):
+        order = _places_in_order(still(x), axis=axis, descending=descending)
+        return Array(make("rdna_array_gather", x.pointer, axis, order.pointer))
+    made = empty_on(stream_of(x), x.shape, x.dtype)
+    run("sort", x, x, axis, descending, made, None)
+    return made
 
 
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
     """Where the values are that sort puts in order."""
-    return _sorted("argsort", x, axis, descending, False, True)[1]
+    x, axis = _ordered("argsort", x, axis)
+    return _places_in_order(still(x), axis=axis, descending=descending)
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
     """For each value of x2 how many of x1, which ascends, are less; side "right": less or equal."""
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side is 'left' or 'right', not '{side}'")
-    x1, x2 = one_type("searchsorted", [_with_values("searchsorted", need("searchsorted", x)) for x in (x1, x2)])
+    x1, x2 = one_type("searchsorted", [still(need("searchsorted", x)) for x in (x1, x2)])
     if x1.ndim != 1:
         raise ValueError(f"searchsorted: x1 has one dimension, not {x1.ndim}")
     if sorter is not None:
         x1 = take(x1, sorter)
+    return _found(x1, x2, right=side == "right")
+
+
+@own(lambda x1, x2, right: [(x2.shape, I64)], lambda given, made, came, right: (None, None), "searchsorted")
+def _found(x1, x2, *, right):
     made = empty_on(stream_of(x2), x2.shape, I64)
     flat = x2 if x2.ndim else reshape(x2, (1,))
-    run("search_sorted", x2, x1, flat, side == "right", made if x2.ndim else reshape(made, (1,)))
+    run("search_sorted", x2, x1, flat, right, made if x2.ndim else reshape(made, (1,)))
     return made
 
 

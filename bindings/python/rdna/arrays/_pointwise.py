@@ -11,7 +11,8 @@ from ._array import (Array, again, ask, binary, cast, choose, compare, empty_on,
                      not_recorded, operands, part_of, parts, prepare, reduce, run, stream_of, unary)
 from ._core import F32, F64, I32, I64, NOTHING, Complex, make, scalar
 from ._graph import still
-from ._moving import broadcast_shapes, expand_dims
+from ._moving import broadcast_shapes, broadcast_to, concat, expand_dims
+from ._own import own, same
 from ._types import iinfo, promote
 
 # array API's name: librdna's
@@ -44,28 +45,103 @@ def public(function):
 # ---- complex numbers ----
 
 
-def _complex_map(x, name):
+# Of a function that has a derivative its derivative, by its argument and its value.
+_SLOPES = {"neg": lambda x, y: -1.0, "reciprocal": lambda x, y: negative(y * y), "sqrt": lambda x, y: 0.5 / y, "exp": lambda x, y: y,
+           "log": lambda x, y: 1.0 / x, "sin": lambda x, y: cos(x), "cos": lambda x, y: negative(sin(x)), "tan": lambda x, y: y * y + 1.0,
+           "sinh": lambda x, y: cosh(x), "cosh": lambda x, y: sinh(x), "tanh": lambda x, y: 1.0 - y * y,
+           "log1p": lambda x, y: 1.0 / (x + 1.0), "expm1": lambda x, y: y + 1.0, "acos": lambda x, y: -1.0 / sqrt(1.0 - x * x),
+           "asin": lambda x, y: 1.0 / sqrt(1.0 - x * x), "atan": lambda x, y: 1.0 / (x * x + 1.0),
+           "acosh": lambda x, y: 1.0 / (sqrt(x - 1.0) * sqrt(x + 1.0)), "asinh": lambda x, y: 1.0 / sqrt(x * x + 1.0),
+           "atanh": lambda x, y: 1.0 / (1.0 - x * x)}
+
+
+def _map_rule(given, made, came, name):
+    (x,), (y,), (g,) = given, made, came
+    if name == "conj":
+        return (conj(g),)
+    if name == "sgn":  # what is along y does not change it
+        size = abs(x)
+        along = real(g * conj(y))
+        return (where(size > 0, (g - y * along) / choose(size > 0, size, 1.0), 0j),)
+    slope = _SLOPES[name](x, y)
+    return (g * (conj(slope) if isinstance(slope, Array) else slope),)
+
+
+@own(same, _map_rule)
+def _complex_of(x, *, name):
     made = empty_on(stream_of(x), x.shape, x.dtype)
     run("complex_map", x, _core.complex_maps[name], x, made)
     return made
 
 
-def complex_measure(x, name):
+def _complex_map(x, name):
+    return _complex_of(x, name=name)
+
+
+def _with_slope(name, function):
+    """A function of complex numbers that is made of several, with the derivative that _SLOPES has."""
+    recorded = own(same, lambda given, made, came: _map_rule(given, made, came, name), name)(function)
+    return lambda x: recorded(x)
+
+
+def _measure_rule(given, made, came, name):
+    (x,), (g,) = given, came
+    if name == "abs":
+        return (g * _complex_map(x, "sgn"),)
+    re, im = part_of(x, 0), part_of(x, 1)
+    squared = re * re + im * im
+    g = choose(squared > 0, g / choose(squared > 0, squared, 1.0), 0.0)
+    return (from_parts(negative(im) * g, re * g),)
+
+
+@own(lambda x, name: [(x.shape, _core.part_of[x.dtype])], _measure_rule)
+def _measured(x, *, name):
     made = empty_on(stream_of(x), x.shape, _core.part_of[x.dtype])
     run("complex_measure", x, _core.complex_measures[name], x, made)
     return made
 
 
+def complex_measure(x, name):
+    return _measured(x, name=name)
+
+
 def from_parts(real, imag):
     """real + i imag of two real arrays of one type."""
+    if is_lazy(real) or is_lazy(imag):
+        shape = broadcast_shapes(real.shape, imag.shape)
+        return joined(concat([expand_dims(broadcast_to(x, shape), axis=len(shape)) for x in (real, imag)], axis=len(shape)))
     made = empty_on(stream_of(real), broadcast_shapes(real.shape, imag.shape), _core.C64 if real.dtype == F32 else _core.C128)
     for part, values in ((0, real), (1, imag)):
         run("copy", real, values, part_of(made, part))
     return made
 
 
+def _zip_rule(given, made, came, name):
+    (a, b), (y,), (g,) = given, made, came
+    if name in ("add", "sub"):
+        return g, g if name == "add" else negative(g)
+    if name == "mul":
+        return g * conj(b), g * conj(a)
+    if name == "div":
+        return g / conj(b), negative(g * conj(y / b))
+    none = a == 0  # a^b is 0 there, or 1 for b 0, along b too
+    of_base = where(b == 0, 0j, b * _complex_zip(a, b - 1.0, "pow"))
+    return g * conj(of_base), where(none, 0j, g * conj(y * log(where(none, 1 + 0j, a))))
+
+
+@own(same, _zip_rule)
+def _zipped(a, b, *, name):
+    made = empty_on(stream_of(a), a.shape, a.dtype)
+    run("complex_zip", a, _core.complex_zips[name], a, b, NOTHING, made)
+    return made
+
+
 def _complex_zip(a, b, name):
     a, b = prepare(a, b)
+    if isinstance(a, Array) and is_lazy(a) or isinstance(b, Array) and is_lazy(b):
+        a, b = operands(a, b)
+        dtype, shape = promote(a.dtype, b.dtype), broadcast_shapes(a.shape, b.shape)
+        return _zipped(*(broadcast_to(cast(x, dtype), shape) for x in (a, b)), name=name)
     op = _core.complex_zips[name]
     if not isinstance(a, Array) or not isinstance(b, Array):
         x, number = (a, b) if isinstance(a, Array) else (b, a)
@@ -111,8 +187,8 @@ def _of_complex(name, x):
         return _complex_zip(x, x, "mul")
     if name in ("round", "log2", "log10", "log1p", "expm1"):
         return {"round": lambda: joined(unary(parts(x), _core.maps["round"])), "log2": lambda: log(x) * (1 / math.log(2)),
-                "log10": lambda: log(x) * (1 / math.log(10)), "log1p": lambda: _in_double(_complex_log1p, x),
-                "expm1": lambda: _in_double(_complex_expm1, x)}[name]()
+                "log10": lambda: log(x) * (1 / math.log(10)), "log1p": lambda: _in_double(_with_slope("log1p", _complex_log1p), x),
+                "expm1": lambda: _in_double(_with_slope("expm1", _complex_expm1), x)}[name]()
     raise TypeError(f"{name} is of real numbers, not of {x.dtype}")
 
 
@@ -312,6 +388,7 @@ def _in_double(function, *arrays):
 def _of_double(real_function, complex_function):
     """A public function out of its rules for float64 and complex128."""
     name = real_function.__name__.strip("_")
+    complex_function = _with_slope(name, complex_function)
 
     def function(x, /):
         x = need(name, x)

@@ -3,6 +3,7 @@
 from ._array import Array, axes_of, cast, empty_on, need, one_type, reduce, run, stream_of
 from ._core import Complex, make
 from ._moving import broadcast_shapes, broadcast_to, expand_dims, matrix_transpose, moveaxis, permute_dims, reshape, slice_of, squeeze
+from ._own import own
 from ._pointwise import conj, multiply
 
 _BLOCK = 1 << 22  # products of integers that are in memory at once
@@ -29,10 +30,21 @@ def matmul(x1, x2, /):
 def _complex_product(a, b):
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     flat = [reshape(broadcast_to(x, (*batch, *x.shape[-2:])), (-1 if x.size else _product(batch), *x.shape[-2:])) for x in (a, b)]
-    made = empty_on(stream_of(a), (_product(batch), a.shape[-2], b.shape[-1]), a.dtype)
+    return reshape(_complex_batches(*flat), (*batch, a.shape[-2], b.shape[-1]))
+
+
+def _batches_rule(given, made, came):
+    (a, b), (g,) = given, came
+    return _complex_batches(g, conj(matrix_transpose(b))), _complex_batches(conj(matrix_transpose(a)), g)
+
+
+@own(lambda a, b: [((a.shape[0], a.shape[1], b.shape[2]), a.dtype)], _batches_rule, "matmul")
+def _complex_batches(a, b):
+    """Of (batch, m, k) and (batch, k, n)."""
+    made = empty_on(stream_of(a), (a.shape[0], a.shape[1], b.shape[2]), a.dtype)
     if made.size:
-        run("complex_gemm", a, Complex(1, 0), flat[0], False, flat[1], False, False, made)
-    return reshape(made, (*batch, a.shape[-2], b.shape[-1]))
+        run("complex_gemm", a, Complex(1, 0), a, False, b, False, False, made)
+    return made
 
 
 def _product(shape):

@@ -10,8 +10,9 @@ from . import _core
 from ._array import axis_of, axes_of, cast, empty_on, full_on, need, run, stream_of
 from ._core import C64, C128, F32, F64, part_of
 from ._making import arange_on
-from ._moving import concat, roll, slice_of
-from ._pointwise import conj, multiply
+from ._moving import concat, reshape, roll, slice_of
+from ._own import own, same
+from ._pointwise import conj, multiply, real
 from ._types import known
 
 __all__ = ["fft", "ifft", "fftn", "ifftn", "rfft", "irfft", "rfftn", "irfftn", "hfft", "ihfft", "fftfreq", "rfftfreq", "fftshift", "ifftshift"]
@@ -57,9 +58,47 @@ def _c2c(name, x, n, axis, norm, inverse):
     x = _complex(name, x)
     axis = axis_of(name, axis, x.ndim)
     n = _length(name, x.shape[axis] if n is None else n)
-    x = _fitted(x, axis, n)
+    return _whole(_fitted(x, axis, n), axis=axis, inverse=inverse, scale=_scale(norm, n, inverse))
+
+
+# Transforms are linear, so that gradients are had by the transposed ones: the other direction with the same factor, conjugates having been taken.
+
+
+@own(same, lambda given, made, came, axis, inverse, scale: (_whole(came[0], axis=axis, inverse=not inverse, scale=scale),), "fft")
+def _whole(x, *, axis, inverse, scale):
+    """Of all values of an axis."""
     made = empty_on(stream_of(x), x.shape, x.dtype)
-    run("fft_c2c", x, inverse, _scale(norm, n, inverse), x, axis, made)
+    run("fft_c2c", x, inverse, scale, x, axis, made)
+    return made
+
+
+def _resized(shape, axis, n):
+    return shape[:axis] + (n,) + shape[axis + 1:]
+
+
+def _of_real_rule(given, made, came, axis, scale):
+    full = _fitted(came[0], axis, given[0].shape[axis])  # the other half is not there, and counts nothing
+    return (real(_whole(full, axis=axis, inverse=True, scale=scale)),)
+
+
+@own(lambda x, axis, scale: [(_resized(x.shape, axis, x.shape[axis] // 2 + 1), C64 if x.dtype == F32 else C128)], _of_real_rule, "rfft")
+def _of_real(x, *, axis, scale):
+    made = empty_on(stream_of(x), _resized(x.shape, axis, x.shape[axis] // 2 + 1), C64 if x.dtype == F32 else C128)
+    run("fft_r2c", x, scale, x, axis, made)
+    return made
+
+
+def _to_real_rule(given, made, came, axis, n, scale):
+    slope = _of_real(came[0], axis=axis, scale=scale)
+    half, twice = slope.shape[axis], (n - 1) // 2  # but the first, and of an even number the last, they stand for two
+    counts = [full_on(stream_of(slope), (count,), value, part_of[slope.dtype]) for count, value in ((1, 1), (twice, 2), (half - 1 - twice, 1))]
+    return (multiply(slope, reshape(concat(counts), (half,) + (1,) * (slope.ndim - axis - 1))),)
+
+
+@own(lambda x, axis, n, scale: [(_resized(x.shape, axis, n), part_of[x.dtype])], _to_real_rule, "irfft")
+def _to_real(x, *, axis, n, scale):
+    made = empty_on(stream_of(x), _resized(x.shape, axis, n), part_of[x.dtype])
+    run("fft_c2r", x, scale, x, axis, made)
     return made
 
 
@@ -80,10 +119,7 @@ def rfft(x, /, *, n=None, axis=-1, norm="backward"):
         raise TypeError(f"rfft is of real values, not of {x.dtype}")
     axis = axis_of("rfft", axis, x.ndim)
     n = _length("rfft", x.shape[axis] if n is None else n)
-    x = _fitted(x, axis, n)
-    made = empty_on(stream_of(x), x.shape[:axis] + (n // 2 + 1,) + x.shape[axis + 1:], C64 if x.dtype == F32 else C128)
-    run("fft_r2c", x, _scale(norm, n, False), x, axis, made)
-    return made
+    return _of_real(_fitted(x, axis, n), axis=axis, scale=_scale(norm, n, False))
 
 
 def irfft(x, /, *, n=None, axis=-1, norm="backward"):
@@ -91,10 +127,7 @@ def irfft(x, /, *, n=None, axis=-1, norm="backward"):
     x = _complex("irfft", x)
     axis = axis_of("irfft", axis, x.ndim)
     n = _length("irfft", 2 * (x.shape[axis] - 1) if n is None else n)
-    x = _fitted(x, axis, n // 2 + 1)
-    made = empty_on(stream_of(x), x.shape[:axis] + (n,) + x.shape[axis + 1:], part_of[x.dtype])
-    run("fft_c2r", x, _scale(norm, n, True), x, axis, made)
-    return made
+    return _to_real(_fitted(x, axis, n // 2 + 1), axis=axis, n=n, scale=_scale(norm, n, True))
 
 
 _TURNED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
