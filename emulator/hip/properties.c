@@ -90,13 +90,13 @@ _Static_assert(offsetof(struct properties_r0600, gcnArchName) == 1160, "as in ll
 // hipDeviceArch_t: every feature that HIP has a bit for but surface functions (bit 15), which need images.
 static const unsigned arch_bits = 0x7ffff & ~(1u << 14);
 
-static int arch_number(const char *arch) {  // gfx1030: 1030
+static int arch_number(const char *arch) {  // gfx1030: 1030; gfx90a: 910, the last digit is one of sixteen
   int number = 0;
-  for (const char *c = arch + 3; *c >= '0' && *c <= '9'; c++) number = 10 * number + (*c - '0');
+  for (const char *c = arch + 3; *c; c++) number = 10 * number + (*c >= 'a' ? *c - 'a' + 10 : *c - '0');
   return number;
 }
 static int major_of(const struct emu_card *card) { return arch_number(card->arch) / 100; }
-static int minor_of(const struct emu_card *card) { return arch_number(card->arch) / 10 % 10; }
+static int minor_of(const struct emu_card *card) { return card->arch[strlen(card->arch) - 2] - '0'; }
 
 API int hipGetDevicePropertiesR0000(void *out, int index) {
   struct emu_device *device = emu_device(index);
@@ -107,7 +107,7 @@ API int hipGetDevicePropertiesR0000(void *out, int index) {
       .totalGlobalMem = device->total,
       .sharedMemPerBlock = LDS_PER_BLOCK,
       .regsPerBlock = REGISTERS_PER_BLOCK,
-      .warpSize = 32,
+      .warpSize = card->target->lanes,
       .maxThreadsPerBlock = THREADS_PER_BLOCK,
       .maxThreadsDim = {THREADS_PER_BLOCK, THREADS_PER_BLOCK, THREADS_PER_BLOCK},
       .maxGridSize = {GRID_MAX, GRID_YZ_MAX, GRID_YZ_MAX},
@@ -150,7 +150,7 @@ API int hipGetDevicePropertiesR0600(void *out, int index) {
       .totalGlobalMem = device->total,
       .sharedMemPerBlock = LDS_PER_BLOCK,
       .regsPerBlock = REGISTERS_PER_BLOCK,
-      .warpSize = 32,
+      .warpSize = card->target->lanes,
       .memPitch = 0x7fffffff,
       .maxThreadsPerBlock = THREADS_PER_BLOCK,
       .maxThreadsDim = {THREADS_PER_BLOCK, THREADS_PER_BLOCK, THREADS_PER_BLOCK},
@@ -235,7 +235,7 @@ static bool attribute(const struct emu_device *device, int which, int *out) {
       {82, 256},                         // TexturePitchAlignment
       {83, 0x7fffffff},                  // TotalConstantMemory
       {85, 1},                           // UnifiedAddressing
-      {87, 32},                          // WarpSize
+      {87, card->target->lanes},         // WarpSize
       {88, 1},                           // MemoryPoolsSupported
       {10000, CONSTANT_CLOCK_KHZ},       // ClockInstructionRate
       {10002, LDS_PER_BLOCK},            // MaxSharedMemoryPerMultiprocessor

@@ -1,5 +1,5 @@
-// Findings and failures of launches as a file for other programs, written when the process ends. RDNA_EMULATE_REPORT names
-// it; the end of its name says in which form:
+// Findings and failures of launches as a file for other programs, written when the process ends. RDNA_EMULATE_REPORT
+// names it; the end of its name says in which form:
 //
 //     .json    {"launches": N, "reports": [{"kernel", "kind", "level", "message", "file", "line", …}]}
 //     .sarif   SARIF 2.1.0, the form of OASIS that code hosts show beside the lines
@@ -61,8 +61,8 @@ static void put_member(FILE *out, const char *name, const char *text) {
 // A path as a URI: what may not stand in one is escaped.
 static void put_uri(FILE *out, const char *path) {
   for (const unsigned char *c = (const unsigned char *)path; *c; c++) {
-    bool plain = (*c >= '0' && *c <= '9') || (*c >= 'A' && *c <= 'Z') || (*c >= 'a' && *c <= 'z') ||
-                 strchr("-._~/+@", *c);
+    bool plain =
+        (*c >= '0' && *c <= '9') || (*c >= 'A' && *c <= 'Z') || (*c >= 'a' && *c <= 'z') || strchr("-._~/+@", *c);
     if (plain) {
       fputc(*c, out);
     } else {
@@ -74,8 +74,9 @@ static void put_uri(FILE *out, const char *path) {
 // ---- the three forms
 
 static void write_json(FILE *out) {
-  fprintf(out, "{\n  \"tool\": \"rdna emulator\",\n  \"launches\": %" PRIu64 ",\n  \"left_out\": %" PRIu64
-               ",\n  \"reports\": [",
+  fprintf(out,
+          "{\n  \"tool\": \"rdna emulator\",\n  \"launches\": %" PRIu64 ",\n  \"left_out\": %" PRIu64
+          ",\n  \"reports\": [",
           all.launches, all.left_out);
   for (size_t i = 0; i < all.count; i++) {
     const struct kept *k = &all.reports[i];
@@ -90,17 +91,20 @@ static void write_json(FILE *out) {
       put_member(out, "file", k->file);
       fprintf(out, ", \"line\": %u", k->line);
     }
-    fprintf(out, ",\n     \"group\": [%u, %u, %u], \"wave\": %u, \"lane\": %d, \"offset\": %" PRIu64
-                 ", \"address\": %" PRIu64 "}",
+    fprintf(out,
+            ",\n     \"group\": [%u, %u, %u], \"wave\": %u, \"lane\": %d, \"offset\": %" PRIu64
+            ", \"address\": %" PRIu64 "}",
             k->group[0], k->group[1], k->group[2], k->wave, k->lane, k->pc, k->address);
   }
   fputs("\n  ]\n}\n", out);
 }
 
 static void write_sarif(FILE *out) {
-  fputs("{\n  \"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\",\n  \"version\": \"2.1.0\",\n  \"runs\": [{\n"
-        "    \"tool\": {\"driver\": {\"name\": \"rdna emulator\", \"rules\": [",
-        out);
+  fputs(
+      "{\n  \"$schema\": \"https://json.schemastore.org/sarif-2.1.0.json\",\n  \"version\": \"2.1.0\",\n  \"runs\": "
+      "[{\n"
+      "    \"tool\": {\"driver\": {\"name\": \"rdna emulator\", \"rules\": [",
+      out);
   for (size_t i = 0, rules = 0; i < all.count; i++) {
     size_t first = 0;
     while (strcmp(all.reports[first].kind, all.reports[i].kind) != 0) first++;
@@ -140,8 +144,9 @@ static void write_junit(FILE *out) {
     while (k < all.count && !fails(&all.reports[k], all.kernels[i])) k++;
     failed += k < all.count;
   }
-  fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"rdna emulator\" tests=\"%zu\" "
-               "failures=\"%zu\" errors=\"0\" skipped=\"0\">\n",
+  fprintf(out,
+          "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"rdna emulator\" tests=\"%zu\" "
+          "failures=\"%zu\" errors=\"0\" skipped=\"0\">\n",
           all.kernel_count, failed);
   for (size_t i = 0; i < all.kernel_count; i++) {
     fputs("    <testcase classname=\"kernel\" name=\"", out);

@@ -9,9 +9,28 @@
 
 #include "hip/hip.h"
 
-// One card that one can buy with each processor, as AMD specifies it. Multiprocessors, as HIP counts them, are WGPs.
+// One card that one can buy with each processor, as AMD specifies it. Multiprocessors, as HIP counts them, are WGPs,
+// and compute units on GFX9, which has no WGPs.
 // Sizes are in bytes, clocks in kHz.
 static const struct emu_card cards[] = {
+    {.arch = "gfx900",
+     .name = "AMD Radeon RX Vega 64",
+     .target = &emu_isa_gfx900,
+     .wgps = 64,
+     .clock_khz = 1546000,
+     .memory_khz = 945000,
+     .bus_bits = 2048,
+     .l2_bytes = 4 << 20,
+     .memory = UINT64_C(8) << 30},
+    {.arch = "gfx906",
+     .name = "AMD Radeon VII",
+     .target = &emu_isa_gfx906,
+     .wgps = 60,
+     .clock_khz = 1750000,
+     .memory_khz = 1000000,
+     .bus_bits = 4096,
+     .l2_bytes = 4 << 20,
+     .memory = UINT64_C(16) << 30},
     {.arch = "gfx1010",
      .name = "AMD Radeon RX 5700 XT",
      .target = &emu_isa_gfx1010,
@@ -226,9 +245,10 @@ static void start(void) {
   for (char *name; (name = strsep(&rest, ",")) != NULL;) {
     const struct emu_card *card = card_of(name);
     if (!card) {
-      emu_say(
-          "RDNA_EMULATE names '%s', which is not emulated; gfx1030, 1031, 1032, 1100, 1101, 1102, 1200 and 1201 are",
-          name);
+      char known[256] = "";
+      for (size_t i = 0, at = 0; i < sizeof cards / sizeof *cards && at < sizeof known; i++)
+        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", cards[i].arch);
+      emu_say("RDNA_EMULATE names '%s', which is not emulated; these are: %s", name, known);
       state.device_count = 0;
       return;
     }

@@ -11,6 +11,9 @@ enum emu_decode_status emu__decode_word(struct emu_decoder *d, uint32_t *out) {
 }
 
 static enum emu_decode_status take_literal(struct emu_decoder *d) {
+  unsigned format = d->inst->format;
+  bool is_long = format == EMU_VOP3 || format == EMU_VOP3P || format == EMU_MUBUF || format == EMU_MTBUF;
+  if (is_long && !d->target->encoding->literal_long) return EMU_DECODE_OPERAND;
   if (d->has_literal) return EMU_DECODE_OK;  // every literal operand of an instruction is the same word
   d->has_literal = true;
   EMU_DECODE_TRY(emu__decode_word(d, &d->literal));
@@ -75,16 +78,18 @@ enum emu_decode_status emu__decode_scalar(struct emu_decoder *d, unsigned code, 
   if (swapped && (code == EMU_NULL || code == EMU_M0)) code ^= EMU_NULL ^ EMU_M0;
   *out = (struct emu_operand){
       .kind = EMU_OPERAND_SCALAR, .type = (uint8_t)type, .dwords = (uint8_t)dwords, .reg = (uint16_t)code};
-  if (code == EMU_NULL) return EMU_DECODE_OK;
+  if (code == EMU_NULL) return d->target->encoding->no_null ? EMU_DECODE_OPERAND : EMU_DECODE_OK;
   if (code == EMU_M0) return dwords == 1 ? EMU_DECODE_OK : EMU_DECODE_OPERAND;
   unsigned over = code % register_alignment(dwords);
-  bool numbered = code < EMU_VCC_LO || (code >= EMU_TTMP0 && code < EMU_NULL);
+  unsigned last = d->target->scratch_in_sgprs ? EMU_FLAT_SCRATCH_LO : EMU_VCC_LO;
+  bool numbered = code < last || (code >= EMU_TTMP0 && code < EMU_NULL);
   if (over && !numbered) return EMU_DECODE_OPERAND;
   if (dwords == 3 && code >= EMU_VCC_LO) return EMU_DECODE_OPERAND;
   if (over) d->inst->misaligned = true;
   code -= over;
   out->reg = (uint16_t)code;
   unsigned end = code + dwords;
+  if (code < EMU_VCC_LO && end > last) return code >= last && dwords <= 2 ? EMU_DECODE_OK : EMU_DECODE_OPERAND;
   bool within = code < EMU_VCC_LO  ? end <= EMU_VCC_LO
                 : code < EMU_TTMP0 ? end <= EMU_TTMP0
                 : code < EMU_NULL  ? end <= EMU_NULL
@@ -148,6 +153,7 @@ static enum emu_decode_status decode_sop(struct emu_decoder *d, enum emu_format 
   }
   if (type[1]) EMU_DECODE_TRY(emu__decode_source(d, emu__bits(w, 0, 8), type[1], &inst->src[0]));
   switch (inst->op) {
+    case EMU_S_CBRANCH_JOIN:
     case EMU_S_MOVRELS_B32:
     case EMU_S_MOVRELS_B64:
     case EMU_S_RFE_B64:
@@ -157,6 +163,7 @@ static enum emu_decode_status decode_sop(struct emu_decoder *d, enum emu_format 
     default:
       break;
   }
+  if (inst->op == EMU_S_SET_GPR_IDX_ON) inst->imm = (int32_t)emu__bits(w, 8, 8);
   if (!type[2]) return EMU_DECODE_OK;
   int next = 1;
   if (inst->op == EMU_S_FMAMK_F32) EMU_DECODE_TRY(emu__decode_source(d, 255, type[2], &inst->src[next++]));
@@ -194,6 +201,7 @@ static enum emu_format find_format(const struct emu_isa *target, uint32_t w) {
     if (w >> 23 == 0x17f) return EMU_SOPP;
     return w >> 28 == 0xb ? EMU_SOPK : EMU_SOP2;
   }
+  if (target->encoding->vop3p_in_vop3 && w >> 23 == 0x1a7) return EMU_VOP3P;
   return (enum emu_format)target->encoding->format[emu__bits(w, 24, 6)];
 }
 

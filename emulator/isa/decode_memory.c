@@ -25,10 +25,21 @@ static enum emu_decode_status decode_smem(struct emu_decoder *d) {
   if (inst->prefetch > 31) return EMU_DECODE_RESERVED;
   if (type[0]) EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(d->word[0], 6, 7), type[0], &inst->dst));
   if (inst->dst.reg >= EMU_M0) return EMU_DECODE_OPERAND;
-  if (!type[2]) return f->policy_is_read && (inst->glc || inst->dlc) ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
+  if (!type[2]) {
+    bool set = field(d, f->immediate) || (f->policy_is_read && (inst->glc || inst->dlc));
+    return set ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
+  }
   // sbase is the register's number halved
   if (type[1]) EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(d->word[0], 0, 6) * 2, type[1], &inst->src[0]));
   inst->imm = sign_extend(field(d, f->offset), f->offset.bits);
+  if (f->immediate.bits) {
+    bool immediate = field(d, f->immediate), too = field(d, f->register_too);
+    inst->no_offset = !immediate;
+    if (immediate && !too) return EMU_DECODE_OK;
+    if (!immediate) inst->imm = 0;
+    unsigned code = too ? emu__bits(d->word[1], 25, 7) : field(d, f->offset) & 127;
+    return emu__decode_scalar(d, code, type[2], &inst->src[1]);
+  }
   EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(d->word[1], 25, 7), type[2], &inst->src[1]));
   if (inst->src[1].reg == EMU_NULL) inst->src[1] = (struct emu_operand){0};
   return EMU_DECODE_OK;
@@ -38,16 +49,18 @@ static enum emu_decode_status decode_ds(struct emu_decoder *d) {
   uint32_t w = d->word[0], v = d->word[1];
   struct emu_inst *inst = d->inst;
   enum emu_format base;
-  enum emu_op op = emu__op_find(d->target, EMU_DS, emu__bits(w, 18, 8), &base);
+  enum emu_op op = emu__op_find(d->target, EMU_DS, field(d, d->target->encoding->ds.op), &base);
   inst->op = (uint16_t)op;
   if (!op) return EMU_DECODE_OPCODE;
   const struct emu_op_row *row = &emu__op_rows[op];
   inst->imm = (int32_t)emu__bits(w, 0, 16);
-  inst->gds = emu__bits(w, 17, 1);
+  inst->gds = field(d, d->target->encoding->ds.gds) & 1;
   if (inst->gds && !d->target->encoding->gds) return EMU_DECODE_RESERVED;
   if (row->flags & EMU_FLAG_GDS && !inst->gds) return EMU_DECODE_RESERVED;
   if (row->flags & EMU_FLAG_NOGDS && inst->gds) return EMU_DECODE_RESERVED;
   if (op == EMU_DS_NOP && (w & 0x2ffff)) return EMU_DECODE_RESERVED;
+  bool bare = !row->type[0] && !row->type[1] && !row->type[2];
+  if (bare && field(d, d->target->encoding->ds.spare)) return EMU_DECODE_RESERVED;
   if (row->type[0]) EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(v, 24, 8), row->type[0], &inst->dst));
   for (unsigned i = 0; i < 3; i++) {
     if (row->type[i + 1])
@@ -82,7 +95,7 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
   const struct emu_op_row *row = &emu__op_rows[op];
   read_policy(d, row, (struct emu_field[]){f->glc, f->slc, f->dlc, f->temporal, f->scope});
   inst->lds = field(d, f->lds) & 1;
-  if (inst->lds && !(row->flags & EMU_FLAG_LDS)) return EMU_DECODE_RESERVED;
+  if (inst->lds && (!(row->flags & EMU_FLAG_LDS) || field(d, f->nv))) return EMU_DECODE_RESERVED;
   unsigned bits = f->offset.bits;
   // a flat address may have no sign in its offset: the segments lie apart
   bool positive = format == EMU_FLAT && !f->flat_signed;
@@ -97,10 +110,8 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
   }
   if (row->type[2]) EMU_DECODE_TRY(emu__decode_vector(d, field(d, f->data), row->type[2], &inst->src[1]));
   if (format == EMU_FLAT) {
-    struct emu_operand none;
-    EMU_DECODE_TRY(emu__decode_scalar(d, saddr, EMU_B32, &none));
-    if (none.reg != EMU_NULL || inst->lds) return EMU_DECODE_RESERVED;
-  } else {
+    if (saddr != f->flat_none || inst->lds) return EMU_DECODE_RESERVED;
+  } else if (saddr != f->none) {
     enum emu_type type = format == EMU_SCRATCH ? EMU_B32 : EMU_B64;
     EMU_DECODE_TRY(emu__decode_scalar(d, saddr, type, &inst->src[2]));
     bool alone = d->target->encoding->scratch_alone || inst->lds;  // as LLVM has it
@@ -112,7 +123,7 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
   if (!row->type[1]) return EMU_DECODE_OK;
   enum emu_type type = format == EMU_GLOBAL && inst->src[2].kind ? EMU_B32 : (enum emu_type)row->type[1];
   // without the bit EXEC_HI stands for an address that is the offset alone
-  bool neither = format == EMU_SCRATCH && saddr == EMU_EXEC_HI;
+  bool neither = format == EMU_SCRATCH && saddr == EMU_EXEC_HI && saddr != f->none;
   bool has_vector = format != EMU_SCRATCH || (f->vector_is_set ? vector : !inst->src[2].kind);
   if (neither) inst->src[2] = (struct emu_operand){0};
   if (has_vector) EMU_DECODE_TRY(emu__decode_vector(d, field(d, f->vaddr), type, &inst->src[0]));
@@ -135,8 +146,9 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
   const struct emu_op_row *row = &emu__op_rows[op];
   inst->imm = (int32_t)field(d, f->offset);
   if (f->offset_signed) inst->imm = sign_extend(field(d, f->offset), f->offset.bits);
-  if (typed) inst->buffer_format = field(d, f->format) & 127;
-  read_policy(d, row, (struct emu_field[]){f->glc, f->slc, f->dlc, f->temporal, f->scope});
+  if (typed) inst->buffer_format = (uint8_t)(field(d, f->format) | field(d, f->number_format) << f->format.bits);
+  struct emu_field slc = typed && f->typed_slc.bits ? f->typed_slc : f->slc;
+  read_policy(d, row, (struct emu_field[]){f->glc, slc, f->dlc, f->temporal, f->scope});
   inst->tfe = field(d, f->tfe) & 1;
   inst->offen = field(d, f->offen) & 1;
   inst->idxen = field(d, f->idxen) & 1;
@@ -156,7 +168,8 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
     if (inst->tfe && data + ++inst->dst.dwords > 256) return EMU_DECODE_OPERAND;
   }
   if (!row->type[1]) {  // a cache invalidation
-    return inst->glc || inst->dlc || inst->lds || inst->offen || inst->idxen ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
+    bool set = inst->glc || inst->dlc || inst->lds || inst->offen || inst->idxen || field(d, f->spare);
+    return set ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
   }
   if (inst->offen || inst->idxen) {
     EMU_DECODE_TRY(

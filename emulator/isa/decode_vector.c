@@ -3,11 +3,6 @@
 
 enum { CODE_DPP8 = 0xe9, CODE_DPP8_FI = 0xea, CODE_SDWA = 0xf9, CODE_DPP16 = 0xfa, CODE_LITERAL = 0xff };
 
-static bool is_compare_exec(enum emu_op op) {
-  const char *name = emu__op_rows[op].name;  // V_CMPX_…
-  return name[0] == 'V' && name[2] == 'C' && name[3] == 'M' && name[4] == 'P' && name[5] == 'X';
-}
-
 static unsigned modified_sources(unsigned flags) {
   return flags & EMU_FLAG_MODS3 ? 7 : flags & EMU_FLAG_MODS2 ? 3 : flags & EMU_FLAG_MODS1 ? 1 : 0;
 }
@@ -99,7 +94,14 @@ static enum emu_decode_status decode_dpp(struct emu_decoder *d, unsigned code, u
   inst->row_mask = emu__bits(w, 28, 4) & 15;
   unsigned c = inst->dpp_ctrl;
   bool known = c <= 0xff || (c > EMU_DPP_ROW_SHL && c <= EMU_DPP_ROW_ROR + 15 && c % 16) || c == EMU_DPP_ROW_MIRROR ||
-               c == EMU_DPP_ROW_HALF_MIRROR || (c >= EMU_DPP_ROW_SHARE && c <= EMU_DPP_ROW_XMASK + 15);
+               c == EMU_DPP_ROW_HALF_MIRROR;
+  if (d->target->encoding->dpp_wave) {
+    inst->fetch_inactive = false;
+    known |= c == EMU_DPP_WAVE_SHL || c == EMU_DPP_WAVE_ROL || c == EMU_DPP_WAVE_SHR || c == EMU_DPP_WAVE_ROR ||
+             c == EMU_DPP_ROW_BCAST15 || c == EMU_DPP_ROW_BCAST31;
+  } else {
+    known |= c >= EMU_DPP_ROW_SHARE && c <= EMU_DPP_ROW_XMASK + 15;
+  }
   return known ? EMU_DECODE_OK : EMU_DECODE_RESERVED;
 }
 
@@ -160,7 +162,7 @@ static enum emu_decode_status decode_sdwa(struct emu_decoder *d, unsigned source
   inst->lanes = EMU_LANES_SDWA;
   if (inst->format == EMU_VOPC) {
     bool named = emu__bits(w, 15, 1);
-    if (named && is_compare_exec((enum emu_op)inst->op)) return EMU_DECODE_RESERVED;
+    if (named && emu_isa_compares_exec((enum emu_op)inst->op) && !d->target->compare_both) return EMU_DECODE_RESERVED;
     if (named) EMU_DECODE_TRY(emu__decode_scalar(d, emu__bits(w, 8, 7), EMU_MASK, &inst->sdst));
     inst->dst_sel = EMU_DWORD;
   } else {
@@ -189,11 +191,12 @@ static enum emu_decode_status decode_short_sources(struct emu_decoder *d, unsign
   split_half(d, &inst->src[0]);
   if (!type[2]) return EMU_DECODE_OK;
   int next = 1;
-  bool multiplies_literal = op == EMU_V_FMAMK_F32 || op == EMU_V_FMAMK_F16 || op == EMU_V_MADMK_F32;
+  bool multiplies_literal =
+      op == EMU_V_FMAMK_F32 || op == EMU_V_FMAMK_F16 || op == EMU_V_MADMK_F32 || op == EMU_V_MADMK_F16;
   if (multiplies_literal) EMU_DECODE_TRY(emu__decode_source(d, CODE_LITERAL, type[2], &inst->src[next++]));
   EMU_DECODE_TRY(emu__decode_vector(d, source1, type[2], &inst->src[next]));
   split_half(d, &inst->src[next]);
-  if (op == EMU_V_FMAAK_F32 || op == EMU_V_FMAAK_F16 || op == EMU_V_MADAK_F32)
+  if (op == EMU_V_FMAAK_F32 || op == EMU_V_FMAAK_F16 || op == EMU_V_MADAK_F32 || op == EMU_V_MADAK_F16)
     return emu__decode_source(d, CODE_LITERAL, type[2], &inst->src[2]);
   return EMU_DECODE_OK;
 }
@@ -213,7 +216,8 @@ enum emu_decode_status emu__decode_vop(struct emu_decoder *d, enum emu_format fo
   unsigned source0 = emu__bits(w, 0, 9), source1 = emu__bits(w, 9, 8), target = emu__bits(w, 17, 8);
 
   if (format == EMU_VOPC) {
-    emu__decode_implied(d, is_compare_exec(op) ? EMU_EXEC_LO : EMU_VCC_LO, &inst->sdst);
+    emu__decode_implied(d, emu_isa_compares_exec(op) && !d->target->compare_both ? EMU_EXEC_LO : EMU_VCC_LO,
+                        &inst->sdst);
   } else if (op == EMU_V_READFIRSTLANE_B32) {
     if (target >= EMU_SCALAR_COUNT) return EMU_DECODE_OPERAND;
     EMU_DECODE_TRY(emu__decode_scalar(d, target, EMU_B32, &inst->dst));
@@ -226,7 +230,8 @@ enum emu_decode_status emu__decode_vop(struct emu_decoder *d, enum emu_format fo
   if (row->flags & EMU_FLAG_SDST) emu__decode_implied(d, EMU_VCC_LO, &inst->sdst);
 
   if (row->type[1]) {
-    if (source0 == CODE_DPP16 || source0 == CODE_DPP8 || source0 == CODE_DPP8_FI) {
+    bool eight = d->target->encoding->dpp8 && (source0 == CODE_DPP8 || source0 == CODE_DPP8_FI);
+    if (source0 == CODE_DPP16 || eight) {
       return decode_short_dpp(d, source0, source1);
     }
     if (source0 == CODE_SDWA) return decode_sdwa(d, source1);
@@ -241,7 +246,7 @@ static enum emu_decode_status decode_vop3_target(struct emu_decoder *d, enum emu
   const struct emu_op_row *row = &emu__op_rows[op];
   unsigned target = emu__bits(w, 0, 8);
   if (base == EMU_VOPC) {
-    if (is_compare_exec(op)) {
+    if (emu_isa_compares_exec(op) && !d->target->compare_both) {
       emu__decode_implied(d, EMU_EXEC_LO, &inst->sdst);
       return EMU_DECODE_OK;  // the field is ignored
     }
@@ -262,9 +267,8 @@ static void decode_op_sel(struct emu_decoder *d) {
   const struct emu_op_row *row = &emu__op_rows[inst->op];
   unsigned sel = emu__bits(d->word[0], 11, 4);
   if (row->flags & (EMU_FLAG_SCALAR | EMU_FLAG_BYTE)) return;
-  bool explicit = row->flags & EMU_FLAG_OPSEL;
+  bool explicit = emu__has_op_sel(d->target, inst->op);
   if (inst->op == EMU_V_DOT2_F16_F16 || inst->op == EMU_V_DOT2_BF16_BF16) sel &= 12;  // the packed sources have none
-  if (inst->op == EMU_V_FMAC_F16 && !d->target->halves) explicit = false;
   for (int i = 0; i < 3; i++) {
     struct emu_operand *source = &inst->src[i];
     bool has_halves =
@@ -325,12 +329,12 @@ enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
   bool scalar_out = row->flags & EMU_FLAG_SDST;  // takes the place of abs and op_sel
   unsigned neg = emu__bits(d->word[1], 29, 3), abs = scalar_out ? 0 : emu__bits(w, 8, 3);
   unsigned modified = modified_sources(row->flags);
-  bool ignores = row->flags & EMU_FLAG_OPSEL && !modified && row->type[0] != EMU_B64;
+  bool op_sel = emu__has_op_sel(d->target, inst->op), ignores = op_sel && !modified && row->type[0] != EMU_B64;
   if (ignores) {
     if (!row->type[3] && (neg & 4 || abs & 4)) return EMU_DECODE_RESERVED;
     neg = abs = 0;
   }
-  bool two_halves = row->flags & EMU_FLAG_OPSEL && !row->type[3] && !(inst->op == EMU_V_FMAC_F16 && !d->target->halves);
+  bool two_halves = op_sel && !row->type[3];
   if (two_halves && emu__bits(w, 13, 1)) return EMU_DECODE_RESERVED;
   if (two_halves && row->type[0] == EMU_B64 && emu__bits(w, 12, 1)) return EMU_DECODE_RESERVED;
   if (row->flags & EMU_FLAG_BYTE) EMU_DECODE_TRY(decode_byte(d));
@@ -347,10 +351,6 @@ enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
   if (inst->op == EMU_V_DIV_FMAS_F32 || inst->op == EMU_V_DIV_FMAS_F64)
     emu__decode_implied(d, EMU_VCC_LO, &inst->src[3]);
   return EMU_DECODE_OK;
-}
-
-static bool is_mix(enum emu_op op) {
-  return op == EMU_V_FMA_MIX_F32 || op == EMU_V_FMA_MIXLO_F16 || op == EMU_V_FMA_MIXHI_F16;
 }
 
 // A constant of v_fma_mix that op_sel_hi makes an f16.
@@ -394,14 +394,14 @@ enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
   uint32_t w = d->word[0];
   struct emu_inst *inst = d->inst;
   enum emu_format base;
-  if (emu__bits(w, 23, 1)) return EMU_DECODE_OPCODE;
+  if (emu__bits(w, 23, 1) != d->target->encoding->vop3p_in_vop3) return EMU_DECODE_OPCODE;
   enum emu_op op = emu__op_find(d->target, EMU_VOP3P, emu__bits(w, 16, 7), &base);
   inst->op = (uint16_t)op;
   if (!op) return EMU_DECODE_OPCODE;
   const struct emu_op_row *row = &emu__op_rows[op];
   EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(w, 0, 8), row->type[0], &inst->dst));
   EMU_DECODE_TRY(decode_long_sources(d));
-  if (inst->lanes && is_mix(op) && inst->src[1].kind != EMU_OPERAND_VECTOR) return EMU_DECODE_OPERAND;
+  if (inst->lanes && emu__is_mix(op) && inst->src[1].kind != EMU_OPERAND_VECTOR) return EMU_DECODE_OPERAND;
 
   unsigned neg_hi = emu__bits(w, 8, 3), op_sel = emu__bits(w, 11, 3), neg = emu__bits(d->word[1], 29, 3);
   unsigned op_sel_hi = emu__bits(d->word[1], 27, 2) | emu__bits(w, 14, 1) << 2;
@@ -414,7 +414,7 @@ enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
     source->neg = neg >> i & 1;
     source->high = op_sel >> i & 1;
     source->high_high = op_sel_hi >> i & 1;
-    if (is_mix(op)) {
+    if (emu__is_mix(op)) {
       source->abs = neg_hi >> i & 1;
       if (source->kind == EMU_OPERAND_CONSTANT && source->high_high) settle_half_constant(d, source);
     } else {

@@ -83,60 +83,64 @@ static const char *const buffer_formats[] = {
 
 #define FOUR(format) format, format, format, format
 // 0xc0 …: words by their upper bits, four places a line, as emu_encoding has them.
-#define ENCODING                                                                                                     \
-  .format = {FOUR(EMU_FORMAT_UNKNOWN),                                                                               \
-             FOUR(EMU_FORMAT_UNKNOWN),                                                                               \
-             FOUR(EMU_FORMAT_GRAPHICS),                                                                              \
-             EMU_VOP3P,                                                                                              \
-             EMU_FORMAT_UNKNOWN,                                                                                     \
-             EMU_FORMAT_UNKNOWN,                                                                                     \
-             EMU_FORMAT_UNKNOWN,                                                                                     \
-             FOUR(EMU_FORMAT_UNKNOWN),                                                                               \
-             FOUR(EMU_VOP3),                                                                                         \
-             FOUR(EMU_DS),                                                                                           \
-             FOUR(EMU_FLAT),                                                                                         \
-             FOUR(EMU_MUBUF),                                                                                        \
-             FOUR(EMU_FORMAT_UNKNOWN),                                                                               \
-             FOUR(EMU_MTBUF),                                                                                        \
-             FOUR(EMU_FORMAT_UNKNOWN),                                                                               \
-             FOUR(EMU_FORMAT_GRAPHICS),                                                                              \
-             FOUR(EMU_SMEM),                                                                                         \
-             FOUR(EMU_FORMAT_GRAPHICS),                                                                              \
-             FOUR(EMU_FORMAT_UNKNOWN)},                                                                              \
-  .m0_before_null = true, .lds_direct = true, .gds = true, .sdwa = true,                                             \
-  .smem = {.op = {18, 8}, .glc = {16, 1}, .dlc = {14, 1}, .offset = {32, 21}},                                       \
-  .flat = {.words = 2,                                                                                               \
-           .op = {18, 7},                                                                                            \
-           .segment = {14, 2},                                                                                       \
-           .glc = {16, 1},                                                                                           \
-           .slc = {17, 1},                                                                                           \
-           .dlc = {12, 1},                                                                                           \
-           .lds = {13, 1},                                                                                           \
-           .offset = {0, 12},                                                                                        \
-           .vaddr = {32, 8},                                                                                         \
-           .data = {40, 8},                                                                                          \
-           .saddr = {48, 7},                                                                                         \
-           .vector = {55, 1},                                                                                        \
-           .dst = {56, 8}},                                                                                          \
-  .buffer = {.words = 2,                                                                                             \
-             .resource_unit = 4,                                                                                     \
-             .op = {18, 8},                                                                                          \
-             .typed_op = {16, 3},                                                                                    \
-             .typed_op_high = {53, 1},                                                                               \
-             .glc = {14, 1},                                                                                         \
-             .slc = {54, 1},                                                                                         \
-             .dlc = {15, 1},                                                                                         \
-             .lds = {16, 1},                                                                                         \
-             .tfe = {55, 1},                                                                                         \
-             .offen = {12, 1},                                                                                       \
-             .idxen = {13, 1},                                                                                       \
-             .offset = {0, 12},                                                                                      \
-             .format = {19, 7},                                                                                      \
-             .vaddr = {32, 8},                                                                                       \
-             .data = {40, 8},                                                                                        \
-             .resource = {48, 5},                                                                                    \
-             .soffset = {56, 8}},                                                                                    \
-  .vm = {0, 4}, .vm_high = {14, 2}, .exp = {4, 3}, .lgkm = {8, 6}, .messages = messages, .message_operations = true, \
+#define ENCODING                                                                                                      \
+  .format = {FOUR(EMU_FORMAT_UNKNOWN),                                                                                \
+             FOUR(EMU_FORMAT_UNKNOWN),                                                                                \
+             FOUR(EMU_FORMAT_GRAPHICS),                                                                               \
+             EMU_VOP3P,                                                                                               \
+             EMU_FORMAT_UNKNOWN,                                                                                      \
+             EMU_FORMAT_UNKNOWN,                                                                                      \
+             EMU_FORMAT_UNKNOWN,                                                                                      \
+             FOUR(EMU_FORMAT_UNKNOWN),                                                                                \
+             FOUR(EMU_VOP3),                                                                                          \
+             FOUR(EMU_DS),                                                                                            \
+             FOUR(EMU_FLAT),                                                                                          \
+             FOUR(EMU_MUBUF),                                                                                         \
+             FOUR(EMU_FORMAT_UNKNOWN),                                                                                \
+             FOUR(EMU_MTBUF),                                                                                         \
+             FOUR(EMU_FORMAT_UNKNOWN),                                                                                \
+             FOUR(EMU_FORMAT_GRAPHICS),                                                                               \
+             FOUR(EMU_SMEM),                                                                                          \
+             FOUR(EMU_FORMAT_GRAPHICS),                                                                               \
+             FOUR(EMU_FORMAT_UNKNOWN)},                                                                               \
+  .m0_before_null = true, .lds_direct = true, .gds = true, .sdwa = true, .vop1_in_vop3 = 0x180, .literal_long = true, \
+  .dpp8 = true, .ds = {.op = {18, 8}, .gds = {17, 1}},                                                                \
+  .smem = {.op = {18, 8}, .glc = {16, 1}, .dlc = {14, 1}, .offset = {32, 21}},                                        \
+  .flat = {.words = 2,                                                                                                \
+                                                                                                                      \
+           .none = 0x7d,                                                                                              \
+           .flat_none = 0x7d,                                                                                         \
+           .op = {18, 7},                                                                                             \
+           .segment = {14, 2},                                                                                        \
+           .glc = {16, 1},                                                                                            \
+           .slc = {17, 1},                                                                                            \
+           .dlc = {12, 1},                                                                                            \
+           .lds = {13, 1},                                                                                            \
+           .offset = {0, 12},                                                                                         \
+           .vaddr = {32, 8},                                                                                          \
+           .data = {40, 8},                                                                                           \
+           .saddr = {48, 7},                                                                                          \
+           .vector = {55, 1},                                                                                         \
+           .dst = {56, 8}},                                                                                           \
+  .buffer = {.words = 2,                                                                                              \
+             .resource_unit = 4,                                                                                      \
+             .op = {18, 8},                                                                                           \
+             .typed_op = {16, 3},                                                                                     \
+             .typed_op_high = {53, 1},                                                                                \
+             .glc = {14, 1},                                                                                          \
+             .slc = {54, 1},                                                                                          \
+             .dlc = {15, 1},                                                                                          \
+             .lds = {16, 1},                                                                                          \
+             .tfe = {55, 1},                                                                                          \
+             .offen = {12, 1},                                                                                        \
+             .idxen = {13, 1},                                                                                        \
+             .offset = {0, 12},                                                                                       \
+             .format = {19, 7},                                                                                       \
+             .vaddr = {32, 8},                                                                                        \
+             .data = {40, 8},                                                                                         \
+             .resource = {48, 5},                                                                                     \
+             .soffset = {56, 8}},                                                                                     \
+  .vm = {0, 4}, .vm_high = {14, 2}, .exp = {4, 3}, .lgkm = {8, 6}, .messages = messages, .message_operations = true,  \
   .buffer_formats = buffer_formats
 
 static const struct emu_encoding encoding_1030 = {.codes = codes_1030,
@@ -156,6 +160,10 @@ static const struct emu_encoding encoding_1012 = {
                                           .encoding = &(encoding_),   \
                                           .scratch_offset = true,     \
                                           .mode_in_descriptor = true, \
+                                          .lanes = 32,                \
+                                          .simd_waves = 16,           \
+                                          .simd_lds = 131072,         \
+                                          .count_granule = 4,         \
                                           .simd_registers = 1024,     \
                                           .simd_granule = granule,    \
                                           .comparand_first = true,    \

@@ -76,8 +76,11 @@ const char *const emu__gfx11_buffer_formats[] = {
              FOUR(EMU_SMEM),           FOUR(EMU_FORMAT_GRAPHICS),                                                \
              FOUR(EMU_FORMAT_UNKNOWN)},                                                                          \
   .depctr_holds = true, .gds = true, .dpp_compare = true, .dpp_long = true, .exponent_signs = true,              \
+  .vop1_in_vop3 = 0x180, .literal_long = true, .dpp8 = true, .ds = {.op = {18, 8}, .gds = {17, 1}},              \
   .smem = {.policy_is_read = true, .op = {18, 8}, .glc = {14, 1}, .dlc = {13, 1}, .offset = {32, 21}},           \
   .flat = {.words = 2,                                                                                           \
+           .none = 0x7c,                                                                                         \
+           .flat_none = 0x7c,                                                                                    \
            .vector_is_set = true,                                                                                \
            .op = {18, 7},                                                                                        \
            .segment = {16, 2},                                                                                   \
@@ -120,6 +123,10 @@ static const struct emu_encoding encoding_115 = {.codes = codes_115, .op_at = op
                                           .halves = true,              \
                                           .packed_ids = true,          \
                                           .mode_in_descriptor = true,  \
+                                          .lanes = 32,                 \
+                                          .simd_waves = 16,            \
+                                          .simd_lds = 131072,          \
+                                          .count_granule = 4,          \
                                           .simd_registers = registers, \
                                           .simd_granule = granule,     \
                                           .message_dealloc = true,     \

@@ -57,7 +57,10 @@ enum emu_operand_kind {
 
 // Scalar registers: s0..s105, then these. GFX10 swaps M0 and NULL in its encoding; here they are always so.
 // A 64-bit operand at VCC_LO is VCC, at EXEC_LO it is EXEC. NULL reads 0 and swallows writes.
+// Where emu_isa.scratch_in_sgprs, the last of them are two pairs that have names.
 enum {
+  EMU_FLAT_SCRATCH_LO = 102,
+  EMU_XNACK_MASK_LO = 104,
   EMU_VCC_LO = 106,
   EMU_VCC_HI = 107,
   EMU_TTMP0 = 108,
@@ -129,8 +132,14 @@ enum {
   EMU_DPP_ROW_SHL = 0x100,    // +1..15
   EMU_DPP_ROW_SHR = 0x110,
   EMU_DPP_ROW_ROR = 0x120,
+  EMU_DPP_WAVE_SHL = 0x130,  // the next four on GFX9 alone: by one lane, over all of the wave
+  EMU_DPP_WAVE_ROL = 0x134,
+  EMU_DPP_WAVE_SHR = 0x138,
+  EMU_DPP_WAVE_ROR = 0x13c,
   EMU_DPP_ROW_MIRROR = 0x140,
   EMU_DPP_ROW_HALF_MIRROR = 0x141,
+  EMU_DPP_ROW_BCAST15 = 0x142,  // GFX9 alone: a row's last lane to the next row, and
+  EMU_DPP_ROW_BCAST31 = 0x143,  // that of the first half to the second half
   EMU_DPP_ROW_SHARE = 0x150,
   EMU_DPP_ROW_XMASK = 0x160
 };
@@ -145,6 +154,7 @@ enum emu_sdwa_unused { EMU_UNUSED_PAD, EMU_UNUSED_SEXT, EMU_UNUSED_PRESERVE };
 //   SOP*    dst = sdst, src = ssrc0, ssrc1. SOPK, SOPP: imm is simm16, sign-extended even for s_cmpk_*_u32, which
 //           wants it zero-extended. s_setreg_imm32: src[0] literal.
 //           SOPK that reads its destination (s_addk, s_cmpk): the register is src[0], and dst where it is written.
+//           S_SET_GPR_IDX_ON: imm says which operands are indexed.
 //   VOP*    dst = vdst (or the scalar of v_readlane), sdst = carry or compare mask out (VCC, EXEC when implied),
 //           src in the order of the mnemonic's operands; implied VCC in src[2], of V_DIV_FMAS* in src[3]. V_CMP*: only
 //           sdst. V_FMAC*, V_PK_FMAC, V_DOT2ACC, V_DOT4C: the accumulator is dst and is not repeated in src. V_SWAP*:
@@ -179,6 +189,7 @@ struct emu_inst {
   // memory
   bool glc : 1, slc : 1, dlc : 1;  // glc on an atomic: return the old value
   uint8_t temporal, scope;         // where these are the cache policy, glc is set for atomics that return
+  bool no_offset : 1;              // SMEM: the register alone is the offset
   uint8_t prefetch;                // SMEM: of how many units of 128 bytes, less one
   bool gds : 1, offen : 1, idxen : 1, tfe : 1, lds : 1;
   uint8_t buffer_format;  // MTBUF: the 7-bit unified format
@@ -221,6 +232,9 @@ struct emu_isa {
   // 16-bit operands name halves of registers, and compilers wait for halves
   bool halves;
 
+  // V_CMPX* writes its mask to VCC or to scalar registers as well as to EXEC
+  bool compare_both;
+
   // each counter has an S_WAIT_* of its own; else S_WAITCNT has a field for each
   bool split_counters;
 
@@ -228,9 +242,18 @@ struct emu_isa {
   bool packed_ids;          // the numbers of a work-item share v0; else each has a register
   bool groups_in_ttmp;      // the numbers of a group and of a wave in it stand in TTMP7 to TTMP9; else in SGPRs
   bool mode_in_descriptor;  // it has DX10_CLAMP and IEEE; else clamps make NaN zero, and there are no IEEE rules
+  bool scratch_in_sgprs;    // FLAT_SCRATCH is a pair of scalar registers; else a hardware register
   bool scratch_offset;      // an SGPR says where the wave's scratch lies in its group's; else the hardware knows
 
   // ---- the machine
+  uint8_t lanes;                // in a wave, as the driver tells programs; kernels of GFX10 and later may choose
+  uint8_t simd_waves;           // that a SIMD holds at most
+  uint32_t simd_lds;            // bytes of LDS that four SIMDs share
+  uint8_t count_granule;        // vector registers that a descriptor's count counts in waves of 64; twice them in 32
+  bool zeroes_high;             // 16-bit results make the other half of their register zero; see valu.c
+  bool permutes_wave;           // DS_PERMUTE_B32 and DS_BPERMUTE_B32 reach all 64 lanes; else 32
+  bool counts_stores;           // VMCNT counts stores as well as loads
+  bool buffer_by_stride;        // a buffer's bounds follow from its stride; else its descriptor chooses
   uint16_t simd_registers;      // vector registers of 32 lanes that a SIMD has
   uint8_t simd_granule;         // how many of them a wave takes at a time
   bool dot_pairs;               // sums of products are those of dot_pairs.c; else those of dot.c
@@ -240,9 +263,9 @@ struct emu_isa {
   struct emu_field v1_swizzle;  // in word 1 of a buffer's descriptor: lanes interleave
 };
 
-enum { EMU_ISA_COUNT = 8 };
+enum { EMU_ISA_COUNT = 10 };
 extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100, emu_isa_gfx1201, emu_isa_gfx1103, emu_isa_gfx1150,
-    emu_isa_gfx1151, emu_isa_gfx1010, emu_isa_gfx1012;
+    emu_isa_gfx1151, emu_isa_gfx1010, emu_isa_gfx1012, emu_isa_gfx906, emu_isa_gfx900;
 const struct emu_isa *emu_isa_at(unsigned index);      // all of them, in that order
 const struct emu_isa *emu_isa_find(const char *name);  // NULL: not one of ours
 
@@ -261,8 +284,16 @@ size_t emu_isa_print(const struct emu_inst *inst, const struct emu_isa *target, 
 const char *emu_isa_name(enum emu_op op, char name[64]);
 const char *emu_isa_mnemonic(const struct emu_isa *target, enum emu_op op, char name[64]);
 
+// Multiplies and adds floats and halves, as op_sel_hi says of each source; the second: to the high half.
+static inline bool emu__is_mix_high(unsigned op) { return op == EMU_V_FMA_MIXHI_F16 || op == EMU_V_MAD_MIXHI_F16; }
+static inline bool emu__is_mix(unsigned op) {
+  return op == EMU_V_FMA_MIX_F32 || op == EMU_V_FMA_MIXLO_F16 || op == EMU_V_MAD_MIX_F32 || op == EMU_V_MAD_MIXLO_F16 ||
+         emu__is_mix_high(op);
+}
+
 // Whether a DS instruction has two offsets, in elements, in place of one in bytes.
 bool emu_isa_is_pair(enum emu_op op);
+bool emu_isa_compares_exec(enum emu_op op);  // V_CMPX*
 
 // The counters that s_waitcnt's imm asks for, all ones where it does not wait.
 struct emu_waitcnt {

@@ -167,15 +167,22 @@ KERNEL(lanes, int *p, float *f, int n) {
   p[i + 200] = __builtin_amdgcn_ds_swizzle(x, 0x401f) + __builtin_amdgcn_ds_swizzle(x, 0x80b1) +
                __builtin_amdgcn_ds_swizzle(x, 0x1f) + __builtin_amdgcn_ds_swizzle(x, 0x00e8);
   p[i + 300] = __builtin_amdgcn_readfirstlane(x) + __builtin_amdgcn_readlane(x, n & 31);
+#ifndef __GFX9__
   p[i + 400] = __builtin_amdgcn_permlane16(x, x, n, 0x76543210, false, true);
   p[i + 500] = __builtin_amdgcn_permlanex16(x, x, 0x01234567, n, true, false);
+#endif
   p[i + 600] = __builtin_amdgcn_update_dpp(x, p[i + 1], 0x111, 0xf, 0xf, true) +
                __builtin_amdgcn_update_dpp(0, x, 0x1b, 0xf, 0xa, false);
   p[i + 700] =
       __builtin_amdgcn_update_dpp(x, x, 0x140, 0x3, 0xf, false) + __builtin_amdgcn_mov_dpp(x, 0x12f, 0xf, 0xf, true);
+#ifndef __GFX9__
   p[i + 800] = __builtin_amdgcn_mov_dpp8(x, 0x123456);
   p[i + 900] = __builtin_amdgcn_update_dpp(x, x, 0x155, 0xf, 0xf, false) +
                __builtin_amdgcn_update_dpp(x, x, 0x16a, 0xf, 0xf, true);
+#else
+  p[i + 900] = __builtin_amdgcn_update_dpp(x, x, 0x138, 0xf, 0xf, false) +
+               __builtin_amdgcn_update_dpp(x, x, 0x143, 0xc, 0xf, true);
+#endif
   float v = f[i];
   for (int s = 1; s < 8; s++)
     v += __builtin_bit_cast(float, __builtin_amdgcn_update_dpp(0, __builtin_bit_cast(int, v), 0x121, 0xf, 0xf, true));

@@ -85,6 +85,8 @@ static bool is_special_register(const struct emu_isa *target, const char *theirs
   const char *operand = strchr(theirs, ' ');
   if (!operand) return false;
   operand += strspn(operand, " ");
+  if (target->encoding->no_null && strstr(operand, "null")) return true;
+  if (target->scratch_in_sgprs && strstr(operand, ":103]")) return true;  // FLAT_SCRATCH as a part of more
   if (is_special(operand) || (!target->encoding->lds_direct && strstr(operand, "src_lds_direct"))) return true;
   if (!has_source_register(theirs)) return false;
   while ((operand = strstr(operand, ", "))) {

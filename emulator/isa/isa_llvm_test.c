@@ -138,7 +138,8 @@ static void judge(struct sample *sample) {
   bool ours = sample->status == EMU_DECODE_OK;
   // LLVM decodes some operands and controls that cannot be and says so in a comment
   bool theirs = !sample->refused && !strstr(sample->theirs, "/*Invalid ") && !strstr(sample->theirs, "/* Invalid ") &&
-                !strstr(sample->theirs, "is not supported starting from");
+                !strstr(sample->theirs, "is not supported starting from") &&
+                !strstr(sample->theirs, "is not supported on ASICs earlier");
   if (options.halves) {
     if (!ours || !theirs || !isa_has_high_half(&sample->inst)) return;
     drop_low_marks(sample->ours);
@@ -204,7 +205,8 @@ static bool read_options(int argc, char **argv) {
 int main(int argc, char **argv) {
   if (!read_options(argc, argv)) {
     fprintf(stderr,
-            "usage: isa_llvm_test gfx1010|gfx1012|gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 [--wave 32|64] [--count N] [--seed S] "
+            "usage: isa_llvm_test gfx900|gfx906|gfx1010|gfx1012|gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 [--wave 32|64] "
+            "[--count N] [--seed S] "
             "[--show K] [--halves 1]\n");
     return 2;
   }

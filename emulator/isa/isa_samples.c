@@ -111,12 +111,17 @@ static void fill_memory(uint64_t *state, const struct emu_op_row *row, const str
         if (row->type[i + 1] == EMU_NONE) w[1] = put(w[1], 8 * i, 8, 0);
       }
       if (row->type[0] == EMU_NONE) w[1] = put(w[1], 24, 8, 0);
-      w[0] = put(w[0], 16, 2, (row->flags & EMU_FLAG_GDS ? 2 : 0) | (chance(state, 8) ? draw(state) : 0));
+      if (e->ds.gds.low == 17) w[0] = put(w[0], 16, 1, chance(state, 8) ? draw(state) : 0);
+      put_field(w, e->ds.gds, (row->flags & EMU_FLAG_GDS ? 1 : 0) | (chance(state, 8) ? draw(state) : 0));
       break;
     case EMU_FLAT:
     case EMU_GLOBAL:
     case EMU_SCRATCH:
       put_field(w, e->flat.saddr, chance(state, 2) ? none : draw(state) % 128);
+      if (chance(state, 2))
+        put_field(w, e->flat.saddr,
+                  emu__op_code(target, (unsigned)(row - emu__op_rows))->format == EMU_FLAT ? e->flat.flat_none
+                                                                                           : e->flat.none);
       break;
     case EMU_SMEM:
       w[1] = put(w[1], 25, 7, chance(state, 2) ? none : draw(state) % 128);
@@ -182,10 +187,15 @@ static void put_prefix(const struct emu_op_code *row, const struct emu_isa *targ
       w[0] = put(mark(target, EMU_VOP3, w[0]), 16, 10, code);
       break;
     case EMU_VOP3P:
-      w[0] = put(mark(target, EMU_VOP3P, w[0]), 16, 8, code);
+      if (e->vop3p_in_vop3) {
+        w[0] = put(put(w[0], 23, 9, 0x1a7), 16, 7, code);
+      } else {
+        w[0] = put(mark(target, EMU_VOP3P, w[0]), 16, 8, code);
+      }
       break;
     case EMU_DS:
-      w[0] = put(mark(target, EMU_DS, w[0]), 18, 8, code);
+      w[0] = mark(target, EMU_DS, w[0]);
+      put_field(w, e->ds.op, code);
       break;
     case EMU_SMEM:
       w[0] = mark(target, EMU_SMEM, w[0]);
@@ -251,8 +261,8 @@ static void draw_words(const struct emu_isa *target, uint64_t *state, uint32_t w
   put_prefix(code, target, w);
   bool vop = format == EMU_VOP1 || format == EMU_VOP2 || format == EMU_VOPC;
   if (vop && chance(state, 2)) {  // the same opcode in its 64-bit form
-    unsigned base = format == EMU_VOPC ? 0 : format == EMU_VOP2 ? 0x100 : 0x180;
-    w[0] = put(put(w[0], 26, 6, 0x35), 16, 10, base + code->code);
+    unsigned base = format == EMU_VOPC ? 0 : format == EMU_VOP2 ? 0x100 : target->encoding->vop1_in_vop3;
+    w[0] = put(mark(target, EMU_VOP3, w[0]), 16, 10, base + code->code);
     fill_vop3(state, row, target, w);
   } else if (vop) {
     fill_vop(state, row, target, w);

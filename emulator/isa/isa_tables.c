@@ -65,8 +65,8 @@ enum emu_op emu__op_find(const struct emu_isa *target, enum emu_format format, u
     *base = EMU_VOPC, at = code;
   } else if (code < 0x140) {
     *base = EMU_VOP2, at = code - 0x100;
-  } else if (code >= 0x180 && code < 0x200) {
-    *base = EMU_VOP1, at = code - 0x180;
+  } else if (code >= target->encoding->vop1_in_vop3 && code < target->encoding->vop1_in_vop3 + 0x80u) {
+    *base = EMU_VOP1, at = code - target->encoding->vop1_in_vop3;
   } else {
     return EMU_OP_NONE;
   }
@@ -87,9 +87,9 @@ unsigned emu__type_dwords(enum emu_type type, unsigned wave) {
 }
 
 const struct emu_isa *emu_isa_at(unsigned index) {
-  static const struct emu_isa *const all[EMU_ISA_COUNT] = {&emu_isa_gfx1030, &emu_isa_gfx1100, &emu_isa_gfx1201,
-                                                           &emu_isa_gfx1103, &emu_isa_gfx1150, &emu_isa_gfx1151,
-                                                           &emu_isa_gfx1010, &emu_isa_gfx1012};
+  static const struct emu_isa *const all[EMU_ISA_COUNT] = {
+      &emu_isa_gfx1030, &emu_isa_gfx1100, &emu_isa_gfx1201, &emu_isa_gfx1103, &emu_isa_gfx1150,
+      &emu_isa_gfx1151, &emu_isa_gfx1010, &emu_isa_gfx1012, &emu_isa_gfx906,  &emu_isa_gfx900};
   return all[index];
 }
 
@@ -116,6 +116,8 @@ const char *emu_isa_mnemonic(const struct emu_isa *target, enum emu_op op, char 
   name[63] = 0;
   return name;
 }
+
+bool emu_isa_compares_exec(enum emu_op op) { return strncmp(emu__op_rows[op].name, "V_CMPX_", 7) == 0; }
 
 bool emu_isa_is_pair(enum emu_op op) {
   return op > EMU_OP_NONE && op < EMU_OP_COUNT && emu__op_rows[op].flags & EMU_FLAG_PAIR;
@@ -163,6 +165,7 @@ bool emu__sopp_is_bare(unsigned op) {
     case EMU_S_ICACHE_INV:
     case EMU_S_BARRIER:
     case EMU_S_BARRIER_LEAVE:
+    case EMU_S_SET_GPR_IDX_OFF:
       return true;
     default:
       return false;

@@ -75,13 +75,19 @@ struct emu_encoding {
   uint8_t format[64];               // of words from 0xc0000000 on: enum emu_format by bits 24 to 29
 
   // ---- operands
-  bool m0_before_null;  // M0 has the number 124 and NULL 125; else the other way round
-  bool lds_direct;      // a vector source may be the dword of LDS at which M0 points
-  bool gds;             // DS may name the global data share
-  bool sdwa;            // short encodings may be followed by SDWA
-  bool dpp_compare;     // DPP for VOPC and V_PK_FMAC_F16
-  bool dpp_long;        // DPP for VOP3 and VOP3P
-  bool exponent_signs;  // the exponent of V_LDEXP_F16 has neg and abs, like a float
+  uint16_t vop1_in_vop3;  // the code of the first VOP1 among those of VOP3
+  bool vop3p_in_vop3;     // VOP3P has the mark of VOP3, and its codes are the last 128 there
+  bool literal_long;      // encodings of 64 bits may have literals
+  bool no_null;           // there is no register NULL
+  bool m0_before_null;    // M0 has the number 124 and NULL 125; else the other way round
+  bool lds_direct;        // a vector source may be the dword of LDS at which M0 points
+  bool gds;               // DS may name the global data share
+  bool dpp_wave;          // DPP moves between rows, but has neither shares nor fi
+  bool dpp8;              // DPP of eight selectors
+  bool sdwa;              // short encodings may be followed by SDWA
+  bool dpp_compare;       // DPP for VOPC and V_PK_FMAC_F16
+  bool dpp_long;          // DPP for VOP3 and VOP3P
+  bool exponent_signs;    // the exponent of V_LDEXP_F16 has neg and abs, like a float
 
   bool scratch_alone;  // EXEC_HI in place of scratch's scalar address says that there is no address but the offset
 
@@ -92,13 +98,20 @@ struct emu_encoding {
     bool offset_shown;    // the text has the offset even if it is 0
     bool policy_is_read;  // invalidations have no cache policy; else the bits are ignored there
     struct emu_field op, glc, dlc, temporal, scope, offset;
+    struct emu_field register_too, immediate;  // GFX9: a register in the upper place; the offset is no register
   } smem;
+  struct emu_ds_fields {
+    struct emu_field op, gds;
+    struct emu_field spare;  // 0 where there are no operands
+  } ds;
   struct emu_flat_fields {
     uint8_t words;
-    bool flat_signed;  // the offset of FLAT, not only of its segments, has a sign
+    uint8_t none, flat_none;  // that there is no scalar address: the code of saddr, and the same in FLAT
+    bool flat_signed;         // the offset of FLAT, not only of its segments, has a sign
     bool
         vector_is_set;  // `vector` says whether scratch has an address in a VGPR; else it has if it has none in an SGPR
     struct emu_field op, segment, glc, slc, dlc, temporal, scope, lds, offset, vaddr, data, saddr, vector, dst;
+    struct emu_field nv;  // GFX9: its memory is not shared; not for loads to LDS
   } flat;
   struct emu_buffer_fields {
     uint8_t words;
@@ -107,7 +120,8 @@ struct emu_encoding {
     bool offset_signed;
     struct emu_field typed;  // set: MTBUF, where it shares its mark with MUBUF
     struct emu_field op, typed_op, typed_op_high, glc, slc, dlc, temporal, scope, lds, tfe, offen, idxen, offset,
-        format;
+        typed_slc, format, number_format;
+    struct emu_field spare;  // 0 where there are no operands
     struct emu_field vaddr, data, resource, soffset;
   } buffer;
 
@@ -121,6 +135,7 @@ struct emu_encoding {
   const char *const *messages;        // [16]
   bool message_operations;            // messages have an operation and a stream
   uint8_t returning_messages;         // how many there are of those that return a value, from 128 on
+  const char *const *number_formats;  // set: buffers have a data format, named below, and one of these
   const char *const *buffer_formats;  // "layout kinds" in the order of their numbers from 1 on; ends with NULL
 };
 
@@ -157,6 +172,12 @@ static inline bool emu__type_is_half(enum emu_type type) {
 // How the generation encodes the opcode.
 static inline const struct emu_op_code *emu__op_code(const struct emu_isa *target, unsigned op) {
   return &target->encoding->codes[op];
+}
+
+// Whether op_sel chooses halves of the instruction's operands: what has a short form too names halves there, or none.
+static inline bool emu__has_op_sel(const struct emu_isa *target, unsigned op) {
+  if (!(emu__op_rows[op].flags & EMU_FLAG_OPSEL)) return false;
+  return target->halves || emu__op_code(target, op)->format != EMU_VOP2;
 }
 
 #endif

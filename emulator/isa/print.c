@@ -54,6 +54,10 @@ static void print_scalar(struct emu_text *text, const struct emu_operand *operan
     emu__print(text, "null");
   } else if (reg == EMU_M0) {
     emu__print(text, "m0");
+  } else if (text->target->scratch_in_sgprs && reg >= EMU_FLAT_SCRATCH_LO && reg < EMU_VCC_LO) {
+    static const char *const parts[] = {"_lo", "_hi"};
+    emu__print(text, "%s%s", reg < EMU_XNACK_MASK_LO ? "flat_scratch" : "xnack_mask",
+               dwords == 2 ? "" : parts[reg & 1]);
   } else if (reg < EMU_VCC_LO) {
     print_registers(text, "s", reg, dwords);
   } else if (reg >= EMU_TTMP0 && reg < EMU_NULL) {
@@ -218,6 +222,11 @@ static void print_dpp(struct emu_text *text, const struct emu_inst *inst) {
     emu__print(text, " row_mirror");
   } else if (c == EMU_DPP_ROW_HALF_MIRROR) {
     emu__print(text, " row_half_mirror");
+  } else if (c == EMU_DPP_ROW_BCAST15 || c == EMU_DPP_ROW_BCAST31) {
+    emu__print(text, " row_bcast:%u", c == EMU_DPP_ROW_BCAST15 ? 15 : 31);
+  } else if (c >= EMU_DPP_WAVE_SHL && c <= EMU_DPP_WAVE_ROR) {
+    static const char *const names[4] = {"shl", "rol", "shr", "ror"};
+    emu__print(text, " wave_%s:1", names[c >> 2 & 3]);
   } else {
     static const char *const names[7] = {"row_shl", "row_shr", "row_ror", "", "", "row_share", "row_xmask"};
     emu__print(text, " %s:%u", names[(c >> 4) - 0x10], c & 15);
@@ -246,7 +255,7 @@ static void print_sdwa(struct emu_text *text, const struct emu_inst *inst) {
 static void print_op_sel(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   const struct emu_op_row *row = &emu__op_rows[inst->op];
   if (row->flags & EMU_FLAG_BYTE && inst->imm) emu__print(text, " byte_sel:%d", inst->imm);
-  if (!(row->flags & EMU_FLAG_OPSEL) || (inst->op == EMU_V_FMAC_F16 && !target->halves)) return;
+  if (!emu__has_op_sel(target, inst->op)) return;
   unsigned bits = 0, count = 0;
   for (; count < 3 && inst->src[count].kind; count++) bits |= (unsigned)inst->src[count].high << count;
   if (emu__is_permlane((enum emu_op)inst->op)) {
@@ -268,7 +277,7 @@ static void print_packed(struct emu_text *text, const struct emu_inst *inst) {
     neg |= (unsigned)source->neg << count;
     neg_hi |= (unsigned)source->neg_high << count;
   }
-  bool mix = inst->op == EMU_V_FMA_MIX_F32 || inst->op == EMU_V_FMA_MIXLO_F16 || inst->op == EMU_V_FMA_MIXHI_F16;
+  bool mix = emu__is_mix(inst->op);
   bool tile = emu__op_rows[inst->op].type[0] == EMU_TILEC || emu__op_rows[inst->op].flags & EMU_FLAG_NOSEL;
   bool tile16 = inst->op == EMU_V_WMMA_F16_16X16X16_F16 || inst->op == EMU_V_WMMA_BF16_16X16X16_BF16;
   if (emu__op_rows[inst->op].flags & EMU_FLAG_NOSEL) {
@@ -284,14 +293,15 @@ static void print_packed(struct emu_text *text, const struct emu_inst *inst) {
 
 // The source that is a literal by the opcode: always shown in hexadecimal.
 static int constant_source(enum emu_op op) {
-  if (op == EMU_V_FMAMK_F32 || op == EMU_V_FMAMK_F16 || op == EMU_V_MADMK_F32) return 1;
-  return op == EMU_V_FMAAK_F32 || op == EMU_V_FMAAK_F16 || op == EMU_V_MADAK_F32 ? 2 : -1;
+  if (op == EMU_V_FMAMK_F32 || op == EMU_V_FMAMK_F16 || op == EMU_V_MADMK_F32 || op == EMU_V_MADMK_F16) return 1;
+  bool adds = op == EMU_V_FMAAK_F32 || op == EMU_V_FMAAK_F16 || op == EMU_V_MADAK_F32 || op == EMU_V_MADAK_F16;
+  return adds ? 2 : -1;
 }
 
 static void print_vop(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   const char *comma = " ";
   bool exec_out = inst->sdst.kind && inst->sdst.reg == EMU_EXEC_LO && emu__op_rows[inst->op].type[0] == EMU_MASK &&
-                  strncmp(emu__op_rows[inst->op].name, "V_CMPX", 6) == 0;
+                  strncmp(emu__op_rows[inst->op].name, "V_CMPX", 6) == 0 && !target->compare_both;
   if (inst->dst.kind) {
     emu__print(text, "%s", comma);
     emu__print_register(text, &inst->dst);
@@ -307,7 +317,7 @@ static void print_vop(struct emu_text *text, const struct emu_inst *inst, const 
   for (int i = 0; i < 3 && inst->src[i].kind; i++) {
     struct emu_operand source = inst->src[i];
     if (inst->format == EMU_VOP3P && source.type != EMU_NONE) {
-      bool mix = inst->op == EMU_V_FMA_MIX_F32 || inst->op == EMU_V_FMA_MIXLO_F16 || inst->op == EMU_V_FMA_MIXHI_F16;
+      bool mix = emu__is_mix(inst->op);
       if (!mix) source.neg = false;
       if (mix && source.literal) source.type = EMU_F16;
     }
@@ -351,7 +361,7 @@ static void print_half(struct emu_text *text, const struct emu_isa *target, enum
 }
 
 size_t emu_isa_print(const struct emu_inst *inst, const struct emu_isa *target, char *at, size_t size) {
-  struct emu_text text = {.at = at, .size = size, .literal = inst->literal};
+  struct emu_text text = {.at = at, .size = size, .literal = inst->literal, .target = target};
   if (size) at[0] = 0;
   if (inst->op == EMU_OP_NONE || inst->op >= EMU_OP_COUNT) {
     emu__print(&text, "<no instruction>");

@@ -8,6 +8,7 @@ struct emu_text {
   char *at;
   size_t size, length;  // length counts what did not fit, too
   uint32_t literal;     // the instruction's
+  const struct emu_isa *target;
 };
 
 void emu__print(struct emu_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

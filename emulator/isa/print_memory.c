@@ -64,7 +64,8 @@ static void print_smem(struct emu_text *text, const struct emu_inst *inst, const
     emu__print(text, ", %u", inst->prefetch);
     return;
   }
-  bool shown = imm || target->encoding->smem.offset_shown;
+  bool always = target->encoding->smem.offset_shown || target->encoding->smem.immediate.bits;
+  bool shown = !inst->no_offset && (imm || always);
   if (!inst->src[1].kind && !shown) {
     emu__print(text, ", null");
   } else if (!inst->src[1].kind) {
@@ -149,6 +150,15 @@ static unsigned word_length(const char *word) {
 
 // A data format of a typed buffer, BUF_FMT_<layout>_<kind>.
 static void print_format(struct emu_text *text, unsigned number, const struct emu_isa *target) {
+  if (target->encoding->number_formats) {
+    unsigned data = number & 15, kind = number >> 4;  // two fields
+    if (number == 1) return;
+    emu__print(text, " format:[");
+    if (data != 1) emu__print(text, "BUF_DATA_FORMAT_%s%s", target->encoding->buffer_formats[data], kind ? "," : "");
+    if (kind) emu__print(text, "BUF_NUM_FORMAT_%s", target->encoding->number_formats[kind]);
+    emu__print(text, "]");
+    return;
+  }
   if (number == 1) return;  // 8_UNORM is what LLVM leaves out
   if (number == 0) {
     emu__print(text, " format:[BUF_FMT_INVALID]");

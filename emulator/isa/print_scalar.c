@@ -60,12 +60,28 @@ static void print_message(struct emu_text *text, unsigned imm, const struct emu_
 
 static void print_waitcnt(struct emu_text *text, int32_t imm, const struct emu_isa *target) {
   struct emu_waitcnt wait = emu_isa_waitcnt(target, imm);
-  bool vm = wait.vm != 63, exp = wait.exp != 7, lgkm = wait.lgkm != 63;
+  bool vm = wait.vm != 63, exp = wait.exp != 7, lgkm = wait.lgkm != (1u << target->encoding->lgkm.bits) - 1;
   bool all = !vm && !exp && !lgkm;
   const char *space = "";
   if (vm || all) emu__print(text, "vmcnt(%u)", wait.vm), space = " ";
   if (exp || all) emu__print(text, "%sexpcnt(%u)", space, wait.exp), space = " ";
   if (lgkm || all) emu__print(text, "%slgkmcnt(%u)", space, wait.lgkm);
+}
+
+static void print_index_mode(struct emu_text *text, unsigned imm) {
+  static const char *const names[4] = {"SRC0", "SRC1", "SRC2", "DST"};
+  if (imm > 15) {
+    emu__print(text, "0x%x", imm);
+    return;
+  }
+  const char *comma = "";
+  emu__print(text, "gpr_idx(");
+  for (unsigned i = 0; i < 4; i++) {
+    if (!(imm >> i & 1)) continue;
+    emu__print(text, "%s%s", comma, names[i]);
+    comma = ",";
+  }
+  emu__print(text, ")");
 }
 
 static void print_delay_id(struct emu_text *text, const char *name, unsigned id) {
@@ -138,6 +154,9 @@ static void print_sopp(struct emu_text *text, const struct emu_inst *inst, const
     case EMU_S_WAITCNT_DEPCTR:
       print_depctr(text, imm, target->encoding->depctr_holds);
       break;
+    case EMU_S_SET_GPR_IDX_MODE:
+      print_index_mode(text, imm);
+      break;
     case EMU_S_DELAY_ALU:
       print_delay(text, imm);
       break;
@@ -199,6 +218,7 @@ static void print_sopk(struct emu_text *text, const struct emu_inst *inst, const
       print_hwreg(text, imm, target);
       break;
     case EMU_S_CALL_B64:
+    case EMU_S_CBRANCH_I_FORK:
     case EMU_S_SUBVECTOR_LOOP_BEGIN:
     case EMU_S_SUBVECTOR_LOOP_END:
       emu__print(text, "%u", imm);
@@ -232,6 +252,10 @@ void emu__print_scalar_operands(struct emu_text *text, const struct emu_inst *in
       emu__print_register(text, &shown);
     }
     comma = ", ";
+  }
+  if (inst->op == EMU_S_SET_GPR_IDX_ON) {
+    emu__print(text, ", ");
+    print_index_mode(text, (unsigned)inst->imm);
   }
   if (inst->op == EMU_S_SENDMSG_RTN_B32 || inst->op == EMU_S_SENDMSG_RTN_B64) {
     emu__print(text, "%s", comma);

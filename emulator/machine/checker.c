@@ -67,6 +67,16 @@ bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
   return true;
 }
 
+bool emu__check_indexed(struct emu_wave *wave, struct emu_step *step) {
+  struct emu_plan plan = {0};
+  emu__check_fill_plan(&plan, step, wave->group->run->target);
+  step->plan = &plan;
+  bool runs = emu__check_before(wave, step);
+  emu__check_after(wave);
+  step->plan = NULL;
+  return runs;
+}
+
 // The time of an acquire is that after the access: what others do until then, on their threads, it may have seen.
 void emu__check_after(struct emu_wave *wave) {
   struct emu_wave_check *c = wave->checker;

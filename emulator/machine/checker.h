@@ -8,6 +8,7 @@
 // Around each instruction. false: do not execute it.
 bool emu__check_before(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_after(struct emu_wave *wave);
+bool emu__check_indexed(struct emu_wave *wave, struct emu_step *step);  // before one that exists for once
 void emu__check_barrier_arrival(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_signal(struct emu_wave *wave, const struct emu_step *step);  // a split barrier's two halves
 void emu__check_await(struct emu_wave *wave, const struct emu_step *step);

@@ -31,6 +31,8 @@ static uint8_t bits_rule(unsigned op) {
     case EMU_V_SUBREV_CO_U32:
     case EMU_V_ADD_NC_U16:
     case EMU_V_SUB_NC_U16:
+    case EMU_V_SUBREV_NC_U16:
+    case EMU_V_MAD_LEGACY_U16:
     case EMU_V_MUL_LO_U16:
     case EMU_V_MAD_U16:
       return EMU_RULE_LEFT;
@@ -110,6 +112,9 @@ static uint8_t vector_rule(const struct emu_inst *inst, unsigned op) {
     case EMU_V_FMA_MIX_F32:
     case EMU_V_FMA_MIXLO_F16:
     case EMU_V_FMA_MIXHI_F16:
+    case EMU_V_MAD_MIX_F32:
+    case EMU_V_MAD_MIXLO_F16:
+    case EMU_V_MAD_MIXHI_F16:
       return EMU_RULE_ANY;
     case EMU_V_PK_FMAC_F16:
       return EMU_RULE_HALVES;
@@ -270,12 +275,13 @@ static bool is_shuffle(unsigned op) {
   return op == EMU_DS_BPERMUTE_B32 || op == EMU_DS_PERMUTE_B32 || op == EMU_DS_SWIZZLE_B32;
 }
 
-static void plan_memory(struct emu_plan *plan, const struct emu_step *step) {
+static void plan_memory(struct emu_plan *plan, const struct emu_step *step, const struct emu_isa *target) {
   const struct emu_inst *inst = step->inst;
   bool returns = inst->dst.kind, atomic = step->klass == EMU_CLASS_ATOMIC;
   plan->kind = is_shuffle(inst->op) ? EMU_PLAN_SHUFFLE : EMU_PLAN_MEMORY;
   bool shared = inst->format == EMU_DS || inst->format == EMU_FLAT, global = inst->format != EMU_DS;
-  plan->raises = (uint8_t)((shared ? EMU_WAIT_LDS : 0) | (global && returns ? EMU_WAIT_VM : 0));
+  bool counted = returns || target->counts_stores;
+  plan->raises = (uint8_t)((shared ? EMU_WAIT_LDS : 0) | (global && counted ? EMU_WAIT_VM : 0));
   plan->always = plan->raises;
   char name[64];
   const char *half = strstr(emu_isa_name((enum emu_op)inst->op, name), "d16");
@@ -285,7 +291,7 @@ static void plan_memory(struct emu_plan *plan, const struct emu_step *step) {
   plan->acquires = inst->format != EMU_DS && returns && (atomic || past);
 }
 
-static void plan_by_class(struct emu_plan *plan, const struct emu_step *step) {
+static void plan_by_class(struct emu_plan *plan, const struct emu_step *step, const struct emu_isa *target) {
   const struct emu_inst *inst = step->inst;
   switch (step->klass) {
     case EMU_CLASS_SALU:
@@ -316,7 +322,7 @@ static void plan_by_class(struct emu_plan *plan, const struct emu_step *step) {
     case EMU_CLASS_STORE:
     case EMU_CLASS_ATOMIC:
     case EMU_CLASS_SCRATCH:
-      plan_memory(plan, step);
+      plan_memory(plan, step, target);
       break;
     default:
       plan->kind = step->action && step->action->lanes ? EMU_PLAN_VECTOR : EMU_PLAN_CROSS;
@@ -325,7 +331,7 @@ static void plan_by_class(struct emu_plan *plan, const struct emu_step *step) {
   }
 }
 
-static void fill(struct emu_plan *plan, const struct emu_step *step) {
+void emu__check_fill_plan(struct emu_plan *plan, const struct emu_step *step, const struct emu_isa *target) {
   const struct emu_inst *inst = step->inst;
   for (int i = 0; i < 4; i++) add_operand(&plan->reads, &inst->src[i]);
   add_operand(&plan->writes, &inst->dst);
@@ -334,7 +340,7 @@ static void fill(struct emu_plan *plan, const struct emu_step *step) {
     for (int i = 0; i < 3; i++) add_operand(&plan->reads, &inst->y.src[i]);
     add_operand(&plan->writes, &inst->y.dst);
   }
-  plan_by_class(plan, step);
+  plan_by_class(plan, step, target);
   switch (inst->op) {  // both are read and written
     case EMU_V_SWAP_B32:
       add_operand(&plan->writes, &inst->src[0]), add_operand(&plan->reads, &inst->dst);
@@ -379,7 +385,7 @@ const struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct
   if (!step->inst || !step->action) return &nothing;
   struct emu_plan *plan = emu__program_keep(wave->group->run->program, sizeof(*plan));
   if (!plan) return NULL;
-  fill(plan, step);
+  emu__check_fill_plan(plan, step, wave->group->run->target);
   plan->lints = takes_from_lanes(step);
   // another thread may have made the same: both stay
   __atomic_store_n(&((struct emu_step *)step)->plan, plan, __ATOMIC_RELEASE);

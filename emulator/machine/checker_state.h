@@ -170,6 +170,7 @@ static inline bool emu__check_concerns(const struct emu_wave *wave, const struct
 }
 
 // Makes it.
+void emu__check_fill_plan(struct emu_plan *plan, const struct emu_step *step, const struct emu_isa *target);
 const struct emu_plan *emu__check_plan(const struct emu_wave *wave, const struct emu_step *step);
 
 void emu__check_vector(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);

@@ -20,6 +20,7 @@ struct shadow {
   unsigned op, half;
   uint32_t exec;
   uint32_t u[3][2][EMU_HALF], out[2][EMU_HALF];  // (source, dword, lane)
+  const uint32_t *whole;  // of the first source, before any lane is written, where DPP crosses halves; else NULL
 } __attribute__((aligned(64)));
 
 static bool is_half(unsigned type) {
@@ -56,12 +57,14 @@ static void fetch(const struct shadow *s, const struct emu_operand *o, unsigned 
 
 // Moves a source's shadow between lanes as DPP does. Returns the lanes that may be written.
 static uint32_t through_dpp(const struct shadow *s, const struct emu_inst *inst, uint32_t *u) {
-  uint32_t from[EMU_HALF], valid = 0;
-  memcpy(from, u, sizeof(from));
+  uint32_t from[64], valid = 0;
+  unsigned first = s->half * EMU_HALF;
+  uint64_t exec = emu__wave_exec(s->wave);
+  memcpy(from, s->whole ? s->whole : emu__undefined(s->wave, inst->src[0].reg, 0), s->wave->lanes * 4);
   EMU_EACH {
     bool inside;
-    unsigned lane = emu__dpp_lane(inst, (unsigned)l, &inside);
-    bool readable = inside && (inst->fetch_inactive || s->exec >> lane & 1);
+    unsigned lane = emu__dpp_lane(inst, first + (unsigned)l, &inside);
+    bool readable = inside && (inst->fetch_inactive || exec >> lane & 1);
     u[l] = readable ? from[lane] : 0;
     if (readable || inst->lanes == EMU_LANES_DPP8 || inst->bound_ctrl) valid |= 1u << l;
     if (inst->lanes == EMU_LANES_DPP16 && !(inst->row_mask >> (l / 16 + 2 * s->half) & 1)) valid &= ~(1u << l);
@@ -338,8 +341,10 @@ static void put_result(struct shadow *s, uint32_t exec) {
     unsigned bits = s->step->action->part, at = bits == 8 ? 8 * (unsigned)inst->imm : dst->high ? 16 : 0;
     uint32_t mask = ((1u << bits) - 1) << at;
     EMU_EACH u[l] = (old[l] & ~mask) | (u[l] ? mask : 0);
-  } else if (s->op == EMU_V_FMA_MIXHI_F16 || (is_half(dst->type) && dst->high)) {
+  } else if (emu__is_mix_high(s->op) || (is_half(dst->type) && dst->high)) {
     EMU_EACH u[l] = (old[l] & 0xffff) | u[l] << 16;
+  } else if (s->step->zeroes) {
+    EMU_EACH u[l] &= 0xffff;
   } else if (is_half(dst->type)) {
     EMU_EACH u[l] = (old[l] & 0xffff0000u) | (u[l] & 0xffff);
   }
@@ -369,6 +374,12 @@ void emu__check_vector(struct emu_wave *wave, const struct emu_step *step, const
   const struct emu_inst *inst = step->inst;
   uint32_t masks[2] = {0, 0};
   bool dual = inst->format == EMU_VOPD;
+  uint32_t whole[64];
+  first.whole = second.whole = NULL;
+  if (emu__dpp_crosses(inst)) {
+    memcpy(whole, emu__undefined(wave, inst->src[0].reg, 0), wave->lanes * 4);
+    first.whole = whole;
+  }
   for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
     prepare(&first, wave, step, false, half);
     uint32_t writable = first.exec;
@@ -385,9 +396,10 @@ void emu__check_vector(struct emu_wave *wave, const struct emu_step *step, const
   }
   (void)settles(wave, &inst->dst);
   if (dual) (void)settles(wave, &inst->y.dst);
-  if (inst->sdst.kind == EMU_OPERAND_SCALAR && inst->sdst.reg != EMU_NULL) {
-    emu__scalar_set_undefined(wave, step, inst->sdst.reg, wave->lanes / EMU_HALF, masks[0] | (uint64_t)masks[1] << 32);
-  }
+  uint64_t mask = masks[0] | (uint64_t)masks[1] << 32;
+  if (inst->sdst.kind == EMU_OPERAND_SCALAR && inst->sdst.reg != EMU_NULL)
+    emu__scalar_set_undefined(wave, step, inst->sdst.reg, wave->lanes / EMU_HALF, mask);
+  if (step->to_exec) emu__scalar_set_undefined(wave, step, EMU_EXEC_LO, wave->lanes / EMU_HALF, mask);
 }
 
 // ---- between lanes
@@ -501,14 +513,8 @@ void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step) {
   bool astray = false;
   for (unsigned l = 0; l < wave->lanes; l++) {
     if (!(exec >> l & 1)) continue;
-    bool unknown = !swizzles && lost[l] & 31 << 2;
-    unsigned lane = l & 31, from;
-    if (!swizzles) {
-      from = (index[l] + imm) / 4 & 31;
-    } else {
-      from = swizzled_lane(lane, imm);
-    }
-    from |= l & 32;
+    bool unknown = !swizzles && lost[l] & (wave->lanes - 1) << 2;
+    unsigned from = swizzles ? (l & 32) | swizzled_lane(l & 31, imm) : emu__permuted_lane(wave, l, index[l] + imm);
     if (inst->op == EMU_DS_PERMUTE_B32) {
       u[from] = data[l];
       astray = astray || unknown;
@@ -527,7 +533,7 @@ static unsigned source_lane(const struct emu_wave *wave, const struct emu_inst *
   unsigned lane = l & 31, half = l & 32;
   switch (inst->op) {
     case EMU_DS_BPERMUTE_B32:
-      return half | ((*emu__vector(wave, inst->src[0].reg, l) + (uint32_t)inst->imm) / 4 & 31);
+      return emu__permuted_lane(wave, l, *emu__vector(wave, inst->src[0].reg, l) + (uint32_t)inst->imm);
     case EMU_DS_SWIZZLE_B32:
       return half | swizzled_lane(lane, (uint32_t)inst->imm);
     case EMU_V_PERMLANE16_B32:
@@ -539,8 +545,8 @@ static unsigned source_lane(const struct emu_wave *wave, const struct emu_inst *
     default: {
       bool dpp16 = inst->lanes == EMU_LANES_DPP16, inside;
       bool written = !dpp16 || (inst->row_mask >> (l / 16) & 1 && inst->bank_mask >> (l % 16 / 4) & 1);
-      unsigned from = emu__dpp_lane(inst, lane, &inside);
-      return inside && written ? half | from : l;
+      unsigned from = emu__dpp_lane(inst, l, &inside);
+      return inside && written ? from : l;
     }
   }
 }

@@ -116,7 +116,8 @@ void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const 
   struct emu_wave_check *c = wave->checker;
   const struct emu_operand *dst = &step->inst->dst;
   bool fills = dst->kind == EMU_OPERAND_VECTOR || (dst->kind == EMU_OPERAND_SCALAR && dst->reg != EMU_NULL);
-  if (plan->raises & EMU_WAIT_VM && fills) c->vm_issued++;
+  bool counted = fills || wave->group->run->target->counts_stores;
+  if (plan->raises & EMU_WAIT_VM && counted) c->vm_issued++;
   if (plan->raises & EMU_WAIT_LDS) c->lds_issued++;
   if (!fills) return;
   for (unsigned k = 0; k < dst->dwords; k++) {

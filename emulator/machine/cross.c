@@ -1,4 +1,5 @@
 // Between lanes: DPP's selection, readlane, permlane, and registers addressed by M0.
+#include "machine/checker.h"
 #include "machine/valu.h"
 
 unsigned emu__dpp_lane(const struct emu_inst *inst, unsigned lane, bool *inside) {
@@ -6,6 +7,26 @@ unsigned emu__dpp_lane(const struct emu_inst *inst, unsigned lane, bool *inside)
   if (inst->lanes == EMU_LANES_DPP8) return (lane & ~7u) | (inst->dpp8 >> (3 * (lane & 7)) & 7);
   unsigned c = inst->dpp_ctrl, row = lane & ~15u, at = lane & 15, n = c & 15;
   if (c < EMU_DPP_ROW_SHL) return (lane & ~3u) | (c >> (2 * (lane & 3)) & 3);
+  switch (c) {
+    case EMU_DPP_WAVE_SHL:
+      *inside = lane < 63;
+      return (lane + 1) & 63;
+    case EMU_DPP_WAVE_ROL:
+      return (lane + 1) & 63;
+    case EMU_DPP_WAVE_SHR:
+      *inside = lane > 0;
+      return (lane - 1) & 63;
+    case EMU_DPP_WAVE_ROR:
+      return (lane - 1) & 63;
+    case EMU_DPP_ROW_BCAST15:
+      *inside = row > 0;
+      return (row - 1) & 63;
+    case EMU_DPP_ROW_BCAST31:
+      *inside = lane >= 32;
+      return 31;
+    default:
+      break;
+  }
   switch (c & ~15u) {
     case EMU_DPP_ROW_SHL:
       *inside = at + n < 16;
@@ -129,6 +150,61 @@ static void V_SWAPREL_B32(struct emu_wave *w, const struct emu_step *step) {
   if (within(w, step, a) && within(w, step, b)) swap_registers(w, (unsigned)a, (unsigned)b);
 }
 
+// ---- GFX9's index mode: what stands between S_SET_GPR_IDX_ON and S_SET_GPR_IDX_OFF adds M0 to the numbers of its
+// vector registers. Compilers put one move there. It is executed here, as a part of the first.
+
+enum { INDEX_SOURCE0 = 1, INDEX_TARGET = 8 };
+
+static bool shift(struct emu_wave *w, const struct emu_step *step, struct emu_operand *o, bool chosen, unsigned index) {
+  if (!chosen || o->kind != EMU_OPERAND_VECTOR) return true;
+  if (!within(w, step, (uint64_t)o->reg + index + o->dwords - 1)) return false;
+  o->reg = (uint16_t)(o->reg + index);
+  return true;
+}
+
+// Executes the step with its registers shifted; false: the wave has trapped.
+static bool run_indexed(struct emu_wave *w, const struct emu_step *step, unsigned index, unsigned mode) {
+  if (!step->action || !step->action->lanes || step->pair || step->inst->lanes != EMU_LANES_PLAIN) {
+    emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "Under S_SET_GPR_IDX_ON only vector arithmetic is executed.");
+    return false;
+  }
+  struct emu_inst inst = *step->inst;
+  struct emu_step shifted = *step;
+  shifted.inst = &inst;
+  shifted.plan = NULL;
+  if (!shift(w, step, &inst.dst, mode & INDEX_TARGET, index)) return false;
+  for (unsigned i = 0; i < 3; i++) {
+    if (!shift(w, step, &inst.src[i], mode & INDEX_SOURCE0 << i, index)) return false;
+  }
+  if (!emu__valu_prepare(w->group->run->target, &shifted, NULL)) return false;
+  w->instructions[step->klass]++;
+  if (w->check && !emu__check_indexed(w, &shifted)) return true;
+  shifted.run(w, &shifted);
+  return true;
+}
+
+static void S_SET_GPR_IDX_ON(struct emu_wave *w, const struct emu_step *step) {
+  unsigned index = emu__scalar_read(w, &step->inst->src[0]) & 255, mode = (unsigned)step->inst->imm & 15;
+  w->s[EMU_M0] = (w->s[EMU_M0] & ~0xf0ffu) | index | mode << 12;
+  while (w->state == EMU_WAVE_READY) {
+    const struct emu_step *next = w->next;
+    if (__atomic_load_n(&next->run, __ATOMIC_ACQUIRE) == emu__step_decode) {
+      emu__step_decode(w, next);
+      continue;
+    }
+    if (!next->inst || !next->words) {  // the next page of steps, or the end of the code
+      next->run(w, next);
+      continue;
+    }
+    w->next = next + next->words;
+    if (next->inst->op == EMU_S_SET_GPR_IDX_OFF) return;
+    if (!run_indexed(w, next, index, mode)) return;
+  }
+}
+static void S_SET_GPR_IDX_OFF(struct emu_wave *w, const struct emu_step *step) {
+  (void)w, (void)step;  // met alone: the mode is off
+}
+
 #define ROW(name) {.op = EMU_##name, .klass = EMU_CLASS_VALU, .run = name}
 const struct emu_action emu__cross_actions[] = {
     ROW(V_READFIRSTLANE_B32),
@@ -145,4 +221,6 @@ const struct emu_action emu__cross_actions[] = {
     ROW(V_MOVRELSD_B32),
     ROW(V_MOVRELSD_2_B32),
     ROW(V_SWAPREL_B32),
+    {.op = EMU_S_SET_GPR_IDX_ON, .klass = EMU_CLASS_SALU, .run = S_SET_GPR_IDX_ON},
+    {.op = EMU_S_SET_GPR_IDX_OFF, .klass = EMU_CLASS_SALU, .run = S_SET_GPR_IDX_OFF},
     {0}};

@@ -57,8 +57,12 @@ static void fixup64(struct emu_half_wave *x) {
   }
 }
 
-const struct emu_action emu__divide_actions[] = {
-    EMU_ALU_F(V_DIV_SCALE_F32, scale32, 32), EMU_ALU_C(V_DIV_SCALE_F64, scale64, 64, VALU_64),
-    EMU_ALU_F(V_DIV_FMAS_F32, fmas32, 32),   EMU_ALU_C(V_DIV_FMAS_F64, fmas64, 64, VALU_64),
-    EMU_ALU_F(V_DIV_FIXUP_F32, fixup32, 32), EMU_ALU_C(V_DIV_FIXUP_F64, fixup64, 64, VALU_64),
-    EMU_ALU_F(V_DIV_FIXUP_F16, fixup16, 64), {0}};
+const struct emu_action emu__divide_actions[] = {EMU_ALU_F(V_DIV_SCALE_F32, scale32, 32),
+                                                 EMU_ALU_C(V_DIV_SCALE_F64, scale64, 64, VALU_64),
+                                                 EMU_ALU_F(V_DIV_FMAS_F32, fmas32, 32),
+                                                 EMU_ALU_C(V_DIV_FMAS_F64, fmas64, 64, VALU_64),
+                                                 EMU_ALU_F(V_DIV_FIXUP_F32, fixup32, 32),
+                                                 EMU_ALU_C(V_DIV_FIXUP_F64, fixup64, 64, VALU_64),
+                                                 EMU_ALU_F(V_DIV_FIXUP_F16, fixup16, 64),
+                                                 EMU_ALU_F(V_DIV_FIXUP_LEGACY_F16, fixup16, 64),
+                                                 {0}};

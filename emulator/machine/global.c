@@ -54,9 +54,12 @@ static bool scratch_place(struct emu_wave *w, const struct emu_step *step, unsig
 }
 
 static bool owns_scratch(struct emu_wave *w, const struct emu_step *step) {
-  if (w->flat_scratch == (uint64_t)(uintptr_t)w->scratch) return true;
-  emu__wave_trap(w, step, EMU_FAULT, "out of bounds", -1, w->flat_scratch,
-                 "FLAT_SCRATCH holds 0x%" PRIx64 ", which is not this wave's scratch.", w->flat_scratch);
+  uint64_t base = w->flat_scratch;
+  if (w->group->run->target->scratch_in_sgprs)
+    base = w->s[EMU_FLAT_SCRATCH_LO] | (uint64_t)w->s[EMU_FLAT_SCRATCH_LO + 1] << 32;
+  if (base == (uint64_t)(uintptr_t)w->scratch) return true;
+  emu__wave_trap(w, step, EMU_FAULT, "out of bounds", -1, base,
+                 "FLAT_SCRATCH holds 0x%" PRIx64 ", which is not this wave's scratch.", base);
   return false;
 }
 
@@ -154,6 +157,7 @@ static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsig
   bool swizzled = emu__field(v[1], w->group->run->target->v1_swizzle);
   bool adds_lane = emu__bits(v[3], EMU_V3_ADD_TID_ENABLE);
   uint32_t together = 8u << emu__bits(v[3], EMU_V3_INDEX_STRIDE), check = emu__bits(v[3], EMU_V3_OOB_SELECT);
+  if (w->group->run->target->buffer_by_stride) check = swizzled ? EMU_OOB_INDEX : EMU_OOB_RAW;
   unsigned first = inst->src[0].reg;
   p->stride = swizzled ? 4 * together : 4;
   p->space = EMU_SPACE_GLOBAL;

@@ -218,6 +218,11 @@ ATOMIC(a_pk_bf16, PK_ADD_BF16)
 
 // ---- shuffles: the source is read whole before the destination is written
 
+unsigned emu__permuted_lane(const struct emu_wave *w, unsigned lane, uint32_t address) {
+  if (w->group->run->target->permutes_wave) return address / 4 % w->lanes;
+  return (lane & 32) | (address / 4 & 31);
+}
+
 static void bpermute(struct emu_wave *w, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   uint32_t data[64];
@@ -226,8 +231,7 @@ static void bpermute(struct emu_wave *w, const struct emu_step *step) {
   memcpy(data, emu__vector(w, inst->src[1].reg, 0), w->lanes * 4);
   uint32_t result[64];
   for (unsigned l = 0; l < w->lanes; l++) {
-    // a wave of 64 lanes shuffles within its halves
-    unsigned from = (l & 32) | ((address[l] + (uint32_t)inst->imm) / 4 & 31);
+    unsigned from = emu__permuted_lane(w, l, address[l] + (uint32_t)inst->imm);
     result[l] = exec >> from & 1 ? data[from] : 0;
   }
   uint32_t *to = emu__vector(w, inst->dst.reg, 0);
@@ -240,7 +244,7 @@ static void permute(struct emu_wave *w, const struct emu_step *step) {
   uint64_t exec = emu__wave_exec(w);
   for (unsigned l = 0; l < w->lanes; l++) {
     if (!(exec >> l & 1)) continue;
-    unsigned to = (l & 32) | ((*emu__vector(w, inst->src[0].reg, l) + (uint32_t)inst->imm) / 4 & 31);
+    unsigned to = emu__permuted_lane(w, l, *emu__vector(w, inst->src[0].reg, l) + (uint32_t)inst->imm);
     result[to] = *emu__vector(w, inst->src[1].reg, l);
   }
   uint32_t *to = emu__vector(w, inst->dst.reg, 0);

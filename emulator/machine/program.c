@@ -226,7 +226,7 @@ static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, struc
     step->pair = pair;
   }
   if (!place_constants(program, step, inst->src)) return NULL;
-  return emu__valu_prepare(step, pair) ? step->run : run_unknown;
+  return emu__valu_prepare(program->target, step, pair) ? step->run : run_unknown;
 }
 
 void emu__step_decode(struct emu_wave *wave, const struct emu_step *at) {

@@ -42,21 +42,20 @@ unsigned emu_kernel_wave(const struct emu_kernel *kernel) {
   return emu__bits(kernel->properties, EMU_PROPERTY_ENABLE_WAVEFRONT_SIZE32) ? 32 : 64;
 }
 
-unsigned emu_kernel_vgprs(const struct emu_kernel *kernel) {
+unsigned emu_kernel_vgprs(const struct emu_isa *target, const struct emu_kernel *kernel) {
   unsigned granules = emu__bits(kernel->rsrc1, EMU_RSRC1_GRANULATED_WORKITEM_VGPR_COUNT) + 1;
-  return granules * (emu_kernel_wave(kernel) == 32 ? 8 : 4);
+  return granules * target->count_granule * 64 / emu_kernel_wave(kernel);
 }
 
-// A SIMD holds 16 waves; 128 KB of LDS serve 4 SIMDs.
 unsigned emu_kernel_occupancy(const struct emu_isa *target, const struct emu_kernel *kernel, unsigned threads,
                               unsigned lds_bytes) {
   unsigned wave = emu_kernel_wave(kernel), file = target->simd_registers * 32u / wave;
   unsigned granule = target->simd_granule * 32u / wave;
-  unsigned registers = (emu_kernel_vgprs(kernel) + granule - 1) / granule * granule;
-  unsigned waves = file / registers < 16 ? file / registers : 16;
+  unsigned registers = (emu_kernel_vgprs(target, kernel) + granule - 1) / granule * granule;
+  unsigned waves = file / registers < target->simd_waves ? file / registers : target->simd_waves;
   unsigned in_group = (threads + wave - 1) / wave;
   if (lds_bytes && in_group) {
-    unsigned groups = 131072 / lds_bytes, by_lds = (groups * in_group + 3) / 4;
+    unsigned groups = target->simd_lds / lds_bytes, by_lds = (groups * in_group + 3) / 4;
     if (by_lds < waves) waves = by_lds;
   }
   return waves;
@@ -116,7 +115,7 @@ static struct emu_group *make_group(struct emu_run *run) {
   struct emu_group *group = calloc(1, sizeof(*group));
   if (!group) return NULL;
   const struct emu_dispatch *d = run->dispatch;
-  unsigned vgprs = emu_kernel_vgprs(&d->kernel);
+  unsigned vgprs = emu_kernel_vgprs(run->target, &d->kernel);
   size_t a_wave = (size_t)vgprs * run->lanes;
   group->run = run;
   group->waves = run->waves_per_group;
@@ -259,7 +258,7 @@ static void finish_group(struct worker *worker, unsigned slot) {
 // How many groups a thread may have begun at once.
 static unsigned resident_groups(const struct emu_run *run) {
   if (run->dispatch->together) return RESIDENT;
-  size_t vectors = (size_t)emu_kernel_vgprs(&run->dispatch->kernel) * 4 + run->scratch_bytes;
+  size_t vectors = (size_t)emu_kernel_vgprs(run->target, &run->dispatch->kernel) * 4 + run->scratch_bytes;
   size_t bytes = (vectors * run->lanes + sizeof(struct emu_wave)) * run->waves_per_group + run->lds_bytes;
   size_t groups = RESIDENT_BYTES / bytes + 1;
   return groups < RESIDENT ? (unsigned)groups : RESIDENT;

@@ -88,6 +88,7 @@ struct general {
   const struct emu_inst *inst;
   unsigned half;
   uint32_t exec;
+  uint32_t *whole;  // the first source of all lanes, before any is written, where DPP crosses halves; else NULL
 };
 
 static bool is_packed(unsigned type) {
@@ -140,17 +141,16 @@ static void select_mixed(uint32_t *value, const struct emu_operand *operand) {
   EMU_EACH value[l] = (value[l] & keep) ^ flip;
 }
 
-static bool is_mix(unsigned op) {
-  return op == EMU_V_FMA_MIX_F32 || op == EMU_V_FMA_MIXLO_F16 || op == EMU_V_FMA_MIXHI_F16;
-}
-
 // A source's register, of one dword, through DPP. Returns the lanes that may be written.
 static uint32_t read_dpp(const struct general *g, const uint32_t *from, uint32_t *to) {
   uint32_t valid = 0;
+  unsigned first = g->half * EMU_HALF;
+  uint64_t exec = emu__wave_exec(g->wave);
+  from = g->whole ? g->whole : from - first;
   EMU_EACH {
     bool inside;
-    unsigned lane = emu__dpp_lane(g->inst, (unsigned)l, &inside);
-    bool readable = inside && (g->inst->fetch_inactive || g->exec >> lane & 1);
+    unsigned lane = emu__dpp_lane(g->inst, first + (unsigned)l, &inside);
+    bool readable = inside && (g->inst->fetch_inactive || exec >> lane & 1);
     to[l] = readable ? from[lane] : 0;
     if (readable || (g->inst->bound_ctrl && g->inst->lanes == EMU_LANES_DPP16)) valid |= 1u << l;
     // DPP8 has no bound_ctrl: a lane that is off gives zero
@@ -191,7 +191,7 @@ static void read_source(const struct general *g, unsigned i, uint32_t *to, uint3
     }
   }
   if (inst->lanes == EMU_LANES_SDWA && i < 2) select_sdwa(to, inst->src_sel[i], o->sext);
-  if (is_mix(inst->op)) {
+  if (emu__is_mix(inst->op)) {
     select_mixed(to, o);
   } else if (is_packed(o->type) && inst->format == EMU_VOP3P) {
     select_packed(to, o);
@@ -237,7 +237,7 @@ static bool has_infinity(const struct general *g, const struct emu_half_wave *x,
     if (type == EMU_PKF16 && ((low == 0x7c00 && !(packed && shift)) || (high == 0x7c00 && !(packed && !shift))))
       return true;
   }
-  return g->inst->op == EMU_V_DIV_FIXUP_F16 && !(x->s[1][lane] & 0x7fff);
+  return (g->inst->op == EMU_V_DIV_FIXUP_F16 || g->inst->op == EMU_V_DIV_FIXUP_LEGACY_F16) && !(x->s[1][lane] & 0x7fff);
 }
 
 // FP16_OVFL: what overflows becomes the largest number, whatever the rounding.
@@ -316,8 +316,10 @@ static void write_result(const struct general *g, const struct emu_half_wave *x,
   if (g->step->action->part) keep_rest(g, value, to);
   if (inst->lanes == EMU_LANES_SDWA) {
     insert_sdwa(inst, value, to);
-  } else if (inst->op == EMU_V_FMA_MIXHI_F16 || (is_half_type(type) && inst->dst.high)) {
+  } else if (emu__is_mix_high(inst->op) || (is_half_type(type) && inst->dst.high)) {
     EMU_EACH value[l] = (to[l] & 0xffff) | value[l] << 16;
+  } else if (g->step->zeroes) {
+    EMU_EACH value[l] &= 0xffff;
   } else if (is_half_type(type)) {
     EMU_EACH value[l] = (to[l] & 0xffff0000u) | (value[l] & 0xffff);
   }
@@ -338,9 +340,12 @@ void emu__valu_run(struct emu_wave *wave, const struct emu_step *step) {
   uint32_t masks[2] = {0, 0};
   unsigned halves = wave->lanes / EMU_HALF;
   bool odd_mode = governed(wave, step);
+  uint32_t whole[64];
+  bool crosses = emu__dpp_crosses(inst);
+  if (crosses) memcpy(whole, emu__vector(wave, inst->src[0].reg, 0), wave->lanes * 4);
   if (odd_mode) _mm_setcsr(wave->mxcsr[step->floats == EMU_FLOAT_32 ? 0 : 1]);
   for (unsigned half = 0; half < halves; half++) {
-    struct general g = {wave, step, inst, half, wave->s[EMU_EXEC_LO + half]};
+    struct general g = {wave, step, inst, half, wave->s[EMU_EXEC_LO + half], crosses ? whole : NULL};
     if (!g.exec) continue;
     struct emu_half_wave x = {.d = out, .mode = wave->mode, .half = half, .inst = inst};
     uint32_t writable = g.exec;
@@ -358,6 +363,9 @@ void emu__valu_run(struct emu_wave *wave, const struct emu_step *step) {
   if (odd_mode) _mm_setcsr(EMU_MXCSR_DEFAULT);
   if (inst->sdst.kind == EMU_OPERAND_SCALAR && inst->sdst.reg != EMU_NULL) {
     for (unsigned half = 0; half < halves; half++) wave->s[inst->sdst.reg + half] = masks[half];
+  }
+  if (step->to_exec) {
+    for (unsigned half = 0; half < halves; half++) wave->s[EMU_EXEC_LO + half] = masks[half];
   }
 }
 
@@ -413,6 +421,8 @@ static bool accumulates(unsigned op) {
     case EMU_V_FMAC_F16:
     case EMU_V_FMAC_DX9_ZERO_F32:
     case EMU_V_MAC_F32:
+    case EMU_V_MAC_F16:
+    case EMU_V_CVT_PKACCUM_U8_F32:
     case EMU_V_MAC_DX9_ZERO_F32:
     case EMU_V_PK_FMAC_F16:
     case EMU_V_DOT2ACC_F32_F16:
@@ -475,8 +485,30 @@ static bool prepare_half(struct emu_step *step, const struct emu_operand *src, c
   return plain;
 }
 
-bool emu__valu_prepare(struct emu_step *step, struct emu_step *pair) {
+// What keeps the other half of its register where most 16-bit results make it zero: what op_sel may put into either,
+// as the guide to Vega has it, and sums over the register's own half. Source of the others: LLVM, which drops masks
+// behind them.
+static bool keeps_high(unsigned op) {
+  switch (op) {
+    case EMU_V_MAD_F16:
+    case EMU_V_FMA_F16:
+    case EMU_V_MAD_U16:
+    case EMU_V_MAD_I16:
+    case EMU_V_DIV_FIXUP_F16:
+    case EMU_V_MAC_F16:
+    case EMU_V_MADMK_F16:
+    case EMU_V_MADAK_F16:
+    case EMU_V_FMAC_F16:
+      return true;
+    default:
+      return emu__is_mix(op);
+  }
+}
+
+bool emu__valu_prepare(const struct emu_isa *target, struct emu_step *step, struct emu_step *pair) {
   const struct emu_inst *inst = step->inst;
+  step->zeroes = target->zeroes_high && is_half_type(inst->dst.type) && !inst->dst.high && !keeps_high(inst->op);
+  step->to_exec = target->compare_both && emu_isa_compares_exec((enum emu_op)inst->op);
   if (has_unknown_modifier(inst, step->action)) return false;
   bool plain = prepare_half(step, inst->src, &inst->dst);
   if (inst->format == EMU_VOPD) {

@@ -10,13 +10,19 @@ enum { EMU_MXCSR_DEFAULT = 0x1f80 };  // round to nearest, denormals kept, no ex
 
 // Completes a decoded step of vector arithmetic; `pair` is the second half's of a VOPD. false: it has a modifier that
 // is not executed.
-bool emu__valu_prepare(struct emu_step *step, struct emu_step *pair);
+bool emu__valu_prepare(const struct emu_isa *target, struct emu_step *step, struct emu_step *pair);
 
 // The instruction's output multiplier and clamp on a float result of 32 lanes.
 void emu__valu_finish(const struct emu_wave *wave, const struct emu_inst *inst, uint32_t *value);
 
-// The lane that DPP reads for `lane`, both counted in their half. *inside: it lies in the row.
+// The lane that DPP reads for `lane`, both counted in the wave. *inside: there is one.
 unsigned emu__dpp_lane(const struct emu_inst *inst, unsigned lane, bool *inside);
+// Whether DPP reads from the other half of a wave of 64.
+static inline bool emu__dpp_crosses(const struct emu_inst *inst) {
+  return inst->lanes == EMU_LANES_DPP16 &&
+         ((inst->dpp_ctrl >= EMU_DPP_WAVE_SHL && inst->dpp_ctrl <= EMU_DPP_WAVE_ROR) ||
+          inst->dpp_ctrl == EMU_DPP_ROW_BCAST15 || inst->dpp_ctrl == EMU_DPP_ROW_BCAST31);
+}
 
 // Binary16; to it, rounding as MXCSR says.
 static inline float emu__f16_to_f32(uint16_t bits) { return _cvtsh_ss(bits); }

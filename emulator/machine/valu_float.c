@@ -94,6 +94,9 @@ static uint32_t mad_one(uint32_t a, uint32_t b, uint32_t c, bool legacy) {
   return product == product ? emu__nan32(c, 0, 0) : emu__nan32(a, b, 0xffc00000);
 }
 static void mad(struct emu_half_wave *x) { EMU_EACH x->d[l] = mad_one(x->s[0][l], x->s[1][l], x->s[2][l], false); }
+static void mad_mix(struct emu_half_wave *x) {
+  EMU_EACH x->d[l] = emu__f32_to_f16(emu__f32(mad_one(x->s[0][l], x->s[1][l], x->s[2][l], false)));
+}
 static void mad_dx9(struct emu_half_wave *x) { EMU_EACH x->d[l] = mad_one(x->s[0][l], x->s[1][l], x->s[2][l], true); }
 
 static bool is_signaling(uint32_t bits) { return emu__is_nan32(bits) && !(bits & 0x400000); }
@@ -286,6 +289,9 @@ const struct emu_action emu__float_actions[] = {F(V_ADD_F32, add),
                                                 F(V_MULLIT_F32, mullit),
                                                 F(V_FMAC_DX9_ZERO_F32, fma_dx9),
                                                 F(V_FMA_MIX_F32, fma_),
+                                                F(V_MAD_MIX_F32, mad),
+                                                EMU_ALU_F(V_MAD_MIXLO_F16, mad_mix, 64),
+                                                EMU_ALU_F(V_MAD_MIXHI_F16, mad_mix, 64),
                                                 F(V_MIN_F32, min2),
                                                 F(V_MAX_F32, max2),
                                                 F(V_MIN3_F32, min3),

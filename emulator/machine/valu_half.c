@@ -82,6 +82,20 @@ static void half_fma_(const struct emu_half_wave *x, int shift, uint32_t *to) {
 }
 BOTH(fma_)
 
+// The product is rounded before the sum, whose rounding to a float on the way to the half can reach no tie.
+static void mad(struct emu_half_wave *x) {
+  floats a, b, c, r;
+  uint32_t product[EMU_HALF];
+  widen(x->s[0], 0, a), widen(x->s[1], 0, b), widen(x->s[2], 0, c);
+  EMU_EACH r[l] = a[l] * b[l];
+  narrow(r, product);
+  widen(product, 0, a);
+  EMU_EACH r[l] = a[l] + c[l];
+  narrow(r, product);
+  fix_nan(x, 3, 0, r, product);
+  emu__copy(x->d, product);
+}
+
 // ---- minimum and maximum, as in single precision
 
 static inline int32_t order(uint32_t bits) {
@@ -202,6 +216,12 @@ const struct emu_action emu__half_actions[] = {F(V_ADD_F16, add),
                                                F(V_FMAC_F16, fma_),
                                                F(V_FMAMK_F16, fma_),
                                                F(V_FMAAK_F16, fma_),
+                                               F(V_FMA_LEGACY_F16, fma_),
+                                               F(V_MAD_F16, mad),
+                                               F(V_MAD_LEGACY_F16, mad),
+                                               F(V_MAC_F16, mad),
+                                               F(V_MADMK_F16, mad),
+                                               F(V_MADAK_F16, mad),
                                                F(V_MIN_F16, min2),
                                                F(V_MAX_F16, max2),
                                                F(V_MIN3_F16, min3),

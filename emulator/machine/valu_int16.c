@@ -40,6 +40,7 @@ OP16(or16, 2, low_u, a | b, wrap)
 OP16(xor16, 2, low_u, a ^ b, wrap)
 OP16(add_u16, 2, low_u, a + b, saturate_u16)
 OP16(sub_u16, 2, low_u, a - b, saturate_u16)
+OP16(subrev_u16, 2, low_u, b - a, saturate_u16)
 OP16(add_i16, 2, low_i, a + b, saturate_i16)
 OP16(sub_i16, 2, low_i, a - b, saturate_i16)
 OP16(mul_u16, 2, low_u, a *b, saturate_u16)
@@ -78,6 +79,9 @@ const struct emu_action emu__int16_actions[] = {EMU_ALU(V_MOV_B16, mov16),
                                                 EMU_ALU(V_XOR_B16, xor16),
                                                 EMU_ALU_SAT(V_ADD_NC_U16, add_u16),
                                                 EMU_ALU_SAT(V_SUB_NC_U16, sub_u16),
+                                                EMU_ALU_SAT(V_SUBREV_NC_U16, subrev_u16),
+                                                EMU_ALU_SAT(V_MAD_LEGACY_U16, mad_u16),
+                                                EMU_ALU_SAT(V_MAD_LEGACY_I16, mad_i16),
                                                 EMU_ALU_SAT(V_ADD_NC_I16, add_i16),
                                                 EMU_ALU_SAT(V_SUB_NC_I16, sub_i16),
                                                 EMU_ALU(V_MUL_LO_U16, mul_u16),

@@ -72,6 +72,8 @@ struct emu_step {
   uint16_t vgprs;  // vector registers that the kernel must have for it: the highest that it names, plus 1
   uint8_t words, klass;
   uint8_t floats, nsrc;
+  bool to_exec;     // V_CMPX*, where it writes its mask to scalar registers as well
+  bool zeroes;      // a 16-bit result that makes the other half of its register zero
   uint16_t dst;     // vector destination
   uint32_t offset;  // in the program
   struct emu_source src[3];
@@ -227,6 +229,9 @@ static inline void emu__scalar_write64(struct emu_wave *wave, unsigned reg, uint
 static inline uint32_t *emu__vector(const struct emu_wave *wave, unsigned reg, unsigned lane) {
   return wave->v + (size_t)reg * wave->lanes + lane;
 }
+
+// The lane that DS_PERMUTE_B32 and DS_BPERMUTE_B32 mean by an address, of those that `lane` reaches.
+unsigned emu__permuted_lane(const struct emu_wave *wave, unsigned lane, uint32_t address);
 
 // ---- values
 static inline float emu__f32(uint32_t bits) {

@@ -73,6 +73,9 @@ static bool run_step(void) {
   emu__wave_begin(wave, &group, 0);
   memcpy(wave->s, scalars, sizeof(scalars));
   wave->s[EMU_NULL] = 0;
+  uint32_t *flat_scratch = &wave->s[EMU_FLAT_SCRATCH_LO];  // a case cannot know the address
+  bool points = run->target->scratch_in_sgprs && c.scratch_bytes;
+  if (points) memcpy(flat_scratch, &wave->scratch, 8);
   memcpy(wave->v, vectors, (size_t)c.vgprs * c.lanes * 4);
   wave->scc = c.scc;
   emu__wave_set_mode(wave, c.mode);
@@ -82,6 +85,7 @@ static bool run_step(void) {
   uint32_t head[3] = {atomic_load(&run->failed) ? run->failure.status : 0, wave->scc, emu__wave_mode(wave)};
   give(head, sizeof(head));
   give(run->failure.text, sizeof(run->failure.text));
+  if (points && memcmp(flat_scratch, &wave->scratch, 8) == 0) memcpy(flat_scratch, &scalars[EMU_FLAT_SCRATCH_LO], 8);
   give(wave->s, sizeof(scalars));
   give(wave->v, (size_t)c.vgprs * c.lanes * 4);
   give(lds, c.lds_bytes);

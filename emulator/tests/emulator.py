@@ -8,7 +8,7 @@ import tempfile
 import numpy as np
 
 MEMORY, IMAGE = 0x200000000000, 0x300000000000
-TARGETS = {"gfx1030": 0, "gfx1100": 1, "gfx1201": 2, "gfx1103": 3, "gfx1150": 4, "gfx1151": 5, "gfx1010": 6, "gfx1012": 7}
+TARGETS = {"gfx1030": 0, "gfx1100": 1, "gfx1201": 2, "gfx1103": 3, "gfx1150": 4, "gfx1151": 5, "gfx1010": 6, "gfx1012": 7, "gfx906": 8, "gfx900": 9}
 VCC, NULL, M0, EXEC = 106, 124, 125, 126
 CLASSES = ("salu smem branch wait valu valu64 transcendental vopd dot wmma lds load store atomic scratch "
            "barrier").split()
@@ -94,7 +94,7 @@ class Emulator:
         Ends when the code does, with s_endpgm."""
         vectors = np.ascontiguousarray(vectors, dtype=np.uint32)
         registers, lanes = vectors.shape
-        code = code + bytes.fromhex("000081bf" if target.startswith("gfx10") else "0000b0bf")
+        code = code + bytes.fromhex("000081bf" if target.startswith(("gfx9", "gfx10")) else "0000b0bf")
         head = struct.pack("<10I", 1, TARGETS[target], lanes, len(code), registers, len(lds), len(memory), mode, scc,
                            len(scratch) // lanes)
         words = np.asarray(scalars, dtype=np.uint32).tobytes() + vectors.tobytes()

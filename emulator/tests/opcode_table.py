@@ -15,6 +15,8 @@ CODES = {target: [f"{codes}_{part}" for part in PARTS] for target, codes in
          (("gfx1030", "codes_gfx10"), ("gfx1100", "codes_gfx11"), ("gfx1201", "codes_gfx12"))}
 CODES["gfx1030"] += ["codes_gfx10_dot", "codes_gfx103"]
 CODES["gfx1150"], CODES["gfx1010"] = ["codes_gfx115"], ["codes_gfx101"]  # what gfx1100 and gfx1030 have not
+CODES["gfx906"] = [f"codes_gfx9_{part}" for part in PARTS] + ["codes_gfx906", "codes_gfx9_gcn", "codes_gfx9_mad"]
+CODES["gfx900"] = ["codes_gfx900"]
 FORMATS = {"F16": F16, "F32": F32, "F64": F64}
 
 
@@ -67,7 +69,8 @@ class Tester:
 
     def __init__(self, emulator, target, wave, seed):
         self.emulator, self.target, self.wave = emulator, target, wave
-        self.new = not target.startswith("gfx10")
+        self.gfx9 = target.startswith("gfx9")
+        self.new = not target.startswith("gfx10") and not self.gfx9
         self.rdna4 = target == "gfx1201"
         self.rng = random.Random(seed)
         self.noise = np.random.default_rng(self.rng.getrandbits(64))

@@ -354,7 +354,8 @@ def add_ds_addtid(t, row, name):
 
 
 def add_shuffle(t, row):
-    """ds_permute, ds_bpermute, ds_swizzle: lanes that are off give zero; a wave of 64 shuffles within its halves."""
+    """ds_permute, ds_bpermute, ds_swizzle: lanes that are off give zero; a wave of 64 shuffles within its halves,
+    GFX9 permutes all of it."""
     name = row.on[t.target][1]
     if row.name != "DS_SWIZZLE_B32":
         for offset in (0, 4 * t.rng.randrange(40)):
@@ -362,7 +363,8 @@ def add_shuffle(t, row):
                 for _ in range(3):
                     trial = Trial(t)
                     trial.begin()
-                    lane = [l & 32 | (int(trial.v[ADDRESS, l]) + offset) // 4 & 31 for l in range(t.wave)]
+                    reach = 63 if t.gfx9 else 31
+                    lane = [l & ~reach | (int(trial.v[ADDRESS, l]) + offset) // 4 & reach for l in range(t.wave)]
                     pushed = {lane[l]: int(trial.v[DATA, l]) for l in trial.lanes()}
                     for l in trial.lanes():
                         on = trial.mask >> lane[l] & 1
@@ -406,7 +408,7 @@ def add_shuffle(t, row):
 
 def global_forms(t, whole):
     """(operands, what stands behind them, prepare)"""
-    low = -(1 << 23) if t.rdna4 else -4096 if t.new else -2048
+    low = -(1 << 23) if t.rdna4 else -4096 if t.new or t.gfx9 else -2048
     for form, offset in (("v", 0), ("v", low), ("sv", -low - 1), ("sv", -8)):
         def prepare(trial, size, shared, form=form, offset=offset):
             # an atomic's place is a multiple of its size
@@ -475,8 +477,10 @@ def scratch_forms(t, whole):
 def buffer_forms(t, whole):
     """Raw, structured with and without a check of the offset, swizzled, the lane added to the index."""
     # idxen, offen, swizzled, lane added, how bounds are checked
-    for index, offen, swizzled, lane_added, check in ((0, 1, 0, 0, 3), (0, 0, 0, 1, 2), (1, 0, 0, 0, 1),
-                                                      (1, 1, 0, 0, 0), (1, 1, 1, 0, 2), (0, 1, 1, 1, 2)):
+    kinds = ((0, 1, 0, 0, 3), (0, 0, 0, 1, 2), (1, 0, 0, 0, 1), (1, 1, 0, 0, 0), (1, 1, 1, 0, 2), (0, 1, 1, 1, 2))
+    if t.gfx9:  # by bytes (4: with a stride), or by the index where it is swizzled
+        kinds = ((0, 1, 0, 0, 3), (1, 0, 0, 0, 4), (1, 1, 0, 0, 4), (1, 1, 1, 0, 1), (0, 1, 1, 1, 1))
+    for index, offen, swizzled, lane_added, check in kinds:
         offset = 8 * t.rng.randrange(6)
         if whole and swizzled:
             continue
@@ -487,11 +491,11 @@ def buffer_forms(t, whole):
             stride = 0 if check == 3 else 64
             together = rng.choice((8, 16, 32, 64))
             soffset = rng.choice((0, 64, 256))
-            records = {3: rng.choice((1024, 2048)), 2: 1, 1: 20, 0: 20}[check]
+            records = {4: 1280, 3: rng.choice((1024, 2048)), 2: 1, 1: 20, 0: 20}[check]
             trial.s[8], trial.s[9] = MEMORY + ROOM & M32, MEMORY + ROOM >> 32 | stride << 16
             trial.s[9] |= swizzled << (30 if t.new else 31)
             trial.s[10] = records
-            trial.s[11] = check << 28 | lane_added << 23 | together.bit_length() - 4 << 21
+            trial.s[11] = (check << 28 if not t.gfx9 else 0) | lane_added << 23 | together.bit_length() - 4 << 21
             trial.s[12] = soffset
             places, used = [], set()
             for l in range(wave):
@@ -500,7 +504,7 @@ def buffer_forms(t, whole):
                 elif lane_added:
                     more, number = 0, 0
                 else:
-                    number = rng.randrange(24 if check < 2 else 48)
+                    number = rng.randrange(24 if check in (0, 1, 4) else 48)
                     more = rng.choice((0, 16, 80)) if check == 0 else 0
                 if not shared:  # one lane a place
                     number, more = (0, l * 32) if check == 3 else (0 if lane_added else l, more)
@@ -509,7 +513,8 @@ def buffer_forms(t, whole):
                 registers = [number] * index + [more] * offen
                 for i, value in enumerate(registers):
                     trial.v[ADDRESS + i, l] = value
-                out = {3: soffset + inside_offset + size > records, 2: False, 1: total_index >= records,
+                out = {4: soffset + total_index * stride + inside_offset + size > records,
+                       3: soffset + inside_offset + size > records, 2: False, 1: total_index >= records,
                        0: total_index >= records or inside_offset + size > stride}[check]
                 if swizzled:
                     def where(i):

@@ -144,7 +144,8 @@ IDLE = {"S_NOP": "3", "S_SET_INST_PREFETCH_DISTANCE": "1", "S_CLAUSE": "2", "S_D
         "S_WAITCNT_VMCNT": "null, 0x0", "S_WAITCNT_EXPCNT": "null, 0x0", "S_WAITCNT_LGKMCNT": "null, 0x0",
         "S_VERSION": "0x1", "S_SETPRIO": "2", "S_INCPERFLEVEL": "1", "S_DECPERFLEVEL": "1", "S_ICACHE_INV": "",
         "S_TTRACEDATA": "", "S_TTRACEDATA_IMM": "1", "S_WAKEUP": "", "S_SLEEP": "1", "S_BARRIER": "",
-        "S_DCACHE_INV": "", "S_GL1_INV": "", "BUFFER_GL0_INV": "", "BUFFER_GL1_INV": "", "V_NOP": "", "V_PIPEFLUSH": "",
+        "S_DCACHE_INV": "", "S_DCACHE_WB": "", "S_DCACHE_INV_VOL": "", "S_DCACHE_WB_VOL": "", "BUFFER_WBINVL1": "",
+        "BUFFER_WBINVL1_VOL": "", "S_GL1_INV": "", "BUFFER_GL0_INV": "", "BUFFER_GL1_INV": "", "V_NOP": "", "V_PIPEFLUSH": "",
         "V_CLREXCP": "", "DS_NOP": "", "S_SETHALT": "0", "S_SENDMSG": "sendmsg(MSG_INTERRUPT)",
         "S_WAIT_EVENT": "1", "S_WAIT_LOADCNT": "0x0", "S_WAIT_STORECNT": "0x0", "S_WAIT_SAMPLECNT": "0x0",
         "S_WAIT_BVHCNT": "0x0", "S_WAIT_EXPCNT": "0x0", "S_WAIT_DSCNT": "0x0", "S_WAIT_KMCNT": "0x0",
@@ -201,9 +202,10 @@ def constant(rng, kind):
     return Constant(hex(v), signed(v) & M64 if kind == "I64" else v)
 
 
-def destination(rng, kind, first):
+def destination(t, kind, first):
+    rng = t.rng
     wide = DWORDS.get(kind) == 2
-    return Place(20, 1 + wide) if first or rng.random() < 0.5 else named(rng.choice(("vcc", "null")), wide)
+    return Place(20, 1 + wide) if first or rng.random() < 0.5 else named(rng.choice(("vcc", "vcc" if t.gfx9 else "null")), wide)
 
 
 def field_control(rng, bits):
@@ -219,13 +221,13 @@ def add_sop(t, row):
     immediate = encoding == "SOPK"
     for variant in range(4):
         places = [Place(4 + 4 * i, DWORDS.get(kind, 1)) for i, kind in enumerate(row.src)]
-        target = places[0] if immediate and row.src else destination(t.rng, row.dst, not variant)
+        target = places[0] if immediate and row.src else destination(t, row.dst, not variant)
         operands = list(places)
         if variant and not immediate:
             i = t.rng.randrange(len(operands))
             wide = DWORDS.get(row.src[i]) == 2
             if variant == 1:
-                operands[i] = named(t.rng.choice(("vcc", "exec", "null", "m0")[:3 if wide else 4]), wide)
+                operands[i] = named(t.rng.choice(("vcc", "exec") + ("null",) * (not t.gfx9) + ("m0",) * (not wide)), wide)
             else:
                 operands[i] = constant(t.rng, row.src[i])
         k = t.rng.choice((0, 1, 0x7fff, 0x8000, 0xffff, t.rng.getrandbits(16))) if immediate else None
@@ -472,7 +474,7 @@ def add(t, row):
         add_exec(t, row)
     elif name.startswith("S_MOVREL"):
         add_movrel(t, row)
-    elif name == "S_BRANCH" or name.startswith("S_CBRANCH"):
+    elif name == "S_BRANCH" or name.startswith("S_CBRANCH") and "FORK" not in name and "JOIN" not in name:
         add_branch(t, row)
     elif name in ("S_GETPC_B64", "S_SETPC_B64", "S_SWAPPC_B64", "S_CALL_B64"):
         add_pc(t, row)

@@ -442,6 +442,10 @@ for _bits in (16, 32):
                  f"V_MINMAX_{_k}{_bits}": lambda a, b, c: max(min(a, b), c)}
 # The destination comes last.
 VALU["V_FMAC_F32"] = VALU["V_FMA_F32"]
+VALU["V_FMA_LEGACY_F16"], VALU["V_DIV_FIXUP_LEGACY_F16"] = VALU["V_FMA_F16"], VALU["V_DIV_FIXUP_F16"]
+VALU["V_SUBREV_NC_U16"] = lambda a, b: b - a
+VALU["V_MAD_LEGACY_U16"], VALU["V_MAD_LEGACY_I16"] = VALU["V_MAD_U16"], VALU["V_MAD_I16"]
+VALU["V_CVT_PKACCUM_U8_F32"] = VALU["V_CVT_PK_U8_F32"]
 VALU["V_FMAC_F16"] = VALU["V_FMA_F16"]
 VALU["V_FMAC_DX9_ZERO_F32"] = VALU["V_FMA_DX9_ZERO_F32"]
 VALU["V_PK_FMAC_F16"] = halves(VALU["V_FMA_F16"], "F16")
@@ -454,6 +458,13 @@ for _k in ("I16", "U16"):
 VALU["V_MAC_F32"] = VALU["V_MAD_F32"] = VALU["V_MADAK_F32"] = mad
 VALU["V_MADMK_F32"] = mad
 VALU["V_MAC_DX9_ZERO_F32"] = VALU["V_MAD_DX9_ZERO_F32"] = lambda a, b, c: mad(a, b, c, True)
+def mad16(a, b, c):
+    return plus(F16, multiply(F16, a, b), c)
+
+
+for _n in ("MAD", "MAD_LEGACY", "MAC", "MADAK"):
+    VALU[f"V_{_n}_F16"] = mad16
+VALU["V_MADMK_F16"] = mad16
 # constant in the middle or at the end
 for _f, _n in ((F16, "F16"), (F32, "F32")):
     VALU[f"V_FMAMK_{_n}"] = lambda a, k, b, f=_f: fma(f, a, k, b)
@@ -489,7 +500,7 @@ VALU["V_DOT2ACC_F32_F16"] = VALU["V_DOT2_F32_F16"]
 VALU["V_DOT2_F32_BF16"] = dot_float(lambda x, c: F32.round(x + F32.value(c)), lambda v: F32.value(v << 16))
 VALU["V_DOT2_F16_F16"] = dot_float(lambda x, c: F16.round(x + F16.value(c)), F16.value)
 WHOLE_NUMBERS = {n for n in VALU if n.startswith("V_DOT2") and "F" in n}
-ACCUMULATES = {"V_MAC_F32", "V_MAC_DX9_ZERO_F32", "V_FMAC_F32", "V_FMAC_F16", "V_FMAC_DX9_ZERO_F32", "V_PK_FMAC_F16", "V_DOT2ACC_F32_F16",
+ACCUMULATES = {"V_MAC_F32", "V_MAC_F16", "V_CVT_PKACCUM_U8_F32", "V_MAC_DX9_ZERO_F32", "V_FMAC_F32", "V_FMAC_F16", "V_FMAC_DX9_ZERO_F32", "V_PK_FMAC_F16", "V_DOT2ACC_F32_F16",
                "V_DOT4C_I32_I8"}
 FINITE = {"V_CUBEID_F32", "V_CUBESC_F32", "V_CUBETC_F32", "V_CUBEMA_F32"}  # of a NaN no direction is meant
 NEARLY = {"V_RCP_IFLAG_F32"}

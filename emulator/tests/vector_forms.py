@@ -90,14 +90,15 @@ class Vector:
         self.t, self.row = t, row
         self.encoding, self.mnemonic = row.on[t.target]
         self.suffix, self.more, self.clamp, self.omod = "", "", False, 0
-        self.high = row.name == "V_FMA_MIXHI_F16"
+        self.high = row.name in ("V_FMA_MIXHI_F16", "V_MAD_MIXHI_F16")
+        self.zeroes = t.gfx9 and row.name not in KEEPS_HIGH
         self.dpp = self.sdwa = None
         self.named_halves = row.name == "V_MOV_B16"  # LLVM 19 has it only so
         self.patch = 0  # bits that LLVM 19 writes only for registers that it names otherwise
         self.mask_out = "vcc" if self.encoding in ("VOP2", "VOPC") else "s20"
         self.mask_in = "vcc" if self.encoding == "VOP2" else "s22"
         self.modes, self.ordinary, self.flushes, self.full = [0x3f0], row.name in WHOLE_NUMBERS, False, False
-        self.mixed = row.name.startswith("V_FMA_MIX")
+        self.mixed = row.name.startswith(("V_FMA_MIX", "V_MAD_MIX"))
         self.packed = self.encoding == "VOP3P" and row.src[0].startswith("PK") and not self.mixed
         self.sources = []
         for i, kind in enumerate(row.src):
@@ -128,7 +129,7 @@ class Vector:
         n = DWORDS.get(row.dst, 1)
         if not self.compares():
             parts.append("v8" if n == 1 else f"v[8:{7 + n}]")
-        if (self.compares() and "CMPX" not in row.name) or "SDST" in row.flags:
+        if (self.compares() and ("CMPX" not in row.name or self.t.gfx9)) or "SDST" in row.flags:
             parts.append(self.mask_text(self.mask_out))
         sources = [s.text(self.packed) for s in self.sources]
         if self.named_halves:
@@ -255,10 +256,13 @@ class Vector:
                 wrong.append(f"lane {l} of {[hex(x) for x in values]}: {got:#x}, should be {want:#x}" +
                              (f" {value}" if isinstance(value, Near) else ""))
         if self.compares() or "SDST" in row.flags:
-            at = EXEC if "CMPX" in row.name else VCC if self.mask_out == "vcc" else 20
-            want_s[at] = masks & M32
-            if t.wave == 64:
-                want_s[at + 1] = masks >> 32
+            places = [EXEC] if "CMPX" in row.name else []
+            if "CMPX" not in row.name or t.gfx9:
+                places.append(VCC if self.mask_out == "vcc" else 20)
+            for at in places:
+                want_s[at] = masks & M32
+                if t.wave == 64:
+                    want_s[at + 1] = masks >> 32
         bad_s = [f"s{i} {int(r.s[i]):#x}, should be {want_s[i]:#x}" for i in range(128) if int(r.s[i]) != want_s[i]]
         if not wrong and not np.array_equal(want_v, r.v):
             wrong = ["a register that it has nothing to do with changed"]
@@ -292,6 +296,8 @@ class Vector:
                 return old & ~(field_mask << low) & M32 | bits << low
             above = (M32 << low + part) & M32 if unused == "UNUSED_SEXT" and bits >> part - 1 else 0
             return bits << low | above
+        if width == 16 and self.zeroes and not self.high:
+            return bits
         if width == 16:
             return old & 0xffff0000 | bits if not self.high else old & 0xffff | bits << 16
         return bits
@@ -325,6 +331,18 @@ class Vector:
         return value
 
 
+# What leaves the other half of its register alone on GFX9, too.
+KEEPS_HIGH = {"V_MAD_F16", "V_FMA_F16", "V_MAD_U16", "V_MAD_I16", "V_DIV_FIXUP_F16", "V_MAC_F16", "V_MADMK_F16", "V_MADAK_F16",
+              "V_FMA_MIXLO_F16", "V_FMA_MIXHI_F16", "V_MAD_MIXLO_F16", "V_MAD_MIXHI_F16"}
+
+
+def mad_mix(a, b, c):
+    total = VALU["V_MAD_F32"](a, b, c)
+    return SKIP if total is SKIP else convert(F16, F32, total, how(F16))
+
+
+VALU["V_MAD_MIX_F32"] = VALU["V_MAD_F32"]
+VALU["V_MAD_MIXLO_F16"] = VALU["V_MAD_MIXHI_F16"] = mad_mix
 VALU["V_FMA_MIX_F32"] = VALU["V_FMA_F32"]
 for _n in ("LO", "HI"):  # the float is rounded, then the half
     VALU[f"V_FMA_MIX{_n}_F16"] = lambda a, b, c: convert(F16, F32, fma(F32, a, b, c), how(F16))
@@ -372,23 +390,29 @@ def near_edges(rng, f, other=None):
     return rng.getrandbits(1) * f.sign | exponent << f.fraction | rng.getrandbits(f.fraction)
 
 
-def dpp16(rng):
+def dpp16(t):
     """(text, function): the lane that each lane reads, None outside of the row."""
+    rng = t.rng
     n = rng.randint(1, 15)
     quad = [rng.randrange(4) for _ in range(4)]
+    if t.gfx9 and rng.random() < 0.4:
+        return rng.choice((
+            ("wave_shl:1", lambda l: l + 1 if l < 63 else None), ("wave_rol:1", lambda l: (l + 1) % 64),
+            ("wave_shr:1", lambda l: l - 1 if l else None), ("wave_ror:1", lambda l: (l - 1) % 64),
+            ("row_bcast:15", lambda l: (l & ~15) - 1 if l > 15 else None), ("row_bcast:31", lambda l: 31 if l > 31 else None)))
     return rng.choice((
         (f"quad_perm:[{','.join(map(str, quad))}]", lambda l: l & ~3 | quad[l & 3]),
         (f"row_shl:{n}", lambda l: l + n if (l & 15) + n < 16 else None),
         (f"row_shr:{n}", lambda l: l - n if l & 15 >= n else None),
         (f"row_ror:{n}", lambda l: l & ~15 | (l - n) & 15), ("row_mirror", lambda l: l ^ 15),
-        ("row_half_mirror", lambda l: l ^ 7), (f"row_share:{n}", lambda l: l & ~15 | n),
-        (f"row_xmask:{n}", lambda l: l ^ n)))
+        ("row_half_mirror", lambda l: l ^ 7)) + (() if t.gfx9 else (
+            (f"row_share:{n}", lambda l: l & ~15 | n), (f"row_xmask:{n}", lambda l: l ^ n))))
 
 
 def with_dpp(x, rng):
     """DPP16 or DPP8 on src0."""
-    fetch = rng.getrandbits(1)
-    if rng.random() < 0.3:
+    fetch = rng.getrandbits(1) and not x.t.gfx9
+    if rng.random() < 0.3 and not x.t.gfx9:
         choice = [rng.randrange(8) for _ in range(8)]
         x.more += f" dpp8:[{','.join(map(str, choice))}]" + " fi:1" * fetch
 
@@ -396,7 +420,7 @@ def with_dpp(x, rng):
             source = l & ~7 | choice[l & 7]
             return (source if fetch or mask >> source & 1 else None), True
     else:
-        (text, lane), bound = dpp16(rng), rng.getrandbits(1)
+        (text, lane), bound = dpp16(x.t), rng.getrandbits(1)
         rows, banks = rng.choice((15, rng.randrange(16))), rng.choice((15, rng.randrange(16)))
         x.more += f" {text} row_mask:{rows:#x} bank_mask:{banks:#x}" + " bound_ctrl:1" * bound + " fi:1" * fetch
 
@@ -463,7 +487,13 @@ def with_constant(x, rng):
         return False
     source = x.sources[rng.choice(allowed)]
     kind = source.kind
-    if rng.getrandbits(1) or kind in ("I64", "U64", "B64") or x.row.name in FINITE or x.mixed:
+    long = x.suffix or x.encoding not in ("VOP1", "VOP2", "VOPC")
+    masked = "MASK" in x.row.src or "DIV_FMAS" in x.row.name  # VCC is the one scalar that may be read
+    if x.t.gfx9 and (masked or long and rng.getrandbits(1) and x.row.name not in FINITE):  # no literals there
+        n = rng.randint(-16, 64)
+        source.place = Constant(str(n), n & ((1 << bits_of(kind)) - 1))
+        source.high = False
+    elif x.t.gfx9 and long or rng.getrandbits(1) or kind in ("I64", "U64", "B64") or x.row.name in FINITE or x.mixed:
         source.place = Place(24, DWORDS.get(kind, 1))
     elif bits_of(kind) == 16:
         n = rng.randint(-16, 64)
@@ -569,7 +599,7 @@ def add_valu(t, row):
             x.patch = 0 if x.named_halves else sum(1 << a for a, h in zip(at, high) if h)
             if (x.patch or x.named_halves) and not (long and "CMPX" in row.name):
                 put(x)
-    dpp = "DPP" in row.flags and (t.new or base.encoding != "VOPC") and row.name != "V_PK_FMAC_F16"  # LLVM lacks it
+    dpp = "DPP" in row.flags and short and (t.new or base.encoding != "VOPC") and row.name != "V_PK_FMAC_F16"  # LLVM lacks it
     for suffix in ("_dpp",) * (2 * dpp) + ("_e64_dpp",) * (t.new and "DPP64" in row.flags and not base.named_halves):
         x = make()
         x.suffix = suffix
@@ -583,7 +613,7 @@ def add_valu(t, row):
                 source.neg = source.abs = source.neg_high = False
         with_dpp(x, rng)
         put(x)
-    if "SDWA" in row.flags and not t.new:
+    if "SDWA" in row.flags and short and not t.new:
         for _ in range(2):
             x = make()
             x.suffix = "_sdwa"
@@ -611,7 +641,8 @@ def add_read_lane(t, row):
     name = row.on[t.target][1]
     texts = {"V_READFIRSTLANE_B32": (f"{name} s20, v3",),
              "V_READLANE_B32": (f"{name} s20, v3, s4", f"{name} s20, v3, 29"),
-             "V_WRITELANE_B32": (f"{name} v5, s6, s4", f"{name} v5, 0x1234567, s4", f"{name} v5, s6, 29")}[row.name]
+             "V_WRITELANE_B32": (f"{name} v5, s4, s4", f"{name} v5, 17, s4", f"{name} v5, s6, 29") if t.gfx9 else
+                                (f"{name} v5, s6, s4", f"{name} v5, 0x1234567, s4", f"{name} v5, s6, 29")}[row.name]
     for text in texts:
         def check(code, text=text):
             for mask in (0, t.lanes_on(), t.lanes_on(), (1 << t.wave) - 1):
@@ -620,7 +651,8 @@ def add_read_lane(t, row):
                 lane = (29 if text.endswith("29") else s[4]) % t.wave
                 want_s, want_v = list(s), v.copy()
                 if row.name == "V_WRITELANE_B32":
-                    want_v[5, lane] = 0x1234567 if "0x" in text else s[6]
+                    value = text.split(", ")[1]
+                    want_v[5, lane] = s[int(value[1:])] if value[0] == "s" else int(value, 0)
                 else:
                     first = max(lowest_one(mask), 0)
                     want_s[20] = int(v[3, first if row.name == "V_READFIRSTLANE_B32" else lane])
@@ -680,6 +712,23 @@ def add_move_relative(t, row):
             want[8 + s[M0]] = [s[4] if mask >> l & 1 else v[8 + s[M0], l] for l in range(t.wave)]
             expect_wave(t, code, s, v, list(s), want, mask)
         t.add(row.name, f"{row.on[t.target][1]} v8, s4", from_scalar)
+
+
+def add_indexed(t, row):
+    """GFX9's index mode: what stands under it adds a number to those of its vector registers, as its four bits say."""
+    for mode, names in ((1, "SRC0"), (8, "DST"), (9, "SRC0,DST"), (2, "SRC1"), (0, "")):
+        def check(code, mode=mode):
+            s, v, mask = t.scalars(), t.words(24, t.wave), t.lanes_on()
+            n = s[4] = t.rng.randrange(12)
+            s[4] |= t.rng.getrandbits(24) << 8
+            want_s, want = list(s), v.copy()
+            want_s[M0] = s[M0] & ~0xf0ff | n | mode << 12
+            first, second, target = (r + n * (mode >> b & 1) for r, b in ((3, 0), (5, 1), (8, 3)))
+            for l in range(t.wave):
+                if mask >> l & 1:
+                    want[target, l] = v[first, l] ^ v[second, l]
+            expect_wave(t, code, s, v, want_s, want, mask)
+        t.add(row.name, f"s_set_gpr_idx_on s4, gpr_idx({names})\nv_xor_b32 v8, v3, v5\ns_set_gpr_idx_off", check)
 
 
 # ---- VOPD
@@ -750,6 +799,8 @@ def add(t, row):
         add_valu(t, row)
     elif row.name in ("V_READFIRSTLANE_B32", "V_READLANE_B32", "V_WRITELANE_B32"):
         add_read_lane(t, row)
+    elif row.name in ("S_SET_GPR_IDX_ON", "S_SET_GPR_IDX_OFF"):
+        add_indexed(t, row)
     elif row.name.startswith("V_PERMLANE"):
         add_permlane(t, row)
     elif row.name.startswith(("V_MOVREL", "V_SWAP")):
