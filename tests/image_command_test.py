@@ -396,7 +396,7 @@ class Pictures(unittest.TestCase):
             return lambda folder: (folder / name).write_text(json.dumps({**json.loads((folder / name).read_text()), **changes}))
         for source, change, words in [
                 ("sd", lambda folder: shutil.rmtree(folder), ["model_index.json"]), ("sd", lambda folder: (folder / "model_index.json").write_text("["), ["model_index.json", "JSON"]),
-                ("sd", settings("model_index.json", _class_name="FluxPipeline"), ["FluxPipeline"]), ("sd", settings("model_index.json", _class_name=None), ["_class_name"]),
+                ("sd", settings("model_index.json", _class_name="KandinskyPipeline"), ["KandinskyPipeline"]), ("sd", settings("model_index.json", _class_name=None), ["_class_name"]),
                 ("sd", settings("model_index.json", _class_name="StableDiffusionXLPipeline"), ["U-Net"]), ("xl", settings("model_index.json", requires_aesthetics_score=True), ["refiner"]),
                 ("sd", settings("unet/config.json", in_channels=9), ["9", "mask"]), ("sd", settings("vae/config.json", latent_channels=3), ["3"]),
                 ("sd", settings("unet/config.json", magic=1), ["unet/config.json", "magic"]), ("sd", settings("scheduler/scheduler_config.json", thresholding=True), ["thresholding"]),

@@ -8,13 +8,14 @@
 extern "C" {
 #endif
 
-/* Stable Diffusion 1, 2 or XL. Its parts come to the device when they are needed. One thread at a time. */
+/* Stable Diffusion 1, 2 or XL, or FLUX.1. Its parts come to the device when they are needed. One thread at a time. */
 typedef struct rdna_image_model rdna_image_model;
 
 typedef struct rdna_image_model_info {
-  const char *family; /* "Stable Diffusion", "Stable Diffusion XL" */
+  const char *family; /* "Stable Diffusion", "Stable Diffusion XL", "FLUX.1 dev", "FLUX.1 schnell" */
   int width, height;  /* of pictures that it was trained with */
-  int factor;         /* how many pixels a latent is wide and high: sizes are multiples of it */
+  int factor;         /* how many pixels a latent is wide and high */
+  int multiple;       /* of pixels, what sizes are multiples of */
   int latent_channels;
   double guidance;     /* what is usual */
   int steps;           /* what is usual */
@@ -24,9 +25,10 @@ typedef struct rdna_image_model_info {
 } rdna_image_model_info;
 
 /* Of |folder|: model_index.json and the settings of its parts, which are all that is read now. Weights and activations
- * of U-Net and autoencoder will be of |dtype|, f32, f16 or bf16; but of f32 where an autoencoder leaves the range of
- * f16. The device is retained. RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense, or parts
- * that do not fit each other. RDNA_UNSUPPORTED: another kind of pipeline. RDNA_OUT_OF_MEMORY. */
+ * of U-Net and autoencoder will be of |dtype|, f32, f16 or bf16, or with RDNA_DTYPE_COUNT of f32 on the host and on a
+ * GPU of f16, of FLUX bf16; but of f32 where an autoencoder leaves the range of f16. The device is retained.
+ * RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense, or parts that do not fit each other.
+ * RDNA_UNSUPPORTED: another kind of pipeline. RDNA_OUT_OF_MEMORY. */
 RDNA_CHECKED rdna_status rdna_image_model_open(rdna_device *device, const char *folder, rdna_dtype dtype,
                                                rdna_image_model **out_model);
 RDNA_API void rdna_image_model_release(rdna_image_model *model); /* NULL is fine */

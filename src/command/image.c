@@ -10,7 +10,6 @@
 
 #include "base/status.h"
 #include "command/command.h"
-#include "device/traits.h"
 #include "model/image/npy.h"
 #include "model/image/pipeline.h"
 #include "picture/png.h"
@@ -368,12 +367,11 @@ static int report(const imaging *g) {
 static rdna_status draw(imaging *g) {
   const rdna_image_request *r = &g->request;
   RDNA_TRY(open_chosen_device(&g->options->device, &g->device));
-  bool gpu = rdna__device_traits_of(rdna_device_get_info(g->device))->is_gpu;
   static const struct {
     const char *name;
     rdna_dtype dtype;
   } types[] = {{"f32", RDNA_F32}, {"f16", RDNA_F16}, {"bf16", RDNA_BF16}};
-  rdna_dtype dtype = gpu ? RDNA_F16 : RDNA_F32;
+  rdna_dtype dtype = RDNA_DTYPE_COUNT; /* as is best */
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (strcmp(g->options->type, types[i].name) == 0) dtype = types[i].dtype;
   RDNA_TRY(rdna_image_model_open(g->device, g->folder, dtype, &g->model));
@@ -403,9 +401,10 @@ int command_image(int argc, char **argv) {
                      .strength = -1};
   const option_row options[] = {
       {"--negative", OPTION_TEXT, &o.negative, "TEXT", "what is not to be seen", 0, 0},
-      {"--steps", OPTION_INTEGER, &o.steps, "N", "in which noise is taken away (20, lcm 4)", 1, 1000},
+      {"--steps", OPTION_INTEGER, &o.steps, "N", "in which noise is taken away (20, lcm and FLUX schnell 4, dev 28)", 1,
+       1000},
       {"--cfg", OPTION_NUMBER, &o.guidance, "X",
-       "how closely the text is followed (7.5, XL 5); up to 1 halves the work", 0, 1000},
+       "how closely the text is followed (7.5, XL 5, FLUX dev 3.5); up to 1 halves the work", 0, 1000},
       {"--seed", OPTION_INTEGER, &o.seed, "N", "of the noise, as PyTorch's (any)", 0, 4294967295.0},
       {"--size", OPTION_TEXT, &o.size, "WxH", "in pixels (as the model was trained with)", 0, 0},
       {"--sampler", OPTION_CHOICE, &o.sampler, "ddim|euler|euler_ancestral|dpmpp_2m|lcm",
@@ -422,18 +421,19 @@ int command_image(int argc, char **argv) {
       {"--latents", OPTION_TEXT, &o.latents, "FILE.npy", "begin with this noise", 0, 0},
       {"--dump", OPTION_TEXT, &o.dump, "FOLDER", "write text states, noise, timesteps and each step as .npy", 0, 0},
       {"--tile", OPTION_INTEGER, &o.tile, "N", "make the picture of tiles of N x N latents, in less memory", 4, 1024},
-      {"--type", OPTION_CHOICE, &o.type, "auto|f32|f16|bf16", "to compute in (auto: f16 on a GPU, f32 on the host)", 0,
-       0},
+      {"--type", OPTION_CHOICE, &o.type, "auto|f32|f16|bf16",
+       "to compute in (auto: f16 on a GPU, FLUX bf16; f32 on the host)", 0, 0},
       {"--json", OPTION_FLAG, &o.json, NULL, "say what was done as JSON", 0, 0},
       DEVICE_OPTIONS(o.device),
   };
-  const command_line line = {"rdna image",
-                             "Draws what a text says, with Stable Diffusion 1, 2 or XL in a folder of diffusers.",
-                             "FOLDER PROMPT",
-                             2,
-                             2,
-                             options,
-                             sizeof options / sizeof *options};
+  const command_line line = {
+      "rdna image",
+      "Draws what a text says, with Stable Diffusion 1, 2 or XL or FLUX.1 in a folder of diffusers.",
+      "FOLDER PROMPT",
+      2,
+      2,
+      options,
+      sizeof options / sizeof *options};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;

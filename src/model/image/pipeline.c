@@ -19,6 +19,7 @@ typedef struct drawing {
   bool guided;
   int first; /* the step that is taken first */
   rdna_image_schedule *schedule;
+  rdna_image_flow *flow; /* in its place: of FLUX */
   rdna__image_texts texts;
   rdna_image_noise *noise;
   int64_t shape[3]; /* of the latents of a picture */
@@ -36,10 +37,10 @@ static rdna_status check_limits(const rdna_image_model *m, const rdna_image_requ
   if (r->count < 1 || r->count > MOST_PICTURES)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%d pictures; 1 to %d may be asked for at a time", r->count,
                       MOST_PICTURES);
-  if (r->width < info->factor || r->height < info->factor || r->width > MOST_SIDE || r->height > MOST_SIDE ||
-      r->width % info->factor != 0 || r->height % info->factor != 0)
+  if (r->width < info->multiple || r->height < info->multiple || r->width > MOST_SIDE || r->height > MOST_SIDE ||
+      r->width % info->multiple != 0 || r->height % info->multiple != 0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a picture of %d x %d; sides are multiples of %d up to %d", r->width,
-                      r->height, info->factor, MOST_SIDE);
+                      r->height, info->multiple, MOST_SIDE);
   if (!isfinite(r->guidance) || r->guidance > 1000)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a guidance of %g; it is a number up to 1000", r->guidance);
   return RDNA_OK;
@@ -111,12 +112,16 @@ static rdna_status give_texts(const drawing *d) {
   return t->pooled_width ? give(d, "pooled", -1, -1, 2, pooled, t->pooled) : RDNA_OK;
 }
 
+static double timestep_of(const drawing *d, int step) {
+  return d->flow ? 1000 * rdna_image_flow_sigma(d->flow, step) : rdna_image_schedule_timestep(d->schedule, step);
+}
+
 static rdna_status give_timesteps(const drawing *d) {
   if (!d->r.values) return RDNA_OK;
-  const int64_t steps = rdna_image_schedule_steps(d->schedule) - d->first;
+  const int64_t steps = d->r.steps - d->first;
   float *values = malloc((size_t)steps * sizeof *values);
   if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for timesteps");
-  for (int i = 0; i < steps; i++) values[i] = (float)rdna_image_schedule_timestep(d->schedule, d->first + i);
+  for (int i = 0; i < steps; i++) values[i] = (float)timestep_of(d, d->first + i);
   rdna_status status = give(d, "timesteps", -1, -1, 1, &steps, values);
   free(values);
   return status;
@@ -148,7 +153,13 @@ static rdna_status ask(drawing *d, double timestep) {
   return rdna_image_unet_run(d->model->unet, &input, d->output);
 }
 
+static rdna_status take_flow_step(drawing *d, int step, float *latents) {
+  RDNA_TRY(rdna__flux_ask(d->model, &d->texts, &d->r, timestep_of(d, step), latents, d->output));
+  return rdna_image_flow_step(d->flow, step, d->output, latents, d->count);
+}
+
 static rdna_status take_step(drawing *d, int step, float *latents) {
+  if (d->flow) return take_flow_step(d, step, latents);
   float scale = (float)rdna_image_schedule_input_scale(d->schedule, step), guidance = (float)d->r.guidance;
   bool noisy = rdna_image_schedule_needs_noise(d->schedule);
   for (int i = 0; i < d->texts.count; i++)
@@ -186,6 +197,8 @@ static rdna_status begin(drawing *d, int picture, float *latents) {
   else
     rdna_image_noise_draw(d->noise, d->fresh, d->count);
   RDNA_TRY(give(d, "noise", picture, -1, 3, d->shape, d->fresh));
+  if (d->flow) /* the first sample of all is noise alone, whatever the picture is */
+    return rdna_image_flow_begin(d->flow, d->first, d->r.init ? latents : d->fresh, d->fresh, latents, d->count);
   if (d->r.init) return rdna_image_schedule_begin(d->schedule, d->first, latents, d->fresh, latents, d->count);
   float scale = (float)rdna_image_schedule_initial_scale(d->schedule);
   for (size_t k = 0; k < d->count; k++) latents[k] = scale * d->fresh[k];
@@ -198,7 +211,7 @@ static rdna_status run_steps(drawing *d, int picture) {
   for (int i = d->first; i < d->r.steps; i++) {
     RDNA_TRY(tell(d, "noise", picture, i - d->first, latents));
     RDNA_TRY(take_step(d, i, latents));
-    RDNA_TRY(check_finite("the U-Net", d->model->dtype, latents, d->count));
+    RDNA_TRY(check_finite(d->flow ? "the transformer" : "the U-Net", d->model->dtype, latents, d->count));
     RDNA_TRY(give(d, "latents", picture, i - d->first, 3, d->shape, latents));
   }
   return tell(d, "noise", picture, d->r.steps - d->first, latents);
@@ -224,7 +237,7 @@ static rdna_status alloc(drawing *d) {
 static rdna_status read_texts(drawing *d) {
   rdna_image_model *m = d->model;
   RDNA_TRY(tell(d, "text", 0, 0, NULL));
-  RDNA_TRY(rdna__pipeline_encode(m, &d->r, d->guided, &d->texts));
+  RDNA_TRY(m->flows ? rdna__flux_encode(m, &d->r, &d->texts) : rdna__pipeline_encode(m, &d->r, d->guided, &d->texts));
   const rdna__image_texts *t = &d->texts;
   size_t texts = (size_t)t->count;
   RDNA_TRY(check_finite("a text encoder", RDNA_F32, t->states, texts * (size_t)t->tokens * (size_t)t->width));
@@ -233,7 +246,9 @@ static rdna_status read_texts(drawing *d) {
   return give_texts(d);
 }
 
-static rdna_status check_unet(const drawing *d) {
+static rdna_status need_network(const drawing *d) {
+  if (d->flow) return rdna__flux_need(d->model, &d->texts);
+  RDNA_TRY(rdna__pipeline_need_unet(d->model));
   const rdna_image_unet_info *info = rdna_image_unet_get_info(d->model->unet);
   const rdna__image_texts *t = &d->texts;
   if (info->text_width != t->width)
@@ -256,8 +271,7 @@ static rdna_status draw(drawing *d, float *out) {
   if (d->r.init) RDNA_TRY(rdna__pipeline_need_autoencoder(m, true));
   for (int i = 0; d->r.init && i < d->r.count; i++) RDNA_TRY(encode_init(d, i, d->latents + (size_t)i * d->count));
   if (d->r.frugal) rdna__pipeline_drop_autoencoder(m);
-  RDNA_TRY(rdna__pipeline_need_unet(m));
-  RDNA_TRY(check_unet(d));
+  RDNA_TRY(need_network(d));
   for (int i = 0; i < d->r.count; i++) RDNA_TRY(run_steps(d, i));
   if (d->r.frugal) rdna__pipeline_drop_unet(m);
   RDNA_TRY(rdna__pipeline_need_autoencoder(m, false));
@@ -279,10 +293,16 @@ rdna_status rdna_image_model_draw(rdna_image_model *m, const rdna_image_request 
   drawing d = {.model = m};
   RDNA_TRY(read_request(m, request, &d.r));
   d.guided = d.r.guidance > 1 && !m->distilled;
-  d.first = d.r.init ? d.r.steps - (int)(d.r.steps * d.r.strength) : 0;
-  RDNA_TRY(rdna_image_schedule_create(m->schedule, d.r.sampler, d.r.spacing, d.r.steps, &d.schedule));
+  if (m->flows) {
+    RDNA_TRY(rdna__flux_schedule(m, &d.r, &d.flow));
+    d.first = rdna__flux_first(&d.r);
+  } else {
+    d.first = d.r.init ? d.r.steps - (int)(d.r.steps * d.r.strength) : 0;
+    RDNA_TRY(rdna_image_schedule_create(m->schedule, d.r.sampler, d.r.spacing, d.r.steps, &d.schedule));
+  }
   rdna_status status = draw(&d, out_pictures);
   rdna_image_schedule_release(d.schedule);
+  rdna_image_flow_release(d.flow);
   rdna_image_noise_release(d.noise);
   rdna__image_texts_deinit(&d.texts);
   free(d.latents);

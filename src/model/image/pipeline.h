@@ -2,6 +2,8 @@
 #ifndef RDNA_MODEL_IMAGE_PIPELINE_H
 #define RDNA_MODEL_IMAGE_PIPELINE_H
 
+#include "model/image/settings.h"
+#include "rdna/image_flow.h"
 #include "rdna/image_model.h"
 
 enum { RDNA__PIPELINE_ENCODERS = 2 };
@@ -19,6 +21,10 @@ struct rdna_image_model {
   rdna_image_text_encoder *encoder[RDNA__PIPELINE_ENCODERS];
   rdna_image_unet *unet;
   rdna_image_autoencoder *autoencoder;
+  bool flows;            /* FLUX: see pipeline_flux.c */
+  int text_tokens;       /* … that its transformer reads */
+  rdna_image_t5 *t5;     /* … in place of a second encoder */
+  rdna_image_flux *flux; /* … in place of the U-Net */
 };
 
 /* What the encoders make of the texts of a request: the negative one, where there is guidance, and the prompt. */
@@ -38,6 +44,10 @@ const char *rdna__pipeline_spacing(const rdna_image_model *model, const char *sa
 /* Whether the sampler has other spacings than "simple". */
 bool rdna__sampler_is_spaced(const char *name);
 
+/* Settings of the file |name| in |folder|, to be given back with json_decref, and where |out_text| is not NULL its
+ * text, with free(). */
+rdna_status rdna__pipeline_open_settings(const char *folder, const char *name, json_t **out, char **out_text);
+
 /* Brings the part to the device if it is not there, the autoencoder with its encoder if |encodes|. */
 rdna_status rdna__pipeline_need_encoder(rdna_image_model *model, int which);
 rdna_status rdna__pipeline_need_unet(rdna_image_model *model);
@@ -45,5 +55,24 @@ rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *model, bool encode
 void rdna__pipeline_drop_encoders(rdna_image_model *model);
 void rdna__pipeline_drop_unet(rdna_image_model *model);
 void rdna__pipeline_drop_autoencoder(rdna_image_model *model);
+
+/* ---- FLUX ---- */
+
+/* What the folder's parts are together. */
+rdna_status rdna__flux_fit(rdna_image_model *model);
+/* Brings the transformer to the device, which must read what |texts| are. */
+rdna_status rdna__flux_need(rdna_image_model *model, const rdna__image_texts *texts);
+void rdna__flux_drop(rdna_image_model *model);
+void rdna__flux_drop_encoder(rdna_image_model *model);
+/* Of the prompt alone. To be given back by rdna__image_texts_deinit whatever is returned. */
+rdna_status rdna__flux_encode(rdna_image_model *model, const rdna_image_request *request, rdna__image_texts *out_texts);
+rdna_status rdna__flux_tokens(rdna_image_model *model, const char *text, size_t *out_count, size_t *out_read);
+rdna_status rdna__flux_schedule(const rdna_image_model *model, const rdna_image_request *request,
+                                rdna_image_flow **out_flow);
+/* The step that is taken first. */
+int rdna__flux_first(const rdna_image_request *request);
+/* |out| and |sample| are of one picture. */
+rdna_status rdna__flux_ask(rdna_image_model *model, const rdna__image_texts *texts, const rdna_image_request *request,
+                           double timestep, const float *sample, float *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "device/traits.h"
 #include "model/image/autoencoder.h"
 #include "model/image/pipeline.h"
 #include "model/image/unet.h"
@@ -11,8 +12,7 @@ enum { PATH_BYTES = 4096, DEFAULT_SIDE = 64 };
 
 /* ---- settings ---- */
 
-/* |out_text|, where it is not NULL, is the file's, to be given to free(). */
-static rdna_status open_text(const char *folder, const char *name, json_t **out, char **out_text) {
+rdna_status rdna__pipeline_open_settings(const char *folder, const char *name, json_t **out, char **out_text) {
   char path[PATH_BYTES];
   rdna__file file = {0};
   if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
@@ -28,7 +28,7 @@ static rdna_status open_text(const char *folder, const char *name, json_t **out,
 }
 
 static rdna_status open_json(const char *folder, const char *name, json_t **out) {
-  return open_text(folder, name, out, NULL);
+  return rdna__pipeline_open_settings(folder, name, out, NULL);
 }
 
 /* The folder's own sampler, where we have it. */
@@ -61,7 +61,7 @@ static rdna_status choose_spacing(const json_t *schedule, rdna_image_model_info 
 static rdna_status read_schedule(rdna_image_model *m) {
   static const char *const name = "scheduler/scheduler_config.json";
   json_t *json;
-  RDNA_TRY(open_text(m->folder, name, &json, &m->schedule));
+  RDNA_TRY(rdna__pipeline_open_settings(m->folder, name, &json, &m->schedule));
   choose_sampler(json, &m->info);
   rdna_status status = rdna__annotate(choose_spacing(json, &m->info), "%s/%s", m->folder, name);
   json_decref(json);
@@ -97,7 +97,7 @@ static rdna_status fit(rdna_image_model *m) {
     return rdna__fail(RDNA_BAD_DATA, "%s: model_index.json names a %s, and the U-Net is none", m->folder,
                       m->info.family);
   int side = unet.sample ? unet.sample : DEFAULT_SIDE;
-  m->info.factor = 1 << (of.levels - 1);
+  m->info.factor = m->info.multiple = 1 << (of.levels - 1);
   m->info.width = m->info.height = side * m->info.factor;
   m->info.latent_channels = of.latent_channels;
   m->distilled = unet.guidance_width > 0;
@@ -113,11 +113,13 @@ static rdna_status read_index(rdna_image_model *m, const json_t *index) {
   bool aesthetic = false;
   int family = -1;
   RDNA_TRY(rdna__setting_text(index, "_class_name", NULL, &kind));
+  m->flows = strcmp(kind, "FluxPipeline") == 0 || strcmp(kind, "FluxImg2ImgPipeline") == 0;
+  if (m->flows) return RDNA_OK;
   for (int i = 0; i < 6; i++)
     if (strcmp(kind, kinds[i / 3][i % 3]) == 0) family = i / 3;
   if (family < 0)
-    return rdna__fail(RDNA_UNSUPPORTED, "it is a %.80s; %s, %s and %s are known", kind, kinds[0][0], kinds[0][2],
-                      kinds[1][0]);
+    return rdna__fail(RDNA_UNSUPPORTED, "it is a %.80s; %s, %s, %s and FluxPipeline are known", kind, kinds[0][0],
+                      kinds[0][2], kinds[1][0]);
   RDNA_TRY(rdna__setting_flag(index, "force_zeros_for_empty_prompt", family == 1, &m->zeros));
   RDNA_TRY(rdna__setting_flag(index, "requires_aesthetics_score", false, &aesthetic));
   if (aesthetic)
@@ -129,11 +131,19 @@ static rdna_status read_index(rdna_image_model *m, const json_t *index) {
   return RDNA_OK;
 }
 
+/* Where nobody chose one. FLUX's activations leave the range of f16. */
+static void choose_dtype(rdna_image_model *m) {
+  bool gpu = rdna__device_traits_of(rdna_device_get_info(m->device))->is_gpu;
+  if (m->dtype == RDNA_DTYPE_COUNT) m->dtype = !gpu ? RDNA_F32 : m->flows ? RDNA_BF16 : RDNA_F16;
+}
+
 static rdna_status open_folder(rdna_image_model *m) {
   json_t *index;
   RDNA_TRY(open_json(m->folder, "model_index.json", &index));
   rdna_status status = rdna__annotate(read_index(m, index), "%s/model_index.json", m->folder);
   json_decref(index);
+  choose_dtype(m);
+  if (status == RDNA_OK && m->flows) return rdna__flux_fit(m);
   if (status == RDNA_OK) status = read_schedule(m);
   return status == RDNA_OK ? fit(m) : status;
 }
@@ -142,7 +152,7 @@ rdna_status rdna_image_model_open(rdna_device *device, const char *folder, rdna_
                                   rdna_image_model **out_model) {
   if (!device || !folder || !out_model)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_model_open needs a device, a folder and a place");
-  if (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16)
+  if (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16 && dtype != RDNA_DTYPE_COUNT)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "pictures are computed in f32, f16 or bf16, not in %s",
                       rdna_dtype_name(dtype));
   rdna_image_model *m = calloc(1, sizeof *m);
@@ -200,11 +210,13 @@ void rdna__pipeline_drop_encoders(rdna_image_model *m) {
     rdna_image_text_encoder_release(m->encoder[i]);
     m->encoder[i] = NULL;
   }
+  rdna__flux_drop_encoder(m);
 }
 
 void rdna__pipeline_drop_unet(rdna_image_model *m) {
   rdna_image_unet_release(m->unet);
   m->unet = NULL;
+  rdna__flux_drop(m);
 }
 
 void rdna__pipeline_drop_autoencoder(rdna_image_model *m) {
