@@ -61,12 +61,15 @@ static void print_settings(void) {
     printf(" | %s |\n", entry->help);
   }
   printf(
-      "\nThe PyTorch plugin reads four more:\n\n"
+      "\nThe PyTorch plugin reads five more:\n\n"
       "| name | kind | default | values | what it does |\n|---|---|---|---|---|\n"
       "| `RDNA_FALLBACK` | choice | allow | allow, warn, error | an operator without a kernel runs on the CPU "
       "silently, "
       "with a warning the first time, or raises |\n"
       "| `RDNA_COMPILE_LOG` | flag | 0 |  | 1: torch.compile says what it fused |\n"
+      "| `RDNA_INDUCTOR` | flag | 0 |  | 1: torch.compile with no backend named takes Inductor, whose kernels are "
+      "Triton's, "
+      "for rdna's tensors too; needs triton and a GPU |\n"
       "| `RDNA_LIBRARIES` | flag | 1 |  | 0: accelerate, transformers and lightning are left as they are, and take the "
       "CPU unless told otherwise |\n"
       "| `RDNA_PROFILE` | text | none |  | file for Chrome of all that the program runs, from the import of torch to "

@@ -806,6 +806,24 @@ static void test_recordings_are_refused_in_sentences(void **state) {
   rdna_stream_release(stream); /* also while it records */
 }
 
+/* For kernels of other libraries: a stream of the vendor's, or a sentence where there is no vendor. */
+static void test_native_streams(void **state) {
+  rdna_stream *stream = new_stream(*state);
+  const char *driver = rdna_device_get_info(*state)->driver;
+  void *native = &native;
+  REFUSED(rdna_stream_native(NULL, &native));
+  REFUSED(rdna_stream_native(stream, NULL));
+  if (strcmp(driver, "hip") == 0 || strcmp(driver, "cuda") == 0) {
+    OK(rdna_stream_native(stream, &native));
+    assert_non_null(native);
+  } else {
+    assert_int_equal(rdna_stream_native(stream, &native), RDNA_UNSUPPORTED);
+    assert_non_null(strstr(rdna_last_error(), driver));
+    assert_null(native);
+  }
+  rdna_stream_release(stream);
+}
+
 /* A recording replays what it was: a fill and two copies, with the bytes that are there at each replay. */
 static void test_a_graph_replays(void **state) {
   rdna_device *device = *state;
@@ -917,6 +935,7 @@ int main(int count, char **arguments) {
       CHECK(test_eight_threads_at_once),
       CHECK(test_copies_from_and_to_another_driver),
       CHECK(test_copies_between_two_devices),
+      CHECK(test_native_streams),
       CHECK(test_recordings_are_refused_in_sentences),
       CHECK(test_a_graph_replays),
       CHECK(test_a_host_kernel_gets_its_own_arguments),

@@ -87,6 +87,8 @@ typedef struct rdna__driver {
   /* |args| is args_size bytes, copied before return. */
   rdna_status (*launch)(rdna__driver_device *device, rdna__driver_stream *stream, const rdna__driver_function *function,
                         rdna_grid grid, const void *args);
+  /* The vendor's own stream; the device stays the calling thread's current one. NULL where there is no such stream. */
+  rdna_status (*stream_native)(rdna__driver_device *device, rdna__driver_stream *stream, void **out_native);
   /* Runs |call| with the device current and the vendor's own stream (hipStream_t, CUstream), for vendors' libraries
    * that queue work there, and returns what it returns. |name| stands for that work in sentences about errors that
    * surface later; NULL queues none. The entry is NULL where there is no such stream. */

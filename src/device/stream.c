@@ -114,6 +114,20 @@ rdna_status rdna__stream_native_call(rdna_stream *stream, const char *name,
   return RDNA_OK;
 }
 
+rdna_status rdna_stream_native(rdna_stream *stream, void **out_native) {
+  if (!stream || !out_native)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "the vendor's own stream of a stream needs both and a place for it, not NULL");
+  *out_native = NULL;
+  rdna_device *device = stream->device;
+  if (!device->driver->stream_native)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "%s has no stream that another library could put kernels into: the %s driver has "
+                      "no vendor's library, those of GPUs have",
+                      device->label, device->driver->name);
+  return device->driver->stream_native(device->handle, stream->handle, out_native);
+}
+
 const char *rdna_stream_last_kernel(rdna_stream *stream) {
   unsigned long long launched = stream ? atomic_load(&stream->launched) : 0;
   return launched ? atomic_load(&stream->recent[(launched - 1) % RDNA__RECENT_KERNELS]) : "";

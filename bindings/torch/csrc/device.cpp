@@ -208,4 +208,10 @@ rdna_stream *raw_stream(c10::Stream stream) {
 
 rdna_stream *raw_current_stream(c10::DeviceIndex index) { return raw_stream(current_stream(index)); }
 
+void *driver_stream(c10::Stream stream) {
+  void *native = nullptr;
+  check(rdna_stream_native(raw_stream(stream), &native));
+  return native;
+}
+
 }  // namespace rdna_torch

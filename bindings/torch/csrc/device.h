@@ -40,6 +40,8 @@ c10::Stream exchange_stream(c10::Stream stream);
 c10::Stream pool_stream(c10::DeviceIndex index, bool high_priority);
 rdna_stream *raw_stream(c10::Stream stream);
 rdna_stream *raw_current_stream(c10::DeviceIndex index);
+// The vendor's own, hipStream_t or CUstream; its device becomes the thread's current one for the vendor's library too.
+void *driver_stream(c10::Stream stream);
 
 // The stream that work on |tensor| goes to.
 inline rdna_stream *stream_of(const at::Tensor &tensor) { return raw_current_stream(tensor.device().index()); }

@@ -44,8 +44,8 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     return status == RDNA_OK;
   }
   void synchronizeStream(const c10::Stream &s) const override { check(rdna_stream_synchronize(raw_stream(s))); }
-  void synchronizeDevice(const c10::DeviceIndex index) const { synchronize(index); }  // newer than torch 2.6
-  void *getStreamNativeHandle(const c10::Stream s) const { return raw_stream(s); }    // newer than torch 2.13
+  void synchronizeDevice(const c10::DeviceIndex index) const { synchronize(index); }   // newer than torch 2.6
+  void *getStreamNativeHandle(const c10::Stream s) const { return driver_stream(s); }  // newer than torch 2.13
 
 #if __has_include(<c10/core/DeviceCapability.h>)  // newer than torch 2.9
   // Of what tensors can be: all types but the quantized ones.

@@ -35,6 +35,7 @@ py::dict properties(c10::DeviceIndex index) {
   d["driver"] = info->driver;
   d["arch"] = info->arch;
   d["index"] = info->index;
+  d["native_index"] = info->native_index;
   d["integrated"] = info->integrated;
   d["emulated"] = info->emulated;
   d["total_memory"] = info->total_memory;
@@ -118,9 +119,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   register_profiler();
   m.def("device_count", [] { return static_cast<int>(device_count()); });
   m.def("unavailable", &unavailable);
-  m.def("driver_version", [] {  // of the vendor's runtime in use; "" where the driver has none
+  // (name, the vendor's library in use, its version), without opening a device; "" where there is none
+  m.def("driver", [] {
     rdna_driver_info info;
-    return std::string(rdna_driver_default(&info, nullptr) == RDNA_OK ? info.version : "");
+    if (rdna_driver_default(&info, nullptr) != RDNA_OK) info = {"", RDNA_UNAVAILABLE, "", "", "", 0};
+    return std::make_tuple(std::string(info.name), std::string(info.library), std::string(info.version));
   });
   m.def("init", [](int index) { device(static_cast<c10::DeviceIndex>(index)); });
   m.def("is_open", [](int index) { return device_is_open(static_cast<c10::DeviceIndex>(index)); });
@@ -138,6 +141,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   // rdna_stream * as a number, for callers of librdna itself (rdna/amd/_compiled.py)
   m.def("native_stream", [](int index) {
     return reinterpret_cast<uintptr_t>(raw_current_stream(static_cast<c10::DeviceIndex>(index)));
+  });
+  m.def("driver_stream", [](int index) {
+    return reinterpret_cast<uintptr_t>(driver_stream(current_stream(static_cast<c10::DeviceIndex>(index))));
   });
   m.def("set_stream", [](int index, int64_t id) {
     const c10::Stream stream(c10::Stream::UNSAFE, c10::Device(kRdna, static_cast<c10::DeviceIndex>(index)), id);

@@ -236,7 +236,7 @@ def test_sensors_are_read_where_there_are_some(tmp_path, monkeypatch):
 
 def test_properties_of_the_device_by_cudas_names():
     made = {
-        "name": "a card", "driver": "hip", "arch": "gfx90a:sramecc+", "index": 0, "integrated": True, "emulated": False,
+        "name": "a card", "driver": "hip", "arch": "gfx90a:sramecc+", "index": 0, "native_index": 1, "integrated": True, "emulated": False,
         "total_memory": 7 << 30, "compute_units": 104, "wave_size": 64, "max_group_threads": 1024,
         "max_group_memory": 65536, "clock_mhz": 1700, "pci_domain": 1, "pci_bus": 3, "pci_device": 2,
     }  # fmt: skip

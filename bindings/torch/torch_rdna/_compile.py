@@ -938,6 +938,12 @@ def serve_inductor():
         made = (node.meta.get("example_value") for node in model_.graph.nodes)
         if not any(_is_on_rdna(value) for value in (*inputs_, *made)):
             return plain(self, model_, inputs_, **more)
+        if os.environ.get("RDNA_INDUCTOR", "0") not in ("", "0"):
+            from . import _inductor
+
+            _inductor.Interface.raise_if_triton_unavailable()
+            _inductor.register()
+            return plain(self, model_, inputs_, **more)
         graphs = "triton.cudagraphs"  # what mode="reduce-overhead" is to Inductor
         if any(name != graphs for name in self.config):
             _options_mean_nothing()

@@ -127,6 +127,7 @@ class DeviceProperties:
     driver: str  # "hip", "cuda", "host"
     arch: str  # "gfx1100"
     index: int
+    native_index: int  # the number that the vendor's own library uses
     integrated: bool
     emulated: bool
     total_memory: int

@@ -207,7 +207,7 @@ def _describe(number):
         device_id=number, name=card.name, architecture=architecture_name(card.arch),
         compute_capability=(card.major, card.minor), total_memory_gb=card.total_memory / _GB,
         matrix_cores_available=has_matrix_cores(card.arch),
-        rocm_version=torch.rdna._C.driver_version() if card.driver == "hip" else "")
+        rocm_version=torch.rdna._C.driver()[2] if card.driver == "hip" else "")
 
 
 def _move(model, device, dtype, config):

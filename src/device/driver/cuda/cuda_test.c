@@ -99,6 +99,14 @@ static void the_callers_context_comes_back(void **state) {
   int switches = record->switches;
   assert_int_equal(driver->memory_info(orin, &available, &total), RDNA_OK);
   assert_int_equal(record->switches, switches); /* already current: nothing to switch */
+  rdna__driver_stream *stream = NULL;
+  void *native = NULL;
+  assert_int_equal(driver->stream_create(h200, 0, &stream), RDNA_OK);
+  assert_int_equal(driver->stream_native(h200, stream, &native), RDNA_OK);
+  assert_non_null(native);
+  get_current(&current);
+  assert_ptr_not_equal(current, foreign); /* that of a native stream stays */
+  driver->stream_destroy(h200, stream);
   driver->device_close(a100);
   driver->device_close(h200);
   driver->device_close(orin);

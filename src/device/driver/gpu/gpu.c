@@ -348,6 +348,13 @@ rdna_status rdna__gpu_native_call(rdna__driver_device *device, rdna__driver_stre
   return status != RDNA_OK ? status : left;
 }
 
+rdna_status rdna__gpu_stream_native(rdna__driver_device *device, rdna__driver_stream *stream, void **out_native) {
+  rdna__gpu_scope scope;
+  RDNA_TRY(rdna__gpu_enter(&scope, device, stream)); /* and nobody leaves: the device is to stay current */
+  *out_native = handle_of(stream);
+  return RDNA_OK;
+}
+
 /* ---- graphs: a rdna__driver_graph pointer is the executable one itself ------------------------------------- */
 
 rdna_status rdna__gpu_graph_begin(rdna__driver_device *device, rdna__driver_stream *stream) {

@@ -141,6 +141,7 @@ rdna_status rdna__gpu_event_elapsed(rdna__driver_device *device, rdna__driver_ev
                                     float *out_ms);
 rdna_status rdna__gpu_launch(rdna__driver_device *device, rdna__driver_stream *stream,
                              const rdna__driver_function *function, rdna_grid grid, const void *args);
+rdna_status rdna__gpu_stream_native(rdna__driver_device *device, rdna__driver_stream *stream, void **out_native);
 rdna_status rdna__gpu_native_call(rdna__driver_device *device, rdna__driver_stream *stream, const char *name,
                                   rdna_status (*call)(void *native_stream, void *data), void *data);
 rdna_status rdna__gpu_graph_begin(rdna__driver_device *device, rdna__driver_stream *stream);
@@ -150,9 +151,9 @@ rdna_status rdna__gpu_graph_launch(rdna__driver_device *device, rdna__driver_str
 void rdna__gpu_graph_destroy(rdna__driver_device *device, rdna__driver_graph *graph);
 
 /* The same list as initializers of a rdna__driver. */
-#define RDNA__GPU_ENTRIES                                                                                       \
-  RDNA__DRIVER_ENTRIES(rdna__gpu_), .native_call = rdna__gpu_native_call, .graph_begin = rdna__gpu_graph_begin, \
-      .graph_end = rdna__gpu_graph_end, .graph_launch = rdna__gpu_graph_launch,                                 \
+#define RDNA__GPU_ENTRIES                                                                                             \
+  RDNA__DRIVER_ENTRIES(rdna__gpu_), .stream_native = rdna__gpu_stream_native, .native_call = rdna__gpu_native_call,   \
+      .graph_begin = rdna__gpu_graph_begin, .graph_end = rdna__gpu_graph_end, .graph_launch = rdna__gpu_graph_launch, \
       .graph_destroy = rdna__gpu_graph_destroy
 
 #endif

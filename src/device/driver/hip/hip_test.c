@@ -104,6 +104,22 @@ static void the_callers_device_comes_back(void **state) {
   driver->device_close(card);
 }
 
+/* Another library's kernels are loaded where the calling thread is, and queued beside ours. */
+static void the_device_of_a_native_stream_stays(void **state) {
+  rdna__driver_device *card = open_device(0);
+  rdna__driver_stream *stream = NULL;
+  void *native = NULL;
+  int current = -1;
+  assert_int_equal(driver->stream_create(card, 0, &stream), RDNA_OK);
+  set_device(2);
+  assert_int_equal(driver->stream_native(card, stream, &native), RDNA_OK);
+  assert_non_null(native);
+  get_device(&current);
+  assert_int_equal(current, 1); /* the discrete card is the library's second */
+  driver->stream_destroy(card, stream);
+  driver->device_close(card);
+}
+
 static void last_error_stays_others(void **state) {
   rdna__driver_device *card = open_device(0);
   rdna__driver_stream *stream = NULL;
@@ -186,6 +202,7 @@ static int whole_library(int known) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(devices_are_described),
       cmocka_unit_test(the_callers_device_comes_back),
+      cmocka_unit_test(the_device_of_a_native_stream_stays),
       cmocka_unit_test(last_error_stays_others),
       cmocka_unit_test(memory_and_copies),
       cmocka_unit_test(copies_say_which_way),
