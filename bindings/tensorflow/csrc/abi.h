@@ -1,5 +1,5 @@
 /* TensorFlow's C interface as far as this plugin uses it: the structs of PluggableDevice (StreamExecutor C API 0.0.1)
- * and the types of its kernels. TensorFlow's own headers are not needed to build, so that one plugin serves 2.16
+ * and of its profiler, and the types of its kernels. TensorFlow's own headers are not needed to build, so that one plugin serves 2.16
  * to 2.21; tests/test_abi.py compares what is here with the headers of an installed wheel, field by field.
  *
  * |struct_size| of a struct is where its last field ends, not its sizeof. */
@@ -50,6 +50,11 @@ typedef enum TF_DataType {
   TF_UINT32 = 22,
   TF_UINT64 = 23
 } TF_DataType;
+
+typedef struct TF_StringView {
+  const char *data;
+  size_t len;
+} TF_StringView;
 
 typedef struct TF_Buffer {
   const void *data;
@@ -217,5 +222,31 @@ typedef struct SE_PlatformRegistrationParams {
   void (*destroy_platform)(SP_Platform *platform);
   void (*destroy_platform_fns)(SP_PlatformFns *functions);
 } SE_PlatformRegistrationParams;
+
+typedef struct TP_Profiler {
+  size_t struct_size;
+  void *ext;
+  const char *device_type;
+} TP_Profiler;
+
+typedef struct TP_ProfilerFns {
+  size_t struct_size;
+  void *ext;
+  void (*start)(const TP_Profiler *profiler, TF_Status *status);
+  void (*stop)(const TP_Profiler *profiler, TF_Status *status);
+  void (*collect_data_xspace)(const TP_Profiler *profiler, uint8_t *buffer, size_t *size, TF_Status *status);
+} TP_ProfilerFns;
+
+typedef struct TF_ProfilerRegistrationParams {
+  size_t struct_size;
+  void *ext;
+  int32_t major_version;
+  int32_t minor_version;
+  int32_t patch_version;
+  TP_Profiler *profiler;
+  TP_ProfilerFns *profiler_fns;
+  void (*destroy_profiler)(TP_Profiler *profiler);
+  void (*destroy_profiler_fns)(TP_ProfilerFns *functions);
+} TF_ProfilerRegistrationParams;
 
 #endif

@@ -8,8 +8,6 @@
 #include "rdna/memory.h"
 #include "rdna/op/movement.h"
 
-enum { MAX_DEVICES = 16 };
-
 /* What the device of one ordinal is: its name, and once TensorFlow has made it, the device. */
 static struct {
   char name[192], pci[32];
@@ -45,6 +43,10 @@ TF_Code status_code(rdna_status result) {
 
 void report_status(rdna_status result, TF_Status *status) {
   if (result != RDNA_OK) tf.SetStatus(status, status_code(result), rdna_last_error());
+}
+
+rdna_device *device_of_ordinal(int ordinal) {
+  return ordinal >= 0 && ordinal < MAX_DEVICES ? devices[ordinal].device : NULL;
 }
 
 static rdna_device *device_of(const SP_Device *device) { return device->device_handle; }
@@ -635,7 +637,7 @@ RDNA_API const char *rdna_tensorflow_why_none(void) { return why_none; }
 /* What the pool of RDNA:|ordinal| holds: every tensor of TensorFlow and of others in this process, with scratch memory.
  * False before TensorFlow has made that device. */
 RDNA_API bool rdna_tensorflow_memory(int ordinal, rdna_memory_stats *out_stats) {
-  if (ordinal < 0 || ordinal >= MAX_DEVICES || !devices[ordinal].device) return false;
-  rdna_memory_get_stats(devices[ordinal].device, out_stats);
+  if (!device_of_ordinal(ordinal)) return false;
+  rdna_memory_get_stats(device_of_ordinal(ordinal), out_stats);
   return true;
 }

@@ -18,6 +18,11 @@ struct SP_Stream_st {
 void report_status(rdna_status result, TF_Status *status);
 TF_Code status_code(rdna_status result);
 
+enum { MAX_DEVICES = 16 };
+
+/* RDNA:|ordinal|; NULL before TensorFlow has made it, or where there is none. */
+rdna_device *device_of_ordinal(int ordinal);
+
 /* Whether all of functions.def was found; there are neither devices nor kernels otherwise. */
 bool have_tensorflow(void);
 

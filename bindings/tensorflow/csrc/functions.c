@@ -14,7 +14,11 @@ const char *find_functions(void) {
   found = dlsym(library, "TF_" #name); \
   if (!found) return "TF_" #name;      \
   memcpy(&tf.name, &found, sizeof found);
+#define MAYBE(result, name, arguments) \
+  found = dlsym(library, "TF_" #name); \
+  memcpy(&tf.name, &found, sizeof found);
 #include "functions.def"
 #undef TF
+#undef MAYBE
   return NULL;
 }

@@ -6,8 +6,10 @@
 
 struct tensorflow_functions {
 #define TF(result, name, arguments) result(*name) arguments;
+#define MAYBE TF
 #include "functions.def"
 #undef TF
+#undef MAYBE
 };
 extern struct tensorflow_functions tf;
 

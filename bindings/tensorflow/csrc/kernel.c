@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/ops.h"
+#include "profiler.h"
 #include "rdna/memory.h"
 #include "rdna/op.h"
 
@@ -130,7 +131,7 @@ static struct row rows[] = {
 struct kernel {
   struct row *row;
   struct attributes attributes;
-  _Atomic uint64_t drawn;
+  _Atomic uint64_t drawn, mark; /* |mark| is the profiler's */
 };
 
 static bool has(TF_OpKernelConstruction *ctx, const char *name, TF_Status *status) {
@@ -299,7 +300,10 @@ static void compute(void *data, TF_OpKernelContext *ctx) {
       c.stream = stream->stream;
       c.device = rdna_stream_device(c.stream);
       pthread_mutex_lock(&stream->lock);
+      bool profiled = atomic_load_explicit(&profiler_on, memory_order_relaxed);
+      if (profiled) profiler_enter(&kernel->mark, kernel->row->op, ctx);
       finish(&c, kernel->row->compute(&c));
+      if (profiled) profiler_leave();
       pthread_mutex_unlock(&stream->lock);
     }
   }

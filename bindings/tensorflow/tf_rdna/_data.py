@@ -4,28 +4,19 @@ placement off fit, evaluate and predict would else end with an error."""
 
 import functools
 
+from ._placing import asks_for
 
 def _on_processor(function):
     @functools.wraps(function)
     def call(*arguments, **options):
         from tensorflow.python.framework import ops
 
-        if not _asks_for_rdna():
+        if not asks_for("RDNA"):
             return function(*arguments, **options)
         with ops.device("/device:CPU:0"):
             return function(*arguments, **options)
 
     return call
-
-
-def _asks_for_rdna():
-    """Whether an operator made now is asked to be on one of our devices."""
-    from tensorflow.python.eager import context
-    from tensorflow.python.framework import ops
-
-    if context.executing_eagerly():
-        return "RDNA" in (context.context().device_name or "")
-    return any("RDNA" in str(scope.display_name) for scope in ops.get_default_graph()._device_function_stack.peek_objs())
 
 
 def _patch(module):

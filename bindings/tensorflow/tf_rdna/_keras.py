@@ -1,13 +1,17 @@
 """Keras asks XLA to compile every model, and convolutions in groups always, which has no compiler for this device and ends fit and
 predict with an error."""
 
+import functools
+
+from ._placing import asks_for
+
 
 def _no_compiler(trainer):
     trainer.model_supports_jit = lambda model: False
 
 
 class _WithoutCompiler:
-    """TensorFlow, whose functions are not compiled."""
+    """TensorFlow, whose functions are compiled on the processor alone, which has no other convolutions in groups."""
 
     def __init__(self, tensorflow):
         self._tensorflow = tensorflow
@@ -15,8 +19,17 @@ class _WithoutCompiler:
     def __getattr__(self, name):
         return getattr(self._tensorflow, name)
 
-    def function(self, *arguments, jit_compile=None, **options):
-        return self._tensorflow.function(*arguments, **options)
+    def function(self, function=None, *, jit_compile=None, **options):
+        if function is None:
+            return functools.partial(self.function, jit_compile=jit_compile, **options)
+        plain = self._tensorflow.function(function, **options)
+        compiled = self._tensorflow.function(function, jit_compile=jit_compile, **options)
+
+        @functools.wraps(function)
+        def call(*inputs, **named):
+            return (compiled if asks_for("CPU") else plain)(*inputs, **named)
+
+        return call
 
 
 def _no_compiled_operators(nn):

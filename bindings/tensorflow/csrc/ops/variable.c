@@ -14,6 +14,7 @@
 #include "places.h"
 #include "rdna/op/index.h"
 #include "variable.h"
+#include "wire.h"
 
 struct variable {
   struct variable *next;
@@ -30,16 +31,6 @@ static uint64_t bytes_held, bytes_fresh; /* by all values, and by those of varia
 
 /* ---- handles ---- */
 
-static uint64_t varint(const unsigned char **at, const unsigned char *end) {
-  uint64_t value = 0;
-  for (int shift = 0; *at < end && shift < 64; shift += 7) {
-    unsigned char byte = *(*at)++;
-    value |= (uint64_t)(byte & 0x7f) << shift;
-    if (!(byte & 0x80)) break;
-  }
-  return value;
-}
-
 /* The fields 1 to 3 (device, container, name) of a handle in protobuf's wire format, one after another with a 0 behind
  * each into |key|, which has room for |size| bytes. Returns how many there are. |*anonymous|: TensorFlow made up the
  * name of a variable that belongs to its handles alone; it says so by the container, older releases by the name. */
@@ -48,13 +39,13 @@ static size_t read_handle(const unsigned char *at, size_t size, char *key, bool 
   size_t used = 0;
   *anonymous = false;
   while (at < end) {
-    uint64_t tag = varint(&at, end);
+    uint64_t tag = wire_varint(&at, end);
     if ((tag & 7) == 0) {
-      varint(&at, end);
+      wire_varint(&at, end);
       continue;
     }
     if ((tag & 7) != 2) break;
-    uint64_t length = varint(&at, end);
+    uint64_t length = wire_varint(&at, end);
     if (length > (uint64_t)(end - at)) break;
     if (tag >> 3 <= 3) {
       memcpy(key + used, at, length);
