@@ -59,6 +59,12 @@ models() { # fifty kinds of models against float64, and the bench of them with i
   rm -rf "$made"
   return $result
 }
+tensorflow() { # ten thousand steps in flat memory; losses of ResNet-50 and a transformer beside the CPU's
+  local python
+  tests/tensorflow.sh "$build" soak.py && python=$(packaging/tensorflow-venv.sh) || return 1
+  TF_PLUGGABLE_DEVICE_LIBRARY_PATH=$PWD/build/tensorflow/tensorflow-plugins PYTHONPATH=$PWD/build/tensorflow PYTHONDONTWRITEBYTECODE=1 \
+    RDNA_DRIVER=host "$python" bindings/tensorflow/bench/models.py --losses 20
+}
 instructions() { # tinygrad's checks of single instructions, from its sources beside this repository or in RDNA_TINYGRAD
   local python
   python=$(packaging/torch-venv.sh) || return 1
@@ -77,7 +83,8 @@ row cases cases
 row opinfo opinfo
 row libraries libraries
 row models models
-row tensorflow tests/tensorflow.sh "$build" soak.py
+row tensorflow tensorflow
+row tensorflow_versions tests/tensorflow_versions.sh -b "$build" 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0
 row architectures env RDNA_TEST_DEVICE=hip RDNA_EMULATE=gfx1100 RDNA_EMULATE_CHECK=1 python3 tests/architectures_test.py
 row every_target every_target
 row lean python3 tools/lean_table.py "$build/lib/librdna.so"
@@ -87,6 +94,6 @@ row replies python3 tests/serve_schemas.py 1000
 row load python3 tests/serve_load.py 600
 row browser browser
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions cases opinfo libraries models tensorflow architectures every_target lean schemas ray replies load browser fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions cases opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load browser fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed

@@ -46,22 +46,23 @@ class Bert:
         return tf.reshape(x, [rows, length, -1])
 
 
-def resnet(side, classes, width=64, counts=(3, 4, 6, 3)):
+def resnet(side, classes, width=64, counts=(3, 4, 6, 3), calm=False):
     """ResNet-50 with the stride in the 3 x 3 convolutions, and a function that sets its weights: arrays in the order of
-    PyTorch's state_dict of such a network, where a block's main path comes before its shortcut."""
+    PyTorch's state_dict of such a network, where a block's main path comes before its shortcut. |calm|: each block begins as
+    its shortcut (the last scale of its main path is 0), without which a rounding changes the losses of a few steps later."""
     import keras
 
     layers, made = keras.layers, []
 
-    def conv(x, filters, size, stride=1, act=True):
+    def conv(x, filters, size, stride=1, act=True, scale="ones"):
         if size > 1:
             x = layers.ZeroPadding2D(size // 2)(x)
-        made.extend([layers.Conv2D(filters, size, stride, use_bias=False), layers.BatchNormalization(momentum=0.9, epsilon=1e-5)])
+        made.extend([layers.Conv2D(filters, size, stride, use_bias=False), layers.BatchNormalization(momentum=0.9, epsilon=1e-5, gamma_initializer=scale)])
         x = made[-1](made[-2](x))
         return layers.ReLU()(x) if act else x
 
     def block(x, filters, stride):
-        y = conv(conv(conv(x, filters, 1), filters, 3, stride), 4 * filters, 1, act=False)
+        y = conv(conv(conv(x, filters, 1), filters, 3, stride), 4 * filters, 1, act=False, scale="zeros" if calm else "ones")
         if stride > 1 or x.shape[-1] != 4 * filters:
             x = conv(x, 4 * filters, 1, stride, act=False)
         return layers.ReLU()(x + y)

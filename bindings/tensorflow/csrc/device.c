@@ -186,9 +186,10 @@ static rdna_status wait(SP_Stream stream, rdna_event *event) {
   return result;
 }
 
-static rdna_status wait_for_stream(const SP_Device *device, SP_Stream dependent, SP_Stream other) {
+/* The two may be of two devices: the event is the other's, which records it. */
+static rdna_status wait_for_stream(SP_Stream dependent, SP_Stream other) {
   rdna_event *event;
-  rdna_status result = rdna_event_create(device_of(device), false, &event);
+  rdna_status result = rdna_event_create(rdna_stream_device(other->stream), false, &event);
   if (result != RDNA_OK) return result;
   result = record(other, event);
   if (result == RDNA_OK) result = wait(dependent, event);
@@ -197,7 +198,8 @@ static rdna_status wait_for_stream(const SP_Device *device, SP_Stream dependent,
 }
 
 static void create_stream_dependency(const SP_Device *device, SP_Stream dependent, SP_Stream other, TF_Status *status) {
-  report_status(wait_for_stream(device, dependent, other), status);
+  (void)device;
+  report_status(wait_for_stream(dependent, other), status);
 }
 
 static void get_stream_status(const SP_Device *device, SP_Stream stream, TF_Status *status) {

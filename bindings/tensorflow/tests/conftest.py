@@ -3,6 +3,9 @@ import pathlib
 
 os.environ.setdefault("RDNA_DRIVER", "host")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# TensorFlow has convolutions with dilation and groups, and their gradients, on the CPU by oneDNN alone, which it takes for some
+# processors by itself and for others not.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 import tf_rdna  # noqa: E402  before Keras, whose compile() it changes
 import pytest  # noqa: E402
