@@ -720,12 +720,14 @@ def test_training(level):
     assert made is mine and unchanged(mine, before)
     want = losses(theirs, x.double())
     assert losses(made, x.to("rdna"), inner) == pytest.approx(want, rel=1e-4)
-    assert list(names(optimizer)) == ([] if level == "conservative" else ["channels last"])
+    assert not names(optimizer)
+    said = [f"{level} changes what evaluation does: nothing of it makes training steps faster"]
+    assert optimizer.result.warnings == (said if level != "aggressive" else []), optimizer.result
     for name, t in mine.state_dict().items():
         torch.testing.assert_close(t.cpu().double(), theirs.state_dict()[name].double(), rtol=1e-3, atol=1e-4)
     trained = state_of(mine)
     assert optimizer.undo(mine) is mine and unchanged(mine, trained) and mine._compiled_call_impl is None
-    assert [p.stride() for p in mine.parameters()] == strides and not mine._forward_pre_hooks
+    assert [p.stride() for p in mine.parameters()] == strides
     assert optimizer.undo(mine) is mine
 
 

@@ -9,7 +9,7 @@
 The models are in zoo/. A side is a process, since PyTorch's autograd knows one accelerator at a time; both have the same
 weights and data. One that dies, or takes too long over a model, is begun again behind that model. f32 is f32 (no TF32);
 bf16 training is autocast, 16-bit inference has weights of that type. With --compile the CUDA side takes torch.compile's
-default and rdna its own backend, loss and model in one graph.
+default and rdna its own backend, or Inductor with RDNA_INDUCTOR=1, loss and model in one graph.
 
 Ratio: the other side's time over ours, so that more is better. Peak: our memory over theirs. Apart: the largest
 difference of the first eight losses, or of what inference gave, relative. On the CPU: operators that fell back there."""
@@ -17,6 +17,7 @@ import argparse
 import gc
 import json
 import math
+import os
 import re
 import signal
 import sys
@@ -46,7 +47,8 @@ def wanted_lines(options):
 
 
 def compiled(function, device):
-    return torch.compile(function, **({"backend": "rdna"} if device == "rdna" else {}))
+    ours = device == "rdna" and os.environ.get("RDNA_INDUCTOR", "0") == "0"
+    return torch.compile(function, **({"backend": "rdna"} if ours else {}))
 
 
 def stepper(model, work, mode, dtype, device, through):

@@ -389,42 +389,23 @@ class AMDOptimizer:
     # -- training
 
     def _for_training(self, model, level):
+        """Autocast alone: on a card channels last and compiled steps took longer (docs/amd/optimizer.md)."""
         result, undo, called = OptimizationResult(), [], None
-        if level == "conservative":
-            result.warnings.append("conservative changes what evaluation does: nothing of it is for training")
-        elif not _is_on_rdna(model):
-            result.warnings.append("the model is not on rdna, where fused launches would be: move it there before")
-        else:
-            if count := self._lay_channels_last(model, undo):
-                result.changes.append(Change("channels last", count))
-            _, dtype = wanted_precision(self.config, result.warnings) if level == "aggressive" else (None, None)
-            if dtype is not None:
-                result.changes.append(Change(f"autocast to {self.config.default_precision}", 1))
-                if dtype is torch.float16:
-                    result.warnings.append('gradients in fp16 want torch.amp.GradScaler("rdna")')
-                called = running.Running(model, compiles=False, autocast=dtype)
-                model._compiled_call_impl = called
-                undo.append(lambda: setattr(model, "_compiled_call_impl", None))
+        _, dtype = wanted_precision(self.config, result.warnings) if level == "aggressive" else (None, None)
+        if level != "aggressive":
+            result.warnings.append(f"{level} changes what evaluation does: nothing of it makes training steps faster")
+        elif dtype is not None and not _is_on_rdna(model):
+            result.warnings.append("the model is not on rdna, where autocast would be: move it there before")
+        elif dtype is not None:
+            result.changes.append(Change(f"autocast to {self.config.default_precision}", 1))
+            if dtype is torch.float16:
+                result.warnings.append('gradients in fp16 want torch.amp.GradScaler("rdna")')
+            called = running.Running(model, compiles=False, autocast=dtype)
+            model._compiled_call_impl = called
+            undo.append(lambda: setattr(model, "_compiled_call_impl", None))
         result.optimizations_applied = [c.name for c in result.changes]
         if result.changes:
             restore = lambda: [step() for step in undo]  # noqa: E731
             model.__dict__[_RECORD] = _Record(level, True, None, restore, result, called)
         self._done(level, result, called)
         return model
-
-    @staticmethod
-    def _lay_channels_last(model, undo):
-        before = [(m.weight, m.weight.stride()) for m in model.modules() if isinstance(m, nn.Conv2d) and
-                  isinstance(m._parameters.get("weight"), nn.Parameter)]
-        count = running.weights_channels_last(model)
-        if not count:
-            return 0
-
-        def restore():
-            for weight, stride in before:
-                back = torch.empty_strided(weight.shape, stride, dtype=weight.dtype, device=weight.device)
-                weight.data = back.copy_(weight.data)
-
-        handle = model.register_forward_pre_hook(running.ChannelsLast().before, with_kwargs=True)
-        undo += [restore, handle.remove]
-        return count
