@@ -370,6 +370,20 @@ class Gradients(Case):
         self.assertIn("matmul", [next(g.iter("{http://www.w3.org/2000/svg}text")).text for g in boxes])
         self.assertIn("frees", graph.plan())
 
+    def test_replays(self):
+        """Every run but the first is one launch where the driver records, and otherwise it is said why not; in place and held, values are the same."""
+        step, kept = ra.compile(lambda a, b: (ra.tanh(a @ b) + 1.0, (a * b).sum())), []
+        for run in range(6):
+            a, b = rng.normal(size=(40, 40)), rng.normal(size=(40, 40))
+            kept.append((step(ra.asarray(a), ra.asarray(b)), np.tanh(a @ b) + 1, (a * b).sum()))
+        for (made, total), want, of in kept:
+            np.testing.assert_allclose(made.numpy(), want, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(float(total), of, rtol=1e-10, atol=1e-10)
+        (plan, _), = step.plans.values()
+        self.assertEqual(plan.replays, 0 if plan.obstacle else 5)
+        if ra.asarray(1).device == "host":
+            self.assertIn("the host driver cannot record a graph", plan.obstacle)
+
     def test_refusals(self):
         x = ra.asarray(np.array([0.5, -2.0]))
         for error, text, call in [

@@ -121,6 +121,14 @@ RDNA_API void rdna_plan_release(rdna_plan *plan); /* NULL is fine */
  * behind the last step that reads it. A failure, which names the operator and its origin, gives no array. */
 RDNA_CHECKED rdna_status rdna_plan_run(const rdna_plan *plan, rdna_array *const *inputs, int input_count,
                                        rdna_array **outputs);
+/* With |wanted|, the plan's second run is recorded by the driver (rdna_graph_begin) and later ones are replays: one
+ * launch whatever the plan has, beside a copy for each input that lies elsewhere than it did, and for each result that
+ * somebody still had when the plan was run again. The memory of the plan's steps and results is its own from then on.
+ * Where it cannot be, or has nothing to gain, runs are as before. */
+RDNA_CHECKED rdna_status rdna_plan_replay(rdna_plan *plan, bool wanted);
+/* How many runs were replays; |*out_obstacle|, unless NULL, is why there will be none, "" where there may. Borrowed
+ * until the plan is run. */
+RDNA_API int64_t rdna_plan_replays(const rdna_plan *plan, const char **out_obstacle);
 /* How many steps a run has, without views; and the largest number of bytes of results that it holds at one time, beside
  * inputs, constants and what operators take for the time of their call. */
 RDNA_API int64_t rdna_plan_steps(const rdna_plan *plan);

@@ -144,6 +144,8 @@ rdna_status rdna_array_empty(rdna_stream *stream, rdna_dtype dtype, int rank, co
   return rdna__array_make(stream, dtype, rank, shape, out_array);
 }
 
+int rdna__array_holders(const rdna_array *array) { return __atomic_load_n(&array->storage->count, __ATOMIC_ACQUIRE); }
+
 rdna_status rdna_array_own(rdna_array *array, rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_own", &array, 1, out_array));
   char text[RDNA__ARRAY_TEXT];

@@ -62,6 +62,8 @@ rdna_status rdna__array_view(const rdna_array *array, const rdna_tensor *view, r
  * before that. */
 rdna_status rdna__array_borrow(rdna_stream *stream, const rdna_tensor *tensor, void (*release)(void *owner),
                                void *owner, rdna_array **out_array);
+/* How many arrays share |array|'s memory, itself too. */
+int rdna__array_holders(const rdna_array *array);
 /* The values in memory of their own, converted as rdna_op_copy does. */
 rdna_status rdna__array_copy(rdna_array *array, rdna_dtype dtype, rdna_array **out_array);
 /* Hands |made| over where |status| is RDNA_OK, else releases it; returns |status|. */

@@ -1,5 +1,5 @@
 /* From nodes to steps: each value once, and only what the outputs need. */
-#include "graph/plan.h"
+#include "graph/replay.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -327,6 +327,7 @@ rdna_status rdna_plan_create(rdna_node *const *outputs, int output_count, rdna_n
 
 void rdna_plan_release(rdna_plan *plan) {
   if (!plan) return;
+  rdna__replay_release(plan);
   for (int64_t i = 0; i < plan->step_count; i++) {
     free(plan->steps[i].inputs);
     free(plan->steps[i].chain);

@@ -1,7 +1,7 @@
 /* Runs the steps of a plan. */
 #include <stdlib.h>
 
-#include "graph/plan.h"
+#include "graph/replay.h"
 
 enum { FEW_INPUTS = 16 }; /* of one step, that need no memory */
 
@@ -114,13 +114,10 @@ static rdna_status run_step(const rdna_plan *plan, const rdna__step *step, rdna_
   return RDNA_OK;
 }
 
-rdna_status rdna_plan_run(const rdna_plan *plan, rdna_array *const *inputs, int input_count, rdna_array **outputs) {
-  if (!plan || !outputs || (input_count > 0 && !inputs))
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_plan_run needs a plan, its inputs and a place for its outputs");
-  RDNA_TRY(check_inputs(plan, inputs, input_count));
+rdna_status rdna__plan_run_steps(const rdna_plan *plan, rdna_array *const *inputs, rdna_array **outputs) {
   rdna_array **values = calloc((size_t)plan->value_count + 1, sizeof *values);
   if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %lld values", (long long)plan->value_count);
-  for (int i = 0; i < input_count; i++)
+  for (int i = 0; i < plan->input_count; i++)
     if (plan->input_values[i] >= 0) values[plan->input_values[i]] = rdna_array_retain(inputs[i]);
   for (int64_t i = 0; i < plan->value_count; i++)
     if (plan->values[i].node->value) values[i] = rdna_array_retain(plan->values[i].node->value);
@@ -131,6 +128,15 @@ rdna_status rdna_plan_run(const rdna_plan *plan, rdna_array *const *inputs, int 
   for (int64_t i = 0; i < plan->value_count; i++) rdna_array_release(values[i]);
   free(values);
   return status;
+}
+
+rdna_status rdna_plan_run(const rdna_plan *plan, rdna_array *const *inputs, int input_count, rdna_array **outputs) {
+  if (!plan || !outputs || (input_count > 0 && !inputs))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_plan_run needs a plan, its inputs and a place for its outputs");
+  RDNA_TRY(check_inputs(plan, inputs, input_count));
+  bool done = false;
+  if (plan->replay) RDNA_TRY(rdna__replay_run(plan, inputs, outputs, &done));
+  return done ? RDNA_OK : rdna__plan_run_steps(plan, inputs, outputs);
 }
 
 rdna_status rdna_evaluate(rdna_node *const *outputs, int output_count, rdna_array **out_arrays) {

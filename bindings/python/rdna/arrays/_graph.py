@@ -4,11 +4,11 @@ import ctypes
 
 from . import _core
 from ._array import Array, is_lazy, stream_of
-from ._core import check, fail, library, make, sizes
+from ._core import check, fail, library, make, pending, sizes
 
 for _name, _letters in {"rdna_array_lazy": "pp", "rdna_array_placeholder": "piipp", "rdna_array_gradients": "pippip",
                         "rdna_array_evaluate": "pip", "rdna_array_plan": "pipip", "rdna_array_record": "pipp", "rdna_array_recorded": "ppbp",
-                        "rdna_plan_run": "ppip", "rdna_plan_release": "p", "rdna_plan_steps": "p", "rdna_plan_peak_bytes": "p",
+                        "rdna_plan_run": "ppip", "rdna_plan_replay": "pb", "rdna_plan_replays": "pp", "rdna_plan_release": "p", "rdna_plan_steps": "p", "rdna_plan_peak_bytes": "p",
                         "rdna_nodes_print": "pipp", "rdna_nodes_draw": "pipp", "rdna_plan_print": "ppp", "rdna_recorder_release": "p",
                         "rdna_record_stop": "pp", "rdna_record_embedding": "ppp",
                         "rdna_record_checkpoint": "ppl", "rdna_record_mark": ""}.items():
@@ -18,7 +18,7 @@ for _name in ("rdna_record_stop", "rdna_record_embedding", "rdna_record_checkpoi
     getattr(library, _name).restype = ctypes.c_void_p
 _run = library.rdna_plan_run
 library.rdna_plan_release.restype = library.rdna_recorder_release.restype = None
-library.rdna_plan_steps.restype = ctypes.c_int64
+library.rdna_plan_steps.restype = library.rdna_plan_replays.restype = ctypes.c_int64
 library.rdna_plan_peak_bytes.restype = ctypes.c_size_t
 
 
@@ -136,6 +136,7 @@ class Plan:
     def __init__(self, outputs, inputs, drawn=()):
         inputs, self.draws = [*inputs, *(place for place, _ in drawn)], [draw for _, draw in drawn]
         self.pointer = make("rdna_array_plan", pointers(outputs), len(outputs), pointers(inputs), len(inputs))
+        check(library.rdna_plan_replay(self.pointer, True))
         self.pairs = [x.pairs for x in outputs]
         self._Inputs, self._Outputs = (ctypes.c_void_p * max(len(each), 1) for each in (inputs, outputs))
 
@@ -145,6 +146,15 @@ class Plan:
 
     steps = property(lambda self: library.rdna_plan_steps(self.pointer), doc="How many launches a run has, about.")
     peak_bytes = property(lambda self: library.rdna_plan_peak_bytes(self.pointer), doc="Of results that are held at one time.")
+
+    replays = property(lambda self: library.rdna_plan_replays(self.pointer, None), doc="How many runs were one launch, recorded by the driver.")
+
+    @property
+    def obstacle(self):
+        """Why no run is one launch, "" where they may be."""
+        why = ctypes.c_char_p()
+        library.rdna_plan_replays(self.pointer, ctypes.byref(why))
+        return why.value.decode(errors="replace")
 
     def __str__(self):
         return _text("rdna_plan_print", self.pointer)
@@ -156,4 +166,5 @@ class Plan:
         status = _run(self.pointer, self._Inputs(*[x.pointer for x in inputs]), len(inputs), out)
         if status:
             fail(status)
+        pending.error = None  # of a recording that could not be
         return [Array(pointer, pairs) for pointer, pairs in zip(out, self.pairs)]
