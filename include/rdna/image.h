@@ -33,7 +33,8 @@ typedef struct rdna_image_text_encoder_info {
 /* Of |folder|, which diffusers or transformers saved: |encoder| in it ("text_encoder", "text_encoder_2") with
  * config.json and model.safetensors of f32, f16 or bf16, or that name's index or variant fp16, and |tokenizer|
  * ("tokenizer", "tokenizer_2") with vocab.json and merges.txt, or tokenizer.json, and tokenizer_config.json, which may
- * be missing. The device is retained. RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense,
+ * be missing. Where |folder| is a file, which has all parts of a model and no vocabulary (docs/image.md), |tokenizer|
+ * is a path. The device is retained. RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense,
  * tensors that are missing or not of the shapes that settings ask for, a vocabulary that is none or larger than the
  * model's. RDNA_UNSUPPORTED: another architecture, activation, type of tensors, other tokens at a text's ends, added
  * tokens. RDNA_OUT_OF_MEMORY. */
@@ -77,12 +78,12 @@ typedef struct rdna_image_autoencoder_info {
   size_t weights_bytes; /* on the device */
 } rdna_image_autoencoder_info;
 
-/* Of the folder |name| ("vae") in |folder|, which diffusers saved: config.json, and diffusion_pytorch_model.safetensors
- * or that name's index or variant fp16, of f32, f16 or bf16. Weights and activations on the device are of |dtype|: f32,
- * f16 or bf16. Where it need not encode the encoder is not loaded. The device is retained. RDNA_NOT_FOUND: a file is
- * missing. RDNA_BAD_DATA: settings that make no sense, tensors that are missing or not of the shapes that settings ask
- * for. RDNA_UNSUPPORTED: another class, blocks or type of tensors; tensors that the settings do not speak of; f16 where
- * the settings say that its range is left. RDNA_OUT_OF_MEMORY. */
+/* Of the folder |name| ("vae") in |folder|, which diffusers saved, or of a file that has all parts: config.json, and
+ * diffusion_pytorch_model.safetensors or that name's index or variant fp16, of f32, f16 or bf16. Weights and
+ * activations on the device are of |dtype|: f32, f16 or bf16. Where it need not encode the encoder is not loaded. The
+ * device is retained. RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense, tensors that are
+ * missing or not of the shapes that settings ask for. RDNA_UNSUPPORTED: another class, blocks or type of tensors;
+ * tensors that the settings do not speak of; f16 where the settings say that its range is left. RDNA_OUT_OF_MEMORY. */
 RDNA_CHECKED rdna_status rdna_image_autoencoder_create(rdna_device *device, const char *folder, const char *name,
                                                        rdna_dtype dtype, bool encodes,
                                                        rdna_image_autoencoder **out_autoencoder);
@@ -122,7 +123,7 @@ typedef struct rdna_image_unet_info {
   size_t weights_bytes; /* on the device */
 } rdna_image_unet_info;
 
-/* Of the folder |name| ("unet") in |folder|, which diffusers saved: config.json, and
+/* Of the folder |name| ("unet") in |folder|, which diffusers saved, or of a file that has all parts: config.json, and
  * diffusion_pytorch_model.safetensors or that name's index or variant fp16, of f32, f16 or bf16. Weights and
  * activations on the device are of |dtype|: f32, f16 or bf16. The device is retained. RDNA_NOT_FOUND: a file is
  * missing. RDNA_BAD_DATA: settings that make no sense, tensors that are missing or not of the shapes that settings ask
@@ -183,27 +184,38 @@ typedef struct rdna_image_schedule rdna_image_schedule;
 /* |settings| is the JSON text of a folder's scheduler_config.json: num_train_timesteps, beta_schedule (linear,
  * scaled_linear, squaredcos_cap_v2), beta_start, beta_end, prediction_type (epsilon, v_prediction, sample),
  * timestep_spacing (leading, linspace, trailing), steps_offset, set_alpha_to_one, clip_sample and its range,
- * final_sigmas_type, rescale_betas_zero_snr, original_inference_steps, timestep_scaling; what is missing is as
- * diffusers has it for |sampler|, and others are left alone that belong to other samplers.
+ * final_sigmas_type, rescale_betas_zero_snr, original_inference_steps, timestep_scaling, lower_order_final,
+ * euler_at_final, UniPC's solver_order and solver_type; what is missing is as diffusers has it for |sampler|, and
+ * others are left alone that belong to other samplers.
  *
  *     sampler           |
  *     ddim              | Song, Meng and Ermon (2021), without noise of its own
- *     euler             | Karras et al. (2022), algorithm 2 without churn
- *     euler_ancestral   | the same, with noise added at each step
- *     dpmpp_2m          | Lu et al. (2022), DPM-Solver++ of second order with two answers in memory
- *     lcm               | Luo et al. (2023), for latent consistency models, with noise added at each step but the last
+ *     ddpm              | Ho, Jain and Abbeel (2020), of the smaller variance, with noise added at each step but the
+ * last pndm              | Liu et al. (2022) without Runge-Kutta steps, so with up to four answers in memory euler |
+ * Karras et al. (2022), algorithm 2 without churn euler_ancestral   | the same, with noise added at each step heun |
+ * algorithm 2 with its correction: all steps but the last ask twice dpmpp_2m          | Lu et al. (2022), DPM-Solver++
+ * of second order with two answers in memory dpmpp_2m_sde      | the same of the stochastic equation, with noise added
+ * at each step but the last dpmpp_3m_sde      | … of third order, with three answers in memory dpmpp_sde         | … of
+ * second order with an answer between two levels: all steps but the last ask twice unipc             | Zhao et al.
+ * (2023), which corrects each step by the answer to the next lcm               | Luo et al. (2023), for latent
+ * consistency models, with noise added at each step but the last
  *
  * |spacing| of noise levels: "simple", as the timesteps have them; "karras", equation 5 of Karras et al. with rho 7;
- * "exponential", evenly in their logarithm; whatever use_karras_sigmas and its like say. ddim, euler_ancestral and lcm
- * have "simple" alone. RDNA_INVALID_ARGUMENT: no such sampler or spacing, steps that are not from 1 to
- * num_train_timesteps. RDNA_BAD_DATA: settings that make no sense. RDNA_UNSUPPORTED: settings that are not known, or
- * together not. */
+ * "exponential", evenly in their logarithm; "beta", by Lee et al. (2024); "ays" and "ays_xl", the ten levels that
+ * Sabour et al. (2024) found for Stable Diffusion 1 and XL, of other numbers interpolated in their logarithm;
+ * "sgm_uniform", timesteps evenly from the last trained one, as if one step more led to 0; whatever use_karras_sigmas
+ * and its like say. ddim, ddpm, pndm, euler_ancestral and lcm have "simple" alone. RDNA_INVALID_ARGUMENT: no such
+ * sampler or spacing, steps that are not from 1 to num_train_timesteps. RDNA_BAD_DATA: settings that make no sense.
+ * RDNA_UNSUPPORTED: settings that are not known, or together not. */
 RDNA_CHECKED rdna_status rdna_image_schedule_create(const char *settings, const char *sampler, const char *spacing,
                                                     int steps, rdna_image_schedule **out_schedule);
 RDNA_API void rdna_image_schedule_release(rdna_image_schedule *schedule); /* NULL is fine */
 
-/* As it was created with. */
+/* How often the network is asked: as many times as there are steps that it was created with, of heun and dpmpp_sde
+ * twice as often less once, of pndm once more. Each is a step to the functions below. */
 RDNA_API int rdna_image_schedule_steps(const rdna_image_schedule *schedule);
+/* Which of these begins with step |level|, from 0, of those that it was created with; -1: there is no such step. */
+RDNA_API int rdna_image_schedule_step_of(const rdna_image_schedule *schedule, int level);
 /* What noise of deviation 1 is multiplied by to be the first sample. */
 RDNA_API double rdna_image_schedule_initial_scale(const rdna_image_schedule *schedule);
 /* Of step |step|, from 0: what the network is told, and what the sample is multiplied by on its way there. NaN where
@@ -213,9 +225,8 @@ RDNA_API double rdna_image_schedule_input_scale(const rdna_image_schedule *sched
 /* Whether steps add noise. */
 RDNA_API bool rdna_image_schedule_needs_noise(const rdna_image_schedule *schedule);
 /* |sample| (count) becomes |picture| (count) with so much of |noise| (count) of deviation 1 as there is before step
- * |first|, which may be taken next. |sample| may be one of the two. RDNA_INVALID_ARGUMENT: no such step, missing
- * values.
- */
+ * |first|, one of rdna_image_schedule_step_of, which may be taken next. |sample| may be one of the two.
+ * RDNA_INVALID_ARGUMENT: no such step, missing values. */
 RDNA_CHECKED rdna_status rdna_image_schedule_begin(rdna_image_schedule *schedule, int first, const float *picture,
                                                    const float *noise, float *sample, size_t count);
 /* |sample| (count) becomes that of the next step, by the network's |output| (count) and, where it is needed, |noise|

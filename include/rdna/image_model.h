@@ -24,13 +24,39 @@ typedef struct rdna_image_model_info {
   const char *spacing; /* the folder's, of samplers that have more than "simple" */
 } rdna_image_model_info;
 
-/* Of |folder|: model_index.json and the settings of its parts, which are all that is read now. Weights and activations
- * of U-Net and autoencoder will be of |dtype|, f32, f16 or bf16, or with RDNA_DTYPE_COUNT of f32 on the host and on a
- * GPU of f16, of FLUX bf16; but of f32 where an autoencoder leaves the range of f16. The device is retained.
- * RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense, or parts that do not fit each other.
- * RDNA_UNSUPPORTED: another kind of pipeline. RDNA_OUT_OF_MEMORY. */
-RDNA_CHECKED rdna_status rdna_image_model_open(rdna_device *device, const char *folder, rdna_dtype dtype,
-                                               rdna_image_model **out_model);
+/* A file of low-rank changes to weights ("LoRA"; LyCORIS' LoHa and LoKr too), which are added |scale| times. Names are
+ * those of kohya-ss' scripts or of diffusers and PEFT. */
+typedef struct rdna_image_lora {
+  const char *path;
+  double scale;
+} rdna_image_lora;
+
+typedef struct rdna_image_model_options {
+  size_t size; /* of the struct: RDNA_IMAGE_MODEL_OPTIONS_INIT sets it */
+  /* Of weights and activations of U-Net and autoencoder, f32, f16 or bf16, or with RDNA_DTYPE_COUNT f32 on the host and
+   * on a GPU f16, of FLUX bf16; but f32 where an autoencoder leaves the range of f16 */
+  rdna_dtype dtype;
+  /* Of a model in one file, which has no vocabulary: a folder with CLIP's, vocab.json and merges.txt or tokenizer.json,
+   * or one that has such a folder "tokenizer", as those of diffusers do. NULL: the folder "tokenizer" beside the file
+   */
+  const char *tokenizer;
+  /* Of a model in one file, which does not say what its network was trained to answer: "epsilon" or "v_prediction";
+   * NULL: what is usual, and of Stable Diffusion 2 "v_prediction" */
+  const char *prediction;
+  /* (lora_count) up to 32, which need not stay; none with FLUX. One that does not fit is refused when the part that it
+   * is for comes to the device: RDNA_BAD_DATA where it is for another version of the model, RDNA_UNSUPPORTED for
+   * another kind */
+  const rdna_image_lora *loras;
+  int lora_count;
+} rdna_image_model_options;
+#define RDNA_IMAGE_MODEL_OPTIONS_INIT .size = sizeof(rdna_image_model_options)
+
+/* Of the folder |path|, which diffusers saved: model_index.json and the settings of its parts, which are all that is
+ * read now. Or of a file of safetensors that has all parts, as most sites offer models (docs/image.md). The device is
+ * retained. RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense, or parts that do not fit
+ * each other. RDNA_UNSUPPORTED: another kind of pipeline. RDNA_OUT_OF_MEMORY. */
+RDNA_CHECKED rdna_status rdna_image_model_open(rdna_device *device, const char *path,
+                                               const rdna_image_model_options *options, rdna_image_model **out_model);
 RDNA_API void rdna_image_model_release(rdna_image_model *model); /* NULL is fine */
 /* Borrowed; lives as long as the model. */
 RDNA_API const rdna_image_model_info *rdna_image_model_get_info(const rdna_image_model *model);
@@ -54,7 +80,8 @@ typedef struct rdna_image_request {
    * to 1 it is that to the prompt alone, as it is of networks that guidance was distilled into, which are told it;
    * below 0: as the model has it, which is what RDNA_IMAGE_REQUEST_INIT says */
   double guidance;
-  const char *sampler, *spacing; /* see rdna_image_schedule_create; NULL: the model's */
+  const char *sampler, *spacing; /* see rdna_image_schedule_create, but "ays" is the family's;
+                                    NULL: the model's */
   /* Picture i begins with the first numbers of rdna_image_noise of seed + i, and what steps add is what follows; with
    * |init| the very first draw its latents from what the autoencoder makes of it. */
   uint64_t seed;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "command/adapters.h"
 #include "command/command.h"
 #include "model/image/npy.h"
 #include "model/image/pipeline.h"
@@ -20,7 +21,8 @@ enum { PATH_BYTES = 4096 };
 
 typedef struct image_options {
   device_choice device;
-  const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *type, *init;
+  const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *type, *init, *tokenizer, *prediction;
+  option_texts loras;
   int64_t steps, seed, count, clip_skip, tile;
   double guidance, strength;
   bool json, grid;
@@ -33,6 +35,7 @@ typedef struct imaging {
   rdna_image_model *model;
   const rdna_image_model_info *info;
   rdna_image_request request;
+  adapter_option adapters[OPTION_TEXTS_MOST];
   rdna__npy latents;
   float *init; /* (3, height, width) */
   float *pictures;
@@ -241,6 +244,24 @@ static void write_number(FILE *to, const char *name, double value) {
   fprintf(to, ", %s: %s", name, text);
 }
 
+/* The last |*out_length| characters of a path that are no slashes behind or between others. */
+static const char *name_of(const char *path, int *out_length) {
+  const char *name = path + strlen(path);
+  while (name > path && name[-1] == '/') name--;
+  *out_length = 0;
+  for (; name > path && name[-1] != '/'; name--) ++*out_length;
+  return name;
+}
+
+static void write_loras(FILE *to, const imaging *g) {
+  for (int i = 0; i < g->options->loras.count; i++) {
+    const adapter_option *a = &g->adapters[i];
+    int length;
+    const char *name = name_of(a->path, &length);
+    fprintf(to, "%s%.*s:%g", i ? " " : ", LoRA: ", length, name, a->scale);
+  }
+}
+
 /* In the form that AUTOMATIC1111's page writes, which other programs read. Behind it what that does not have. */
 static char *describe(const imaging *g, int i) {
   const rdna_image_request *r = &g->request;
@@ -248,10 +269,8 @@ static char *describe(const imaging *g, int i) {
   size_t size;
   FILE *to = open_memstream(&text, &size);
   if (!to) return NULL;
-  const char *end = g->folder + strlen(g->folder), *name = end;
-  while (name > g->folder && name[-1] == '/') name--; /* slashes at its end */
-  int length = 0;
-  for (; name > g->folder && name[-1] != '/'; name--) length++;
+  int length;
+  const char *name = name_of(g->folder, &length);
   fprintf(to, "%s\n", g->prompt);
   if (r->negative) fprintf(to, "Negative prompt: %s\n", r->negative);
   fprintf(to, "Steps: %d, Sampler: %s, Schedule type: %s", r->steps, r->sampler, r->spacing);
@@ -262,6 +281,7 @@ static char *describe(const imaging *g, int i) {
   if (r->skip) fprintf(to, ", Clip skip: %d", r->skip + 1);
   fprintf(to, ", Type: %s", rdna_dtype_name(g->model->dtype));
   if (r->tile) fprintf(to, ", Tile: %d", r->tile);
+  write_loras(to, g);
   if (r->latents) fprintf(to, ", Latents: given");
   if (g->options->grid) fprintf(to, ", Grid of: %d", r->count);
   fprintf(to, ", Version: rdna %s", RDNA_VERSION);
@@ -364,6 +384,18 @@ static int report(const imaging *g) {
 
 /* ---- all of it ---- */
 
+static rdna_status open_model(imaging *g, rdna_dtype dtype) {
+  const image_options *o = g->options;
+  rdna_image_lora loras[OPTION_TEXTS_MOST];
+  for (int i = 0; i < o->loras.count; i++) {
+    RDNA_TRY(read_adapter(o->loras.values[i], &g->adapters[i]));
+    loras[i] = (rdna_image_lora){g->adapters[i].path, g->adapters[i].scale};
+  }
+  const rdna_image_model_options how = {RDNA_IMAGE_MODEL_OPTIONS_INIT, .dtype = dtype, .tokenizer = o->tokenizer,
+                                        .prediction = o->prediction,   .loras = loras, .lora_count = o->loras.count};
+  return rdna_image_model_open(g->device, g->folder, &how, &g->model);
+}
+
 static rdna_status draw(imaging *g) {
   const rdna_image_request *r = &g->request;
   RDNA_TRY(open_chosen_device(&g->options->device, &g->device));
@@ -374,7 +406,7 @@ static rdna_status draw(imaging *g) {
   rdna_dtype dtype = RDNA_DTYPE_COUNT; /* as is best */
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
     if (strcmp(g->options->type, types[i].name) == 0) dtype = types[i].dtype;
-  RDNA_TRY(rdna_image_model_open(g->device, g->folder, dtype, &g->model));
+  RDNA_TRY(open_model(g, dtype));
   g->info = rdna_image_model_get_info(g->model);
   if (!g->info->own_sampler && !g->options->sampler)
     fprintf(stderr, "rdna image: the model's own sampler is not there yet; %s takes its place\n", g->info->sampler);
@@ -407,9 +439,10 @@ int command_image(int argc, char **argv) {
        "how closely the text is followed (7.5, XL 5, FLUX dev 3.5); up to 1 halves the work", 0, 1000},
       {"--seed", OPTION_INTEGER, &o.seed, "N", "of the noise, as PyTorch's (any)", 0, 4294967295.0},
       {"--size", OPTION_TEXT, &o.size, "WxH", "in pixels (as the model was trained with)", 0, 0},
-      {"--sampler", OPTION_CHOICE, &o.sampler, "ddim|euler|euler_ancestral|dpmpp_2m|lcm",
+      {"--sampler", OPTION_CHOICE, &o.sampler,
+       "ddim|ddpm|pndm|euler|euler_ancestral|heun|dpmpp_2m|dpmpp_2m_sde|dpmpp_3m_sde|dpmpp_sde|unipc|lcm",
        "(the model's, else dpmpp_2m)", 0, 0},
-      {"--schedule", OPTION_CHOICE, &o.spacing, "simple|karras|exponential",
+      {"--schedule", OPTION_CHOICE, &o.spacing, "simple|karras|exponential|beta|ays|sgm_uniform",
        "how noise levels are spaced (the model's)", 0, 0},
       {"--clip-skip", OPTION_INTEGER, &o.clip_skip, "N", "take what the text encoder's last layer but N - 1 says (1)",
        1, 12},
@@ -420,6 +453,10 @@ int command_image(int argc, char **argv) {
       {"--strength", OPTION_NUMBER, &o.strength, "X", "of that change: the share of steps that is taken (0.75)", 0, 1},
       {"--latents", OPTION_TEXT, &o.latents, "FILE.npy", "begin with this noise", 0, 0},
       {"--dump", OPTION_TEXT, &o.dump, "FOLDER", "write text states, noise, timesteps and each step as .npy", 0, 0},
+      {"--lora", OPTION_TEXTS, &o.loras, "FILE[:SCALE]", "change the model's weights; several times", 0, 0},
+      {"--tokenizer", OPTION_TEXT, &o.tokenizer, "FOLDER", "of a model in one file: where CLIP's vocabulary is", 0, 0},
+      {"--prediction", OPTION_CHOICE, &o.prediction, "epsilon|v_prediction",
+       "of a model in one file: what it was trained to answer", 0, 0},
       {"--tile", OPTION_INTEGER, &o.tile, "N", "make the picture of tiles of N x N latents, in less memory", 4, 1024},
       {"--type", OPTION_CHOICE, &o.type, "auto|f32|f16|bf16",
        "to compute in (auto: f16 on a GPU, FLUX bf16; f32 on the host)", 0, 0},
@@ -428,8 +465,8 @@ int command_image(int argc, char **argv) {
   };
   const command_line line = {
       "rdna image",
-      "Draws what a text says, with Stable Diffusion 1, 2 or XL or FLUX.1 in a folder of diffusers.",
-      "FOLDER PROMPT",
+      "Draws what a text says, with Stable Diffusion 1, 2 or XL or FLUX.1 in a folder of diffusers, or in one file.",
+      "MODEL PROMPT",
       2,
       2,
       options,

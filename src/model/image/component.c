@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -53,11 +54,37 @@ static rdna_status open_tensors(const char *folder, const char *stem, rdna__safe
   return rdna__safetensors_open_named(folder, names[half][0], names[half][1], out);
 }
 
+bool rdna__component_is_file(const char *path) {
+  struct stat at;
+  return stat(path, &at) == 0 && S_ISREG(at.st_mode);
+}
+
+/* Whether |path| names a part behind the name of a file, which |file| becomes. */
+static bool is_part(const char *path, char file[PATH_BYTES]) {
+  const char *slash = strrchr(path, '/');
+  return slash && snprintf(file, PATH_BYTES, "%.*s", (int)(slash - path), path) < PATH_BYTES &&
+         rdna__component_is_file(file);
+}
+
+static rdna_status open_part(const char *file, const char *name, rdna__component *c) {
+  rdna__checkpoint_family family;
+  RDNA_TRY(rdna__safetensors_open_file(file, &c->tensors));
+  rdna_status status = rdna__checkpoint_detect(c->tensors, &family);
+  if (status == RDNA_OK) status = rdna__checkpoint_read(c->tensors, family, name, &c->settings, &c->part);
+  return rdna__annotate(status, "%s", file);
+}
+
 rdna_status rdna__component_open(const char *folder, const char *stem, rdna__network *network,
                                  rdna__component *out_component) {
   *out_component = (rdna__component){.network = network};
-  RDNA_TRY(rdna__settings_open(folder, &out_component->settings));
-  rdna_status status = open_tensors(folder, stem, &out_component->tensors);
+  char file[PATH_BYTES];
+  rdna_status status;
+  if (is_part(folder, file)) {
+    status = open_part(file, strrchr(folder, '/') + 1, out_component);
+  } else {
+    RDNA_TRY(rdna__settings_open(folder, &out_component->settings));
+    status = open_tensors(folder, stem, &out_component->tensors);
+  }
   if (status != RDNA_OK) rdna__component_close(out_component);
   return status;
 }
@@ -71,16 +98,18 @@ void rdna__component_close(rdna__component *c) {
 
 /* ---- tensors ---- */
 
-static rdna_status find(const rdna__component *c, const char *prefix, const char *name,
-                        char out_name[RDNA__COMPONENT_NAME], const rdna__safetensor **out) {
+static rdna_status find(rdna__component *c, const char *prefix, const char *name, char out_name[RDNA__COMPONENT_NAME],
+                        const rdna__safetensor **out) {
   const char *point = *prefix && *name ? "." : "";
   if (snprintf(out_name, RDNA__COMPONENT_NAME, "%s%s%s", prefix, point, name) >= RDNA__COMPONENT_NAME)
     return rdna__fail(RDNA_INTERNAL, "the tensor's name '%s%s%s' is too long", prefix, point, name);
-  *out = rdna__safetensors_find(c->tensors, out_name);
+  c->transposed = false;
+  *out = c->part.kind ? rdna__checkpoint_find(c->tensors, &c->part, out_name, &c->view, &c->transposed)
+                      : rdna__safetensors_find(c->tensors, out_name);
   return RDNA_OK;
 }
 
-int rdna__component_rank(const rdna__component *c, const char *prefix, const char *name) {
+int rdna__component_rank(rdna__component *c, const char *prefix, const char *name) {
   char full[RDNA__COMPONENT_NAME];
   const rdna__safetensor *t = NULL;
   return find(c, prefix, name, full, &t) == RDNA_OK && t ? t->rank : -1;
@@ -106,20 +135,58 @@ static rdna_status check(const rdna__safetensor *t, const char *name, int rank, 
   return rdna__fail(RDNA_BAD_DATA, "tensor '%s' is %s; the settings ask for %s", name, found, wanted);
 }
 
-/* |to|, which is dense, becomes the tensor's values. From a copy: what is in the file's map may change or vanish. */
-static rdna_status upload(const rdna__component *c, const rdna__safetensor *t, bool as_it_is, const rdna_tensor *to) {
+void rdna__component_change(rdna__component *c, rdna__loras *loras, rdna__lora_part part,
+                            const rdna__checkpoint_part *names) {
+  c->loras = loras;
+  c->of = part;
+  c->names = *names;
+}
+
+/* Whether weights called |name| are changed on their way; |module| becomes the name without its end. */
+static bool is_changed(const rdna__component *c, const char *name, char module[RDNA__COMPONENT_NAME]) {
+  size_t length = strlen(name), end = strlen(".weight");
+  if (!c->loras || length <= end || strcmp(name + length - end, ".weight") != 0) return false;
+  snprintf(module, RDNA__COMPONENT_NAME, "%.*s", (int)(length - end), name);
+  return rdna__loras_change(c->loras, c->of, &c->names, module);
+}
+
+/* to = from and its changes, which are added in f32 */
+static rdna_status copy_changed(const rdna__component *c, const char *module, const rdna_tensor *from,
+                                const rdna_tensor *to) {
   rdna_device *device = c->network->device;
   rdna_stream *stream = rdna_device_default_stream(device);
+  rdna_tensor sum = rdna_tensor_contiguous(NULL, RDNA_F32, from->rank, from->shape);
+  RDNA_TRY(rdna_memory_alloc_named(device, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&sum)), NULL, "loading weights",
+                                   &sum.data));
+  rdna_status status = rdna_op_copy(stream, from, &sum);
+  if (status == RDNA_OK) status = rdna__loras_add(c->loras, c->of, &c->names, module, stream, &sum);
+  if (status == RDNA_OK) status = rdna_op_copy(stream, &sum, to);
+  rdna_status freed = rdna_memory_free(device, sum.data);
+  return status == RDNA_OK ? freed : status;
+}
+
+/* |to|, which is dense, becomes the values of |t|, which was asked for as |name|. From a copy: what is in the file's
+ * map may change or vanish. */
+static rdna_status upload(const rdna__component *c, const rdna__safetensor *t, const char *name, bool as_it_is,
+                          const rdna_tensor *to) {
+  rdna_device *device = c->network->device;
+  rdna_stream *stream = rdna_device_default_stream(device);
+  char module[RDNA__COMPONENT_NAME];
+  bool changed = is_changed(c, name, module);
   uint8_t *bytes = malloc(t->bytes ? t->bytes : 1);
   if (!bytes) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for tensor '%s'", t->name);
   rdna_tensor from = rdna_tensor_contiguous(NULL, t->dtype, t->rank, t->shape);
+  if (c->transposed) {
+    from.stride[0] = 1;
+    from.stride[1] = t->shape[0];
+  }
   rdna_status status = rdna__file_read(t->data, t->bytes, bytes);
-  if (as_it_is) {
+  if (as_it_is && !c->transposed && !changed) {
     if (status == RDNA_OK) status = rdna_copy_to_device(stream, to->data, bytes, t->bytes);
   } else {
     if (status == RDNA_OK) status = rdna_memory_alloc_named(device, t->bytes, NULL, "loading weights", &from.data);
     if (status == RDNA_OK) status = rdna_copy_to_device(stream, from.data, bytes, t->bytes);
-    if (status == RDNA_OK) status = rdna_op_copy(stream, &from, to);
+    if (status == RDNA_OK) status = changed ? copy_changed(c, module, &from, to) : rdna_op_copy(stream, &from, to);
     rdna_status freed = rdna_memory_free(device, from.data);
     if (status == RDNA_OK) status = freed;
   }
@@ -129,8 +196,7 @@ static rdna_status upload(const rdna__component *c, const rdna__safetensor *t, b
 
 /* The tensor of |to|'s shape. */
 static rdna_status look_up(rdna__component *c, const char *prefix, const char *name, const rdna_tensor *to,
-                           const rdna__safetensor **out) {
-  char full[RDNA__COMPONENT_NAME];
+                           char full[RDNA__COMPONENT_NAME], const rdna__safetensor **out) {
   bool inserted;
   RDNA_TRY(find(c, prefix, name, full, out));
   RDNA_TRY(check(*out, full, to->rank, to->shape));
@@ -139,11 +205,12 @@ static rdna_status look_up(rdna__component *c, const char *prefix, const char *n
 
 rdna_status rdna__component_load(rdna__component *c, const char *prefix, const char *name, rdna_dtype dtype, int rank,
                                  const int64_t *shape, rdna_tensor *out) {
+  char full[RDNA__COMPONENT_NAME];
   const rdna__safetensor *t;
   *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
-  RDNA_TRY(look_up(c, prefix, name, out, &t));
+  RDNA_TRY(look_up(c, prefix, name, out, full, &t));
   RDNA_TRY(rdna__network_tensor(c->network, dtype, rank, shape, out));
-  return upload(c, t, t->dtype == dtype, out);
+  return upload(c, t, full, t->dtype == dtype, out);
 }
 
 rdna_status rdna__network_tensor(rdna__network *n, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out) {
@@ -163,23 +230,26 @@ rdna_status rdna__network_window(rdna__network *n, int64_t out, int64_t in, int6
 rdna_status rdna__component_load_window(rdna__component *c, const char *prefix, const char *name, int out, int in,
                                         int height, int width, rdna_tensor *out_weight) {
   const rdna_tensor like = rdna_tensor_contiguous(NULL, RDNA_F32, 4, (const int64_t[]){out, in, height, width});
+  char full[RDNA__COMPONENT_NAME];
   const rdna__safetensor *t;
-  RDNA_TRY(look_up(c, prefix, name, &like, &t));
+  RDNA_TRY(look_up(c, prefix, name, &like, full, &t));
   RDNA_TRY(rdna__network_window(c->network, out, in, height, width, out_weight));
-  return upload(c, t, false, out_weight);
+  return upload(c, t, full, false, out_weight);
 }
 
 rdna_status rdna__component_fetch(rdna__component *c, const char *prefix, const char *name, const rdna_tensor *to) {
+  char full[RDNA__COMPONENT_NAME];
   const rdna__safetensor *t;
-  RDNA_TRY(look_up(c, prefix, name, to, &t));
-  return upload(c, t, t->dtype == to->dtype, to);
+  RDNA_TRY(look_up(c, prefix, name, to, full, &t));
+  return upload(c, t, full, t->dtype == to->dtype, to);
 }
 
 rdna_status rdna__component_leave(rdna__component *c, const char *prefix) {
+  size_t before = c->part.kind ? strlen(c->part.prefix) : 0;
   for (size_t i = 0; i < rdna__safetensors_count(c->tensors); i++) {
     const char *name = rdna__safetensors_at(c->tensors, i)->name;
     bool inserted;
-    if (strncmp(name, prefix, strlen(prefix)) == 0)
+    if (strncmp(name, before ? c->part.prefix : "", before) == 0 && strncmp(name + before, prefix, strlen(prefix)) == 0)
       RDNA_TRY(rdna__strmap_insert(&c->read, name, strlen(name), 0, &inserted));
   }
   return RDNA_OK;
@@ -192,11 +262,12 @@ rdna_status rdna__component_check_all_read(const rdna__component *c) {
   for (size_t i = count; i-- > 0;) {
     const char *name = rdna__safetensors_at(c->tensors, i)->name;
     uint32_t value;
+    if (c->part.kind && rdna__checkpoint_leaves(&c->part, name)) continue;
     if (rdna__strmap_find(&c->read, name, strlen(name), &value)) continue;
     unread++;
     first = name;
   }
-  if (!unread) return RDNA_OK;
+  if (!unread) return rdna__loras_check_used(c->loras, c->of);
   return rdna__fail(RDNA_UNSUPPORTED,
                     "it has %zu tensor%s that its settings do not speak of, '%.120s' for one; without what they hold "
                     "it would be another model",

@@ -17,7 +17,7 @@ typedef struct drawing {
   rdna_image_model *model;
   rdna_image_request r; /* with what is usual where nothing is asked for */
   bool guided;
-  int first; /* the step that is taken first */
+  int first, end; /* the steps that are taken: from, and up to but not with */
   rdna_image_schedule *schedule;
   rdna_image_flow *flow; /* in its place: of FLUX */
   rdna__image_texts texts;
@@ -87,6 +87,7 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   if (r->guidance < 0) r->guidance = m->info.guidance;
   if (!r->sampler) r->sampler = m->info.sampler;
   if (!r->spacing) r->spacing = rdna__pipeline_spacing(m, r->sampler);
+  if (strcmp(r->spacing, "ays") == 0 && m->encoders > 1) r->spacing = "ays_xl";
   RDNA_TRY(check_limits(m, r));
   RDNA_TRY(check_given(m, r));
   return check_init(r);
@@ -95,7 +96,7 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
 /* ---- what the caller is told ---- */
 
 static rdna_status tell(const drawing *d, const char *stage, int picture, int step, const float *latents) {
-  const rdna_image_progress progress = {stage, picture, d->r.count, step, d->r.steps - d->first, latents};
+  const rdna_image_progress progress = {stage, picture, d->r.count, step, d->end - d->first, latents};
   if (!d->r.progress || d->r.progress(d->r.data, &progress)) return RDNA_OK;
   return rdna__fail(RDNA_CANCELLED, "the pictures were cancelled");
 }
@@ -118,7 +119,7 @@ static double timestep_of(const drawing *d, int step) {
 
 static rdna_status give_timesteps(const drawing *d) {
   if (!d->r.values) return RDNA_OK;
-  const int64_t steps = d->r.steps - d->first;
+  const int64_t steps = d->end - d->first;
   float *values = malloc((size_t)steps * sizeof *values);
   if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for timesteps");
   for (int i = 0; i < steps; i++) values[i] = (float)timestep_of(d, d->first + i);
@@ -208,13 +209,13 @@ static rdna_status begin(drawing *d, int picture, float *latents) {
 static rdna_status run_steps(drawing *d, int picture) {
   float *latents = d->latents + (size_t)picture * d->count;
   RDNA_TRY(begin(d, picture, latents));
-  for (int i = d->first; i < d->r.steps; i++) {
+  for (int i = d->first; i < d->end; i++) {
     RDNA_TRY(tell(d, "noise", picture, i - d->first, latents));
     RDNA_TRY(take_step(d, i, latents));
     RDNA_TRY(check_finite(d->flow ? "the transformer" : "the U-Net", d->model->dtype, latents, d->count));
     RDNA_TRY(give(d, "latents", picture, i - d->first, 3, d->shape, latents));
   }
-  return tell(d, "noise", picture, d->r.steps - d->first, latents);
+  return tell(d, "noise", picture, d->end - d->first, latents);
 }
 
 /* ---- all of it ---- */
@@ -277,7 +278,7 @@ static rdna_status draw(drawing *d, float *out) {
   RDNA_TRY(rdna__pipeline_need_autoencoder(m, false));
   for (int i = 0; i < d->r.count; i++) {
     float *picture = out + (size_t)i * pixels;
-    RDNA_TRY(tell(d, "picture", i, d->r.steps - d->first, NULL));
+    RDNA_TRY(tell(d, "picture", i, d->end - d->first, NULL));
     RDNA_TRY(rdna_image_autoencoder_decode(m->autoencoder, d->latents + (size_t)i * d->count, 1, (int)d->shape[1],
                                            (int)d->shape[2], d->r.tile, picture));
     RDNA_TRY(check_finite("the autoencoder", m->picture_dtype, picture, pixels));
@@ -293,12 +294,15 @@ rdna_status rdna_image_model_draw(rdna_image_model *m, const rdna_image_request 
   drawing d = {.model = m};
   RDNA_TRY(read_request(m, request, &d.r));
   d.guided = d.r.guidance > 1 && !m->distilled;
+  int level = d.r.init ? d.r.steps - (int)(d.r.steps * d.r.strength) : 0;
   if (m->flows) {
     RDNA_TRY(rdna__flux_schedule(m, &d.r, &d.flow));
     d.first = rdna__flux_first(&d.r);
+    d.end = d.r.steps;
   } else {
-    d.first = d.r.init ? d.r.steps - (int)(d.r.steps * d.r.strength) : 0;
     RDNA_TRY(rdna_image_schedule_create(m->schedule, d.r.sampler, d.r.spacing, d.r.steps, &d.schedule));
+    d.first = rdna_image_schedule_step_of(d.schedule, level);
+    d.end = rdna_image_schedule_steps(d.schedule);
   }
   rdna_status status = draw(&d, out_pictures);
   rdna_image_schedule_release(d.schedule);

@@ -2,6 +2,7 @@
 #ifndef RDNA_MODEL_IMAGE_PIPELINE_H
 #define RDNA_MODEL_IMAGE_PIPELINE_H
 
+#include "model/image/lora.h"
 #include "model/image/settings.h"
 #include "rdna/image_flow.h"
 #include "rdna/image_model.h"
@@ -10,13 +11,15 @@ enum { RDNA__PIPELINE_ENCODERS = 2 };
 
 struct rdna_image_model {
   rdna_device *device;
-  char *folder;
+  char *folder;                    /* or file */
+  char *tokenizer;                 /* of a file: the folder with the vocabulary */
   rdna_dtype dtype, picture_dtype; /* of the U-Net and of the autoencoder */
   rdna_image_model_info info;
-  char *schedule; /* the text of scheduler_config.json */
-  int encoders;   /* 1, or 2 of XL */
-  bool distilled; /* the U-Net is told the guidance, and asked once a step */
-  bool zeros;     /* what is not asked for is zeros, and not what the encoders make of no text */
+  char *schedule;     /* the text of scheduler_config.json */
+  int encoders;       /* 1, or 2 of XL */
+  bool distilled;     /* the U-Net is told the guidance, and asked once a step */
+  rdna__loras *loras; /* NULL: none */
+  bool zeros;         /* what is not asked for is zeros, and not what the encoders make of no text */
   /* NULL: not on the device */
   rdna_image_text_encoder *encoder[RDNA__PIPELINE_ENCODERS];
   rdna_image_unet *unet;

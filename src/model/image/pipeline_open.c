@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/options.h"
 #include "device/traits.h"
 #include "model/image/autoencoder.h"
 #include "model/image/pipeline.h"
+#include "model/image/text_encoder.h"
 #include "model/image/unet.h"
 
 enum { PATH_BYTES = 4096, DEFAULT_SIDE = 64 };
@@ -34,27 +36,43 @@ static rdna_status open_json(const char *folder, const char *name, json_t **out)
 /* The folder's own sampler, where we have it. */
 static void choose_sampler(const json_t *schedule, rdna_image_model_info *info) {
   static const char *const names[][2] = {{"DDIMScheduler", "ddim"},
+                                         {"DDPMScheduler", "ddpm"},
+                                         {"PNDMScheduler", "pndm"},
                                          {"EulerDiscreteScheduler", "euler"},
                                          {"EulerAncestralDiscreteScheduler", "euler_ancestral"},
+                                         {"HeunDiscreteScheduler", "heun"},
                                          {"DPMSolverMultistepScheduler", "dpmpp_2m"},
+                                         {"DPMSolverSDEScheduler", "dpmpp_sde"},
+                                         {"UniPCMultistepScheduler", "unipc"},
                                          {"LCMScheduler", "lcm"}};
   const char *kind = json_string_value(json_object_get(schedule, "_class_name"));
+  const char *algorithm = json_string_value(json_object_get(schedule, "algorithm_type"));
   info->sampler = "dpmpp_2m";
   for (size_t i = 0; kind && i < sizeof names / sizeof *names; i++) {
     if (strcmp(kind, names[i][0]) != 0) continue;
     info->sampler = names[i][1];
     info->own_sampler = true;
   }
+  if (info->own_sampler && algorithm && strcmp(algorithm, "sde-dpmsolver++") == 0) {
+    bool third = json_number_value(json_object_get(schedule, "solver_order")) == 3;
+    info->sampler = third ? "dpmpp_3m_sde" : "dpmpp_2m_sde";
+  }
   info->steps = strcmp(info->sampler, "lcm") == 0 ? 4 : 20;
 }
 
 static rdna_status choose_spacing(const json_t *schedule, rdna_image_model_info *info) {
-  bool karras, exponential;
-  RDNA_TRY(rdna__setting_flag(schedule, "use_karras_sigmas", false, &karras));
-  RDNA_TRY(rdna__setting_flag(schedule, "use_exponential_sigmas", false, &exponential));
-  if (karras && exponential)
-    return rdna__fail(RDNA_BAD_DATA, "'use_karras_sigmas' and 'use_exponential_sigmas' are both true");
-  info->spacing = karras ? "karras" : exponential ? "exponential" : "simple";
+  static const char *const names[][2] = {
+      {"use_karras_sigmas", "karras"}, {"use_exponential_sigmas", "exponential"}, {"use_beta_sigmas", "beta"}};
+  const char *said = NULL;
+  info->spacing = "simple";
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    bool on;
+    RDNA_TRY(rdna__setting_flag(schedule, names[i][0], false, &on));
+    if (on && said) return rdna__fail(RDNA_BAD_DATA, "'%s' and '%s' are both true", said, names[i][0]);
+    if (!on) continue;
+    said = names[i][0];
+    info->spacing = names[i][1];
+  }
   return RDNA_OK;
 }
 
@@ -68,23 +86,34 @@ static rdna_status read_schedule(rdna_image_model *m) {
   return status;
 }
 
-static rdna_status read_parts(rdna_image_model *m, rdna__unet_settings *unet, rdna__autoencoder_settings *autoencoder) {
+/* Settings of the part |name|: of its folder, or of |file|, which is NULL then. */
+static rdna_status open_settings(const rdna_image_model *m, const rdna__safetensors *file,
+                                 rdna__checkpoint_family family, const char *name, json_t **out) {
+  char path[PATH_BYTES];
+  rdna__checkpoint_part part;
+  if (file) return rdna__annotate(rdna__checkpoint_read(file, family, name, out, &part), "%s", m->folder);
+  snprintf(path, sizeof path, "%s/config.json", name);
+  return open_json(m->folder, path, out);
+}
+
+static rdna_status read_parts(const rdna_image_model *m, const rdna__safetensors *file, rdna__checkpoint_family family,
+                              rdna__unet_settings *unet, rdna__autoencoder_settings *autoencoder) {
   json_t *json;
-  RDNA_TRY(open_json(m->folder, "unet/config.json", &json));
+  RDNA_TRY(open_settings(m, file, family, "unet", &json));
   rdna_status status = rdna__annotate(rdna__unet_settings_read(json, unet), "%s/unet/config.json", m->folder);
   json_decref(json);
   if (status != RDNA_OK) return status;
-  RDNA_TRY(open_json(m->folder, "vae/config.json", &json));
+  RDNA_TRY(open_settings(m, file, family, "vae", &json));
   status = rdna__annotate(rdna__autoencoder_settings_read(json, autoencoder), "%s/vae/config.json", m->folder);
   json_decref(json);
   return status;
 }
 
 /* Whether parts are those of one model, and what they are together. */
-static rdna_status fit(rdna_image_model *m) {
+static rdna_status fit(rdna_image_model *m, const rdna__safetensors *file, rdna__checkpoint_family family) {
   rdna__unet_settings unet;
   rdna__autoencoder_settings of;
-  RDNA_TRY(read_parts(m, &unet, &of));
+  RDNA_TRY(read_parts(m, file, family, &unet, &of));
   if (unet.in_channels != of.latent_channels || unet.out_channels != of.latent_channels)
     return rdna__fail(
         RDNA_UNSUPPORTED,
@@ -103,6 +132,12 @@ static rdna_status fit(rdna_image_model *m) {
   m->distilled = unet.guidance_width > 0;
   m->picture_dtype = of.upcast && m->dtype == RDNA_F16 ? RDNA_F32 : m->dtype;
   return RDNA_OK;
+}
+
+static void set_family(rdna_image_model *m, bool xl) {
+  m->encoders = 1 + xl;
+  m->info.family = xl ? "Stable Diffusion XL" : "Stable Diffusion";
+  m->info.guidance = xl ? 5 : 7.5;
 }
 
 static rdna_status read_index(rdna_image_model *m, const json_t *index) {
@@ -124,10 +159,8 @@ static rdna_status read_index(rdna_image_model *m, const json_t *index) {
   RDNA_TRY(rdna__setting_flag(index, "requires_aesthetics_score", false, &aesthetic));
   if (aesthetic)
     return rdna__fail(RDNA_UNSUPPORTED, "it is a refiner, which needs a score of beauty and another model's picture");
-  m->encoders = 1 + family;
   m->zeros = m->zeros && family == 1;
-  m->info.family = family ? "Stable Diffusion XL" : "Stable Diffusion";
-  m->info.guidance = family ? 5 : 7.5;
+  set_family(m, family);
   return RDNA_OK;
 }
 
@@ -145,23 +178,96 @@ static rdna_status open_folder(rdna_image_model *m) {
   choose_dtype(m);
   if (status == RDNA_OK && m->flows) return rdna__flux_fit(m);
   if (status == RDNA_OK) status = read_schedule(m);
-  return status == RDNA_OK ? fit(m) : status;
+  return status == RDNA_OK ? fit(m, NULL, CHECKPOINT_SD1) : status;
 }
 
-rdna_status rdna_image_model_open(rdna_device *device, const char *folder, rdna_dtype dtype,
-                                  rdna_image_model **out_model) {
-  if (!device || !folder || !out_model)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_model_open needs a device, a folder and a place");
-  if (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16 && dtype != RDNA_DTYPE_COUNT)
+static bool has_vocabulary(const char *folder) {
+  static const char *const files[] = {"vocab.json", "tokenizer.json"};
+  char path[PATH_BYTES];
+  for (int i = 0; i < 2; i++)
+    if (snprintf(path, sizeof path, "%s/%s", folder, files[i]) < PATH_BYTES && rdna__component_is_file(path))
+      return true;
+  return false;
+}
+
+/* The folder of a file's vocabulary: |given|, or "tokenizer" in it or, where nothing is given, beside the file. */
+static rdna_status find_tokenizer(rdna_image_model *m, const char *given) {
+  char inside[PATH_BYTES];
+  const char *slash = strrchr(m->folder, '/'), *found = given && has_vocabulary(given) ? given : NULL;
+  int beside = slash ? (int)(slash - m->folder) + 1 : 0;
+  int length = given ? snprintf(inside, sizeof inside, "%s/tokenizer", given)
+                     : snprintf(inside, sizeof inside, "%.*stokenizer", beside, m->folder);
+  if (!found && length < PATH_BYTES && has_vocabulary(inside)) found = inside;
+  if (!found)
+    return rdna__fail(RDNA_NOT_FOUND,
+                      "%s has no vocabulary, and there is no vocab.json or tokenizer.json in %s%s; --tokenizer names a "
+                      "folder with CLIP's, which every folder of diffusers has",
+                      m->folder, given ? given : inside, given ? " or its folder tokenizer" : "");
+  m->tokenizer = strdup(found);
+  return m->tokenizer ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of a folder");
+}
+
+static rdna_status read_file(rdna_image_model *m, const rdna__safetensors *file, const char *prediction) {
+  rdna__checkpoint_family family;
+  json_t *json;
+  RDNA_TRY(rdna__checkpoint_detect(file, &family));
+  if (family == CHECKPOINT_REFINER)
+    return rdna__fail(RDNA_UNSUPPORTED, "it is a refiner, which needs a score of beauty and another model's picture");
+  set_family(m, family == CHECKPOINT_XL);
+  choose_dtype(m);
+  m->zeros = family == CHECKPOINT_XL;
+  RDNA_TRY(rdna__checkpoint_schedule(file, family, prediction, &json));
+  choose_sampler(json, &m->info);
+  m->info.spacing = "simple";
+  m->schedule = json_dumps(json, 0);
+  json_decref(json);
+  if (!m->schedule) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a schedule's settings");
+  return fit(m, file, family);
+}
+
+static rdna_status open_file(rdna_image_model *m, const rdna_image_model_options *o) {
+  rdna__safetensors *file;
+  RDNA_TRY(rdna__safetensors_open_file(m->folder, &file));
+  rdna_status status = rdna__annotate(read_file(m, file, o->prediction), "%s", m->folder);
+  rdna__safetensors_close(file);
+  return status == RDNA_OK ? find_tokenizer(m, o->tokenizer) : status;
+}
+
+static rdna_status check_options(const rdna_image_model_options *o) {
+  if (o->dtype != RDNA_F32 && o->dtype != RDNA_F16 && o->dtype != RDNA_BF16 && o->dtype != RDNA_DTYPE_COUNT)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "pictures are computed in f32, f16 or bf16, not in %s",
-                      rdna_dtype_name(dtype));
+                      rdna_dtype_name(o->dtype));
+  if (!o->prediction || strcmp(o->prediction, "epsilon") == 0 || strcmp(o->prediction, "v_prediction") == 0)
+    return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "a prediction '%.40s'; epsilon and v_prediction are known", o->prediction);
+}
+
+static rdna_status open_path(rdna_image_model *m, const rdna_image_model_options *o) {
+  bool whole = rdna__component_is_file(m->folder);
+  if (whole || (!o->tokenizer && !o->prediction)) {
+    RDNA_TRY(whole ? open_file(m, o) : open_folder(m));
+    if (m->flows && o->lora_count > 0)
+      return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, to which no LoRA can be added yet", m->folder);
+    return rdna__loras_open(o->loras, o->lora_count, m->encoders, &m->loras);
+  }
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is no file, and a folder has its own %s", m->folder,
+                    o->tokenizer ? "tokenizer" : "prediction");
+}
+
+rdna_status rdna_image_model_open(rdna_device *device, const char *path, const rdna_image_model_options *options,
+                                  rdna_image_model **out_model) {
+  rdna_image_model_options o;
+  if (!device || !path || !options || !out_model)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_model_open needs a device, a path, options and a place");
+  RDNA_TRY(RDNA__OPTIONS("rdna_image_model_open", "options", options, &o));
+  RDNA_TRY(check_options(&o));
   rdna_image_model *m = calloc(1, sizeof *m);
   if (!m) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a model of pictures");
   m->device = rdna_device_retain(device);
-  m->dtype = dtype;
-  m->folder = strdup(folder);
+  m->dtype = o.dtype;
+  m->folder = strdup(path);
   rdna_status status =
-      m->folder ? open_folder(m) : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of a folder");
+      m->folder ? open_path(m, &o) : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of a folder");
   if (status == RDNA_OK)
     *out_model = m;
   else
@@ -176,6 +282,8 @@ void rdna_image_model_release(rdna_image_model *m) {
   rdna__pipeline_drop_autoencoder(m);
   rdna_device_release(m->device);
   free(m->folder);
+  free(m->tokenizer);
+  rdna__loras_close(m->loras);
   free(m->schedule);
   free(m);
 }
@@ -192,11 +300,13 @@ rdna_status rdna__pipeline_need_encoder(rdna_image_model *m, int which) {
   static const char *const encoders[] = {"text_encoder", "text_encoder_2"};
   static const char *const tokenizers[] = {"tokenizer", "tokenizer_2"};
   if (m->encoder[which]) return RDNA_OK;
-  return rdna_image_text_encoder_create(m->device, m->folder, encoders[which], tokenizers[which], &m->encoder[which]);
+  return rdna__text_encoder_create(m->device, m->folder, encoders[which],
+                                   m->tokenizer ? m->tokenizer : tokenizers[which], m->loras, which == 1,
+                                   &m->encoder[which]);
 }
 
 rdna_status rdna__pipeline_need_unet(rdna_image_model *m) {
-  return m->unet ? RDNA_OK : rdna_image_unet_create(m->device, m->folder, "unet", m->dtype, &m->unet);
+  return m->unet ? RDNA_OK : rdna__unet_create(m->device, m->folder, "unet", m->dtype, m->loras, &m->unet);
 }
 
 rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *m, bool encodes) {

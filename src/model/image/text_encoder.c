@@ -11,6 +11,7 @@
 #include "math/common/plan/scratch.h"
 #include "model/image/clip.h"
 #include "model/image/component.h"
+#include "model/image/text_encoder.h"
 #include "rdna/image.h"
 #include "rdna/op.h"
 
@@ -155,23 +156,36 @@ static rdna_status read_component(rdna_image_text_encoder *e, loading *l) {
   return RDNA_OK;
 }
 
-static rdna_status open_encoder(rdna_image_text_encoder *e, const char *folder) {
+/* One file has no tokenizer, and one with all settings but this is used: OpenCLIP's encoders were trained with texts
+ * that are filled with its token "!", and CLIP's with that which ends a text. */
+static rdna_status choose_pad(rdna_image_text_encoder *e, rdna__checkpoint_kind kind) {
+  e->tokenizer.pad = e->tokenizer.end;
+  if (kind != CHECKPOINT_OPEN_CLIP) return RDNA_OK;
+  return rdna_tokenizer_find(e->tokenizer.tokenizer, "!", 1, &e->tokenizer.pad);
+}
+
+static rdna_status open_encoder(rdna_image_text_encoder *e, const char *folder, rdna__loras *loras, bool second) {
+  const rdna__checkpoint_part none = {0};
   loading l = {.encoder = e};
   RDNA_TRY(rdna__component_open(folder, "model", &e->network, &l.component));
+  rdna__component_change(&l.component, loras, second ? LORA_ENCODER_2 : LORA_ENCODER, &none);
   rdna_status status = rdna__annotate(read_component(e, &l), "%s", folder);
+  if (status == RDNA_OK && l.component.part.kind) status = choose_pad(e, l.component.part.kind);
   rdna__component_close(&l.component);
   return status;
 }
 
-static rdna_status open_all(rdna_image_text_encoder *e, const char *folder, const char *encoder,
-                            const char *tokenizer) {
+static rdna_status open_all(rdna_image_text_encoder *e, const char *folder, const char *encoder, const char *tokenizer,
+                            rdna__loras *loras, bool second) {
   char paths[2][PATH_BYTES];
   const char *const names[] = {tokenizer, encoder};
+  bool whole = rdna__component_is_file(folder);
   for (int i = 0; i < 2; i++)
-    if (snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]) >= (int)sizeof paths[i])
+    if (snprintf(paths[i], sizeof paths[i], "%s%s%s", whole && i == 0 ? "" : folder, whole && i == 0 ? "" : "/",
+                 names[i]) >= (int)sizeof paths[i])
       return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", names[i]);
   RDNA_TRY(rdna__clip_tokenizer_open(paths[0], &e->tokenizer));
-  RDNA_TRY(open_encoder(e, paths[1]));
+  RDNA_TRY(open_encoder(e, paths[1], loras, second));
   size_t tokens = rdna_tokenizer_get_info(e->tokenizer.tokenizer)->token_count;
   if (tokens <= (size_t)e->set.vocabulary) return RDNA_OK;
   return rdna__fail(RDNA_BAD_DATA, "%s has %zu tokens, and the text encoder %d", paths[0], tokens, e->set.vocabulary);
@@ -179,13 +193,19 @@ static rdna_status open_all(rdna_image_text_encoder *e, const char *folder, cons
 
 rdna_status rdna_image_text_encoder_create(rdna_device *device, const char *folder, const char *encoder,
                                            const char *tokenizer, rdna_image_text_encoder **out_encoder) {
+  return rdna__text_encoder_create(device, folder, encoder, tokenizer, NULL, false, out_encoder);
+}
+
+rdna_status rdna__text_encoder_create(rdna_device *device, const char *folder, const char *encoder,
+                                      const char *tokenizer, rdna__loras *loras, bool second,
+                                      rdna_image_text_encoder **out_encoder) {
   if (!device || !folder || !encoder || !tokenizer || !out_encoder)
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "rdna_image_text_encoder_create needs a device, three names of folders and a place");
   rdna_image_text_encoder *e = calloc(1, sizeof *e);
   if (!e) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
   e->network = (rdna__network){.device = rdna_device_retain(device), .dtype = RDNA_F32};
-  rdna_status status = open_all(e, folder, encoder, tokenizer);
+  rdna_status status = open_all(e, folder, encoder, tokenizer, loras, second);
   if (status == RDNA_OK)
     *out_encoder = e;
   else

@@ -102,9 +102,17 @@ static rdna_status load_up(rdna_image_unet *u, rdna__component *c, int i) {
   return i < last ? rdna__image_load_conv(c, prefix, "upsamplers.0.conv", &same, &to->resample) : RDNA_OK;
 }
 
-static rdna_status load(rdna_image_unet *u, rdna__component *c) {
+static rdna__checkpoint_part names_of(const rdna__unet_settings *s) {
+  rdna__checkpoint_part names = {CHECKPOINT_UNET, "", s->stages, s->layers[0], 0};
+  for (int i = 0; i < s->stages; i++) names.up_attends |= (unsigned)s->up_attends[s->stages - 1 - i] << i;
+  return names;
+}
+
+static rdna_status load(rdna_image_unet *u, rdna__component *c, rdna__loras *loras) {
   rdna__unet_settings *s = &u->set;
   RDNA_TRY(rdna__annotate(rdna__unet_settings_read(c->settings, s), "config.json"));
+  const rdna__checkpoint_part names = names_of(s);
+  rdna__component_change(c, loras, LORA_UNET, &names);
   const rdna__image_window in = {s->in_channels, s->channels[0], 3, 1, 1, 1};
   const rdna__image_window out = {s->channels[0], s->out_channels, 3, 1, 1, 1};
   RDNA_TRY(load_two(c, "time_embedding", s->channels[0], s->time_width, &u->time));
@@ -121,13 +129,13 @@ static rdna_status load(rdna_image_unet *u, rdna__component *c) {
   return rdna__component_check_all_read(c);
 }
 
-static rdna_status open_unet(rdna_image_unet *u, const char *folder, const char *name) {
+static rdna_status open_unet(rdna_image_unet *u, const char *folder, const char *name, rdna__loras *loras) {
   rdna__component c;
   char path[PATH_BYTES];
   if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", name);
   RDNA_TRY(rdna__component_open(path, "diffusion_pytorch_model", &u->network, &c));
-  rdna_status status = rdna__annotate(load(u, &c), "%s", path);
+  rdna_status status = rdna__annotate(load(u, &c, loras), "%s", path);
   rdna__component_close(&c);
   const rdna__unet_settings *s = &u->set;
   u->info = (rdna_image_unet_info){.in_channels = s->in_channels,
@@ -143,6 +151,11 @@ static rdna_status open_unet(rdna_image_unet *u, const char *folder, const char 
 
 rdna_status rdna_image_unet_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
                                    rdna_image_unet **out_unet) {
+  return rdna__unet_create(device, folder, name, dtype, NULL, out_unet);
+}
+
+rdna_status rdna__unet_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
+                              rdna__loras *loras, rdna_image_unet **out_unet) {
   if (!device || !folder || !name || !out_unet)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_unet_create needs a device, a folder, a name and a place");
   if (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16)
@@ -150,7 +163,7 @@ rdna_status rdna_image_unet_create(rdna_device *device, const char *folder, cons
   rdna_image_unet *u = calloc(1, sizeof *u);
   if (!u) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a U-Net");
   u->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype};
-  rdna_status status = open_unet(u, folder, name);
+  rdna_status status = open_unet(u, folder, name, loras);
   if (status == RDNA_OK)
     *out_unet = u;
   else

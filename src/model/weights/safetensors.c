@@ -200,13 +200,28 @@ rdna_status rdna__safetensors_open_memory(const void *data, size_t size, rdna__s
   return status;
 }
 
+static rdna_status add_path(rdna__safetensors *s, const char *path) {
+  part *p = &s->parts[s->part_count++];
+  RDNA_TRY(rdna__annotate(rdna__file_map(path, &p->map), "%s", path));
+  return rdna__annotate(read_part(s, p), "%s", path);
+}
+
 static rdna_status add_file(rdna__safetensors *s, const char *folder, const char *name) {
   char path[4096];
   if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %s is too long", name);
-  part *p = &s->parts[s->part_count++];
-  RDNA_TRY(rdna__annotate(rdna__file_map(path, &p->map), "%s", path));
-  return rdna__annotate(read_part(s, p), "%s", path);
+  return add_path(s, path);
+}
+
+rdna_status rdna__safetensors_open_file(const char *path, rdna__safetensors **out_tensors) {
+  rdna__safetensors *s;
+  RDNA_TRY(create(1, &s));
+  rdna_status status = add_path(s, path);
+  if (status == RDNA_OK)
+    *out_tensors = s;
+  else
+    rdna__safetensors_close(s);
+  return status;
 }
 
 /* |index| maps the tensors' names to files of |folder|. */
@@ -279,6 +294,10 @@ rdna_status rdna__safetensors_open_named(const char *folder, const char *file, c
 
 rdna_status rdna__safetensors_open(const char *folder, rdna__safetensors **out_tensors) {
   return rdna__safetensors_open_named(folder, "model.safetensors", "model.safetensors.index.json", out_tensors);
+}
+
+const char *rdna__safetensors_metadata(const rdna__safetensors *s, const char *key) {
+  return json_string_value(json_object_get(json_object_get(s->parts[0].header, "__metadata__"), key));
 }
 
 size_t rdna__safetensors_count(const rdna__safetensors *s) { return s->count; }

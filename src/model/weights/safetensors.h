@@ -28,11 +28,15 @@ rdna_status rdna__safetensors_open(const char *folder, rdna__safetensors **out_t
 /* The same of files that are called otherwise. */
 rdna_status rdna__safetensors_open_named(const char *folder, const char *file, const char *index,
                                          rdna__safetensors **out_tensors);
+/* The same of one file. */
+rdna_status rdna__safetensors_open_file(const char *path, rdna__safetensors **out_tensors);
 /* One file in |size| bytes at |data|, which the caller keeps. */
 rdna_status rdna__safetensors_open_memory(const void *data, size_t size, rdna__safetensors **out_tensors);
 void rdna__safetensors_close(rdna__safetensors *tensors); /* NULL is fine */
 
 size_t rdna__safetensors_count(const rdna__safetensors *tensors);
+/* What the first file says of itself under |key| in its "__metadata__"; NULL: nothing. Borrowed. */
+const char *rdna__safetensors_metadata(const rdna__safetensors *tensors, const char *key);
 /* In the order of the files. Borrowed. */
 const rdna__safetensor *rdna__safetensors_at(const rdna__safetensors *tensors, size_t index);
 /* Value |i| of a tensor of f32, f16 or bf16. */

@@ -1,0 +1,56 @@
+/* A whole model in one file, as Stability AI's programs save it and most sites offer it: U-Net, autoencoder and text
+ * encoders under names of their own, without settings and without a vocabulary. What it is, its tensors' names and
+ * shapes say. */
+#ifndef RDNA_MODEL_IMAGE_CHECKPOINT_H
+#define RDNA_MODEL_IMAGE_CHECKPOINT_H
+
+#include <jansson.h>
+
+#include "model/weights/safetensors.h"
+
+typedef enum rdna__checkpoint_family {
+  CHECKPOINT_SD1,
+  CHECKPOINT_SD2,
+  CHECKPOINT_XL,
+  CHECKPOINT_REFINER /* of XL */
+} rdna__checkpoint_family;
+
+typedef enum rdna__checkpoint_kind {
+  CHECKPOINT_NONE, /* of a folder, whose names are diffusers' */
+  CHECKPOINT_UNET,
+  CHECKPOINT_AUTOENCODER,
+  CHECKPOINT_CLIP,     /* as transformers has it */
+  CHECKPOINT_OPEN_CLIP /* as OpenCLIP has it */
+} rdna__checkpoint_kind;
+
+/* What names of a part of a file depend on. */
+typedef struct rdna__checkpoint_part {
+  rdna__checkpoint_kind kind;
+  const char *prefix;  /* of all names in the file */
+  int stages, layers;  /* of U-Net and autoencoder: their stages, and resnet blocks of one on the way down */
+  unsigned up_attends; /* of a U-Net: bit i, whether stage i on the way up does */
+} rdna__checkpoint_part;
+
+/* RDNA_UNSUPPORTED: tensors of another kind of model. RDNA_BAD_DATA: some parts are missing, or are of several versions
+ * of the model. */
+rdna_status rdna__checkpoint_detect(const rdna__safetensors *tensors, rdna__checkpoint_family *out_family);
+/* What diffusers' folder would say of the part |name| ("unet", "vae", "text_encoder", "text_encoder_2"), to be given
+ * back by json_decref, and how its tensors are called. RDNA_BAD_DATA: its tensors are none of such a part.
+ * RDNA_NOT_FOUND: the family has no such part. */
+rdna_status rdna__checkpoint_read(const rdna__safetensors *tensors, rdna__checkpoint_family family, const char *name,
+                                  json_t **out_settings, rdna__checkpoint_part *out_part);
+/* The same of "scheduler". |prediction|: "epsilon", "v_prediction", or NULL for what is usual. */
+rdna_status rdna__checkpoint_schedule(const rdna__safetensors *tensors, rdna__checkpoint_family family,
+                                      const char *prediction, json_t **out_settings);
+
+/* |out| (size), the file's name of what diffusers calls |name|, without the prefix; false where there is no such name,
+ * or no room for it. */
+bool rdna__checkpoint_name(const rdna__checkpoint_part *part, const char *name, char *out, size_t size);
+/* The tensor that diffusers calls |name|, or NULL: one of the file's, or |view|, which becomes a part of one.
+ * |out_transposed|: its rows are the file's columns. */
+const rdna__safetensor *rdna__checkpoint_find(const rdna__safetensors *tensors, const rdna__checkpoint_part *part,
+                                              const char *name, rdna__safetensor *view, bool *out_transposed);
+/* Whether the part has nothing to say of a tensor with the file's |name|: it is of another part, or of training. */
+bool rdna__checkpoint_leaves(const rdna__checkpoint_part *part, const char *name);
+
+#endif

@@ -1,0 +1,107 @@
+/* Looks at files of tensors that have no data: three bytes of the input choose a name that whole models have, a number
+ * in it and two sizes. What is found out fits the places that it is put in, and is asked for by names that there may
+ * be. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/image/checkpoint.h"
+#include "model/image/unet.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *const forms[] = {"model.diffusion_model.input_blocks.%d.0.weight",
+                                    "model.diffusion_model.input_blocks.%d.0.out_layers.3.weight",
+                                    "model.diffusion_model.input_blocks.%d.0.op.weight",
+                                    "model.diffusion_model.input_blocks.%d.1.transformer_blocks.0.norm1.weight",
+                                    "model.diffusion_model.input_blocks.%d.1.transformer_blocks.1.norm1.weight",
+                                    "model.diffusion_model.input_blocks.%d.1.transformer_blocks.0.attn2.to_k.weight",
+                                    "model.diffusion_model.output_blocks.%d.1.transformer_blocks.0.norm1.weight",
+                                    "model.diffusion_model.middle_block.1.transformer_blocks.%d.norm1.weight",
+                                    "model.diffusion_model.out.%d.weight",
+                                    "model.diffusion_model.label_emb.0.%d.weight",
+                                    "model.diffusion_model.double_blocks.%d.x",
+                                    "first_stage_model.decoder.conv_in.weight",
+                                    "first_stage_model.decoder.up.%d.block.0.conv2.weight",
+                                    "first_stage_model.decoder.up.0.block.%d.conv1.weight",
+                                    "cond_stage_model.transformer.text_model.embeddings.token_embedding.weight",
+                                    "cond_stage_model.transformer.text_model.encoder.layers.%d.layer_norm1.weight",
+                                    "cond_stage_model.model.token_embedding.weight",
+                                    "cond_stage_model.model.transformer.resblocks.%d.ln_1.weight",
+                                    "conditioner.embedders.0.transformer.text_model.embeddings.token_embedding.weight",
+                                    "conditioner.embedders.1.model.token_embedding.weight",
+                                    "conditioner.embedders.0.model.token_embedding.weight",
+                                    "conditioner.embedders.1.model.transformer.resblocks.%d.attn.in_proj_weight",
+                                    "v_pred",
+                                    "lora_unet_%d"};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+/* |*out_size| bytes of such a file; free() them. */
+static char *make_file(const uint8_t *data, size_t size, size_t *out_size) {
+  char *text = NULL;
+  FILE *to = open_memstream(&text, out_size);
+  if (!to) return NULL;
+  fwrite("\0\0\0\0\0\0\0\0{", 1, 9, to);
+  for (size_t i = 0; i + 3 <= size; i += 3) {
+    fprintf(to, "%s\"", i ? "," : "");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    fprintf(to, forms[data[i] % FORMS], data[i + 1] % 32);
+#pragma GCC diagnostic pop
+    fprintf(to, "\":{\"dtype\":\"?\",\"shape\":[%d,%d],\"data_offsets\":[0,0]}", 32 * (data[i + 1] / 32),
+            16 * (data[i + 2] % 16));
+  }
+  fputc('}', to);
+  fclose(to);
+  uint64_t length = text ? *out_size - 8 : 0;
+  if (text) memcpy(text, &length, 8);
+  return text;
+}
+
+static void check_part(const rdna__safetensors *file, rdna__checkpoint_family family, const char *name) {
+  json_t *json = NULL;
+  rdna__checkpoint_part part;
+  rdna__unet_settings settings;
+  rdna__safetensor view;
+  bool transposed;
+  char there[64];
+  if (rdna__checkpoint_read(file, family, name, &json, &part) != RDNA_OK) {
+    if (!*rdna_last_error()) abort();
+    return;
+  }
+  if (part.stages < 0 || part.stages > 8) abort();
+  if (part.kind == CHECKPOINT_UNET) (void)!rdna__unet_settings_read(json, &settings);
+  static const char *const asked[] = {"up_blocks.0.upsamplers.0.conv.weight",
+                                      "encoder.layers.0.self_attn.q_proj.weight",
+                                      "decoder.up_blocks.1.resnets.0.conv_shortcut.bias", "text_projection.weight"};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    if (rdna__checkpoint_name(&part, asked[i], there, sizeof there) && strlen(there) >= sizeof there) abort();
+    (void)rdna__checkpoint_find(file, &part, asked[i], &view, &transposed);
+  }
+  for (size_t i = 0; i < rdna__safetensors_count(file); i++)
+    (void)rdna__checkpoint_leaves(&part, rdna__safetensors_at(file, i)->name);
+  json_decref(json);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static const char *const parts[] = {"unet", "vae", "text_encoder", "text_encoder_2", "x"};
+  size_t length = 0;
+  rdna__safetensors *file = NULL;
+  rdna__checkpoint_family family;
+  json_t *json = NULL;
+  char *text = make_file(data, size, &length);
+  if (!text) return 0;
+  if (rdna__safetensors_open_memory(text, length, &file) == RDNA_OK) {
+    if (rdna__checkpoint_detect(file, &family) == RDNA_OK) {
+      for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) check_part(file, family, parts[i]);
+      if (rdna__checkpoint_schedule(file, family, NULL, &json) != RDNA_OK) abort();
+      json_decref(json);
+    } else if (!*rdna_last_error()) {
+      abort();
+    }
+  }
+  rdna__safetensors_close(file);
+  free(text);
+  return 0;
+}

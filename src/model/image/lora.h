@@ -1,0 +1,30 @@
+/* Low-rank changes of a model of pictures ("LoRA", Hu et al., 2022), added to its weights when these are loaded. */
+#ifndef RDNA_MODEL_IMAGE_LORA_H
+#define RDNA_MODEL_IMAGE_LORA_H
+
+#include "model/image/checkpoint.h"
+#include "rdna/image_model.h"
+#include "rdna/stream.h"
+
+typedef enum rdna__lora_part { LORA_UNET, LORA_ENCODER, LORA_ENCODER_2, LORA_PARTS } rdna__lora_part;
+
+typedef struct rdna__loras rdna__loras;
+
+/* Files are read from |given| (count), which need not stay, for a model with so many text encoders; each tensor's name
+ * says which part it is for. RDNA_NOT_FOUND, RDNA_BAD_DATA, RDNA_UNSUPPORTED, RDNA_OUT_OF_MEMORY. */
+rdna_status rdna__loras_open(const rdna_image_lora *given, int count, int encoders, rdna__loras **out_loras);
+void rdna__loras_close(rdna__loras *loras); /* NULL is fine */
+
+/* Of the weight that diffusers calls |module|.weight; |names| are those of whole files, which some use. |loras| NULL:
+ * none. */
+bool rdna__loras_change(const rdna__loras *loras, rdna__lora_part part, const rdna__checkpoint_part *names,
+                        const char *module);
+/* Adds all changes to |weight|, contiguous f32 on the stream's device, whose first dimension is what it makes and whose
+ * others are what it reads. RDNA_BAD_DATA: a change is of another shape. RDNA_UNSUPPORTED: one of a kind that is not
+ * known. */
+rdna_status rdna__loras_add(rdna__loras *loras, rdna__lora_part part, const rdna__checkpoint_part *names,
+                            const char *module, rdna_stream *stream, const rdna_tensor *weight);
+/* RDNA_BAD_DATA: a file has tensors for the part that nothing of it asked for. */
+rdna_status rdna__loras_check_used(const rdna__loras *loras, rdna__lora_part part);
+
+#endif
