@@ -30,7 +30,7 @@ from ._device import is_ours
 aten = torch.ops.aten
 log = logging.getLogger("torch_rdna.compile")
 
-MAX_STEPS, MAX_INPUTS = 8, 6  # rdna/op/fused.h
+MAX_STEPS, MAX_INPUTS = 16, 6  # rdna/op/fused.h
 _numbers_of = _C.operations()  # asked of the library: they are its to give
 MAP, ZIP, ACTIVATION = _numbers_of["map"], _numbers_of["zip"], _numbers_of["activation"]
 

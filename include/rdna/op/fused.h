@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { RDNA_FUSED_MAX_STEPS = 8, RDNA_FUSED_MAX_INPUTS = 6 };
+enum { RDNA_FUSED_MAX_STEPS = 16, RDNA_FUSED_MAX_INPUTS = 6 };
 
 /* value = op(value), one of rdna_map; or, if |is_zip|, value = op(value, inputs[input]), one of rdna_zip, and with
  * |input_first| op(inputs[input], value). Chains have those whose column |chain| in rdna/op/pointwise.def is not NO.

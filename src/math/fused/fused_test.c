@@ -103,7 +103,11 @@ static void chains_compute(void **state) {
       ZIP(ADD, 1),         TURNED(SUB, 2),
       MAP(CLAMP, -2, 1.5), {.op = RDNA_ZIP_ADD_SCALED, .is_zip = true, .input = 3, .p = 0.75f},
       MAP(SIGMOID, 0, 0),  ZIP(MUL, 4),
-      ZIP(MAXIMUM, 5),     MAP(AFFINE, 1.25f, -0.5f)};
+      ZIP(MAXIMUM, 5),     MAP(AFFINE, 1.25f, -0.5f),
+      MAP(TANH, 0, 0),     ZIP(SUB, 1),
+      MAP(SILU, 0, 0),     TURNED(SUB, 2),
+      MAP(CLAMP, -3, 3),   ZIP(MUL, 3),
+      MAP(NEG, 0, 0),      ZIP(ADD, 4)};
   static const rdna_fused_step one[] = {MAP(NEG, 0, 0)};
   static const shape shapes[] = {{2, {5, 16}},    {2, {7, 13}},       {1, {1}},    {1, {4099}},
                                  {3, {3, 24, 8}}, {4, {2, 3, 5, 40}}, {2, {0, 4}}, {2, {33, 256}}};
@@ -113,7 +117,7 @@ static void chains_compute(void **state) {
       for (int placement = 0; placement < PLACEMENTS; placement++) {
         check((rdna_dtype)dtype, shapes[i], 3, bias, 3, (uint32_t[]){0, rows, 0}, placement);
         check((rdna_dtype)dtype, shapes[i], 2, gate, 2, (uint32_t[]){0, last}, placement);
-        check((rdna_dtype)dtype, shapes[i], 8, longest, 6, (uint32_t[]){last, rows, 0, rows | last, 0, 1}, placement);
+        check((rdna_dtype)dtype, shapes[i], 16, longest, 6, (uint32_t[]){last, rows, 0, rows | last, 0, 1}, placement);
         check((rdna_dtype)dtype, shapes[i], 1, one, 1, (uint32_t[]){0}, placement);
       }
     }
@@ -212,8 +216,8 @@ static void refuses(void **state) {
   const rdna_tensor *inputs[] = {&x.tensor, &odd.tensor, &half.tensor, NULL};
   rdna_fused_step step = ZIP(ADD, 0);
 #define CALL(steps, inputs, count) rdna_op_fused(stream, &step, steps, inputs, count, &out.tensor)
-  assert_refused(CALL(0, inputs, 1), RDNA_INVALID_ARGUMENT, "0 steps", "1 to 8");
-  assert_refused(CALL(9, inputs, 1), RDNA_INVALID_ARGUMENT, "9 steps", "1 to 8");
+  assert_refused(CALL(0, inputs, 1), RDNA_INVALID_ARGUMENT, "0 steps", "1 to 16");
+  assert_refused(CALL(17, inputs, 1), RDNA_INVALID_ARGUMENT, "17 steps", "1 to 16");
   assert_refused(CALL(1, inputs, 0), RDNA_INVALID_ARGUMENT, "0 inputs", "1 to 6");
   assert_refused(CALL(1, inputs, 2), RDNA_INVALID_ARGUMENT, "inputs[1] is f32 (5)", "f32 (4, 8)");
   assert_refused(CALL(1, inputs + 2, 1), RDNA_INVALID_ARGUMENT, "inputs[0] is f16", "f32");
