@@ -6,6 +6,7 @@ import numpy as np
 
 import rdna_program  # first: it makes tools/ importable
 from rdna_ctypes import Options
+from vision_library import Picture
 
 LIBRARY = pathlib.Path(rdna_program.PROGRAM).parent.parent / "lib/librdna.so"
 
@@ -24,7 +25,15 @@ class CacheOptions(Options):
 
 class Part(ctypes.Structure):
     _fields_ = [("sequence", ctypes.c_void_p), ("tokens", ctypes.POINTER(ctypes.c_int32)), ("count", ctypes.c_int32),
-                ("logits", ctypes.c_int32)]
+                ("logits", ctypes.c_int32), ("picture", ctypes.POINTER(Picture)), ("first", ctypes.c_int32),
+                ("reserved", ctypes.c_int32)]
+
+    @classmethod
+    def of(cls, sequence, read, wanted):
+        """|read|: tokens, or a whole Picture."""
+        if isinstance(read, Picture):
+            return cls(sequence, None, read.height * read.width, wanted, ctypes.pointer(read))
+        return cls(sequence, (ctypes.c_int32 * len(read))(*read), len(read), wanted)
 
 
 class AdapterUse(ctypes.Structure):
@@ -177,10 +186,8 @@ class Cache:
         self.model.library.rdna_llm_sequence_release(sequence)
 
     def step(self, parts):
-        """|parts| are (sequence, tokens, how many logits); gives the logits of each, in float64."""
-        ids = [(ctypes.c_int32 * len(tokens))(*tokens) for _, tokens, _ in parts]
-        rows = (Part * len(parts))(*(Part(sequence, row, len(row), wanted)
-                                     for (sequence, _, wanted), row in zip(parts, ids)))
+        """|parts| are (sequence, tokens or a picture, how many logits); gives the logits of each, in float64."""
+        rows = (Part * len(parts))(*(Part.of(*part) for part in parts))
         logits = ctypes.POINTER(ctypes.c_float)()
         self.model.call("rdna_llm_step", self.handle, rows, len(parts), ctypes.byref(logits))
         total = sum(wanted for _, _, wanted in parts)

@@ -1,15 +1,18 @@
-/* For png_test.py, which writes requests and reads answers, numbers being u32 and texts and bytes behind their length:
+/* For png_test.py and jpeg_test.py, which write requests and read answers, numbers being u32 and texts and bytes behind
+ * their length. A picture is written as it is answered.
  *
- *     d bytes                 decode         status, then width height channels, whether there are parameters and
- * these, l path                  load           pixels; or a sentence e picture               encode         status,
- * then bytes; or a sentence. A picture is written as it is answered s path picture          save           status, then
- * no bytes; or a sentence v width height values   of values      0, then pixels, and the values that these are */
+ *     d bytes                 decode a PNG              status, then width height channels, whether there are
+ *     l path                  load a PNG                    parameters and these, pixels; or a sentence
+ *     a bytes                 decode any, as RGB        the same
+ *     e picture               encode                    status, then bytes; or a sentence
+ *     s path picture          save                      status, then no bytes; or a sentence
+ *     v width height values   of values                 0, then pixels, and the values that these are */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "picture/png.h"
+#include "picture/decode.h"
 
 static void get(void *to, size_t size) {
   if (fread(to, 1, size, stdin) != size) exit(1);
@@ -49,11 +52,13 @@ static void answer(rdna_status status) {
 
 static size_t pixels_of(const rdna__picture *p) { return (size_t)p->width * (size_t)p->height * (size_t)p->channels; }
 
-static void read_one(bool from_file) {
+static void read_one(int kind) {
   size_t size;
   char *given = get_bytes(&size);
   rdna__picture p;
-  rdna_status status = from_file ? rdna__png_load(given, &p) : rdna__png_decode(given, size, &p);
+  rdna_status status = kind == 'l'   ? rdna__png_load(given, &p)
+                       : kind == 'd' ? rdna__png_decode(given, size, &p)
+                                     : rdna__picture_decode(given, size, &p);
   answer(status);
   if (status == RDNA_OK) {
     put_number((size_t)p.width), put_number((size_t)p.height), put_number((size_t)p.channels);
@@ -102,8 +107,8 @@ static void convert_one(void) {
 
 int main(void) {
   for (int kind; (kind = getchar()) != EOF; fflush(stdout)) {
-    if (kind == 'd' || kind == 'l')
-      read_one(kind == 'l');
+    if (kind == 'd' || kind == 'l' || kind == 'a')
+      read_one(kind);
     else if (kind == 'e' || kind == 's')
       write_one(kind == 's');
     else if (kind == 'v')

@@ -104,7 +104,7 @@ class Responses(unittest.TestCase):
         for body, status, mentions in (
                 ({}, 400, "'input'"), ({"input": 5}, 400, "'input'"), ({"input": []}, 400, "at least one"), ({"input": [5]}, 400, "item 0"),
                 ({"input": [{"type": "item_reference", "id": "x"}]}, 400, "item_reference"), ({"input": [{"type": "function_call"}]}, 400, "'name'"),
-                ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, 400, "input_image"),
+                ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}, 400, "sees none"),
                 ({"input": "x", "previous_response_id": "resp_1"}, 400, "keeps no responses"), ({"input": "x", "background": True}, 400, "background"),
                 ({"input": "x", "tools": [{"type": "code_interpreter"}]}, 400, "code_interpreter"), ({"input": "x", "tools": 5}, 400, "list"),
                 ({"input": "x", "tools": TOOLS, "tool_choice": {"type": "function", "name": "fly"}}, 400, "fly"), ({"input": "x", "tool_choice": "maybe"}, 400, "tool_choice"),

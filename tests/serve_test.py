@@ -236,7 +236,7 @@ class Serve(unittest.TestCase):
                 (complete, {"prompt": "a", "model": 7}, 400, "model"), (complete, {"prompt": "a", "model": "other"}, 404, "other"),
                 (chat, {}, 400, "messages"), (chat, {"messages": []}, 400, "at least one"), (chat, {"messages": "x"}, 400, "list"), (chat, {"messages": ["x"]}, 400, "no object"),
                 (chat, {"messages": [{"role": "king", "content": "x"}]}, 400, "king"), (chat, {"messages": [{"role": "user"}]}, 400, "content"),
-                (chat, {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 400, "image_url"),
+                (chat, {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, 400, "sees none"),
                 (chat, {"messages": [{"role": "user", "content": [1]}]}, 400, "part 0"), (chat, {"messages": message, "response_format": {"type": "xml"}}, 400, "response_format"),
                 (chat, {"messages": message, "tools": [{"type": "function"}]}, 400, "tools"), (chat, {"messages": message, "tool_choice": "required"}, 400, "tools"),
                 (chat, {"messages": message, "top_logprobs": 2}, 400, "top_logprobs"), (chat, {"messages": message, "modalities": ["audio"]}, 400, "text alone"),

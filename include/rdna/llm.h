@@ -37,6 +37,7 @@ typedef struct rdna_llm_info {
   int encoder;              /* 1: tokens see those behind them; it gives embeddings or labels, and cannot write */
   rdna_llm_pooling pooling; /* as the file says */
   int labels;               /* of a model that judges texts; 0: it does not */
+  int whole_pictures;       /* 1: tokens of a picture see each other both ways, so that it is read in one pass */
 } rdna_llm_info;
 
 /* Puts the weights of |file| on |device|. On the host they are used where the file is mapped, so |file| must stay open
@@ -67,6 +68,13 @@ RDNA_API rdna_llm *rdna_llm_retain(rdna_llm *llm);
 RDNA_API void rdna_llm_release(rdna_llm *llm); /* NULL is fine */
 RDNA_API const rdna_llm_info *rdna_llm_get_info(const rdna_llm *llm);
 
+/* What a picture is to a model that sees some: vectors in place of its tokens' embeddings, which rdna/vision.h makes.
+ */
+typedef struct rdna_llm_picture {
+  const float *rows;     /* (height * width, the model's width), in host memory, contiguous */
+  int32_t height, width; /* in tokens, which go row by row */
+} rdna_llm_picture;
+
 typedef struct rdna_llm_session_options {
   size_t size;         /* of the struct: RDNA_LLM_SESSION_OPTIONS_INIT sets it */
   int context;         /* positions in the KV cache; 0 means the model's own, at most 4,096 */
@@ -92,6 +100,11 @@ RDNA_CHECKED rdna_status rdna_llm_session_eval(rdna_llm_session *session, const 
 /* The same with the logits after every token.  logits (count, vocabulary) */
 RDNA_CHECKED rdna_status rdna_llm_session_eval_all(rdna_llm_session *session, const int32_t *tokens, int count,
                                                    float *logits);
+
+/* Appends the tokens of |picture|, of which nothing is written yet. RDNA_INVALID_ARGUMENT: more tokens than the cache
+ * has room for, or than a pass where it must be read in one; nothing was appended then. RDNA_UNSUPPORTED: as
+ * rdna_llm_step has it, and models with recurrent layers. */
+RDNA_CHECKED rdna_status rdna_llm_session_see(rdna_llm_session *session, const rdna_llm_picture *picture);
 
 RDNA_API int rdna_llm_session_position(const rdna_llm_session *session); /* tokens in the cache */
 RDNA_API int rdna_llm_session_context(const rdna_llm_session *session);  /* tokens that it has room for */

@@ -95,10 +95,13 @@ RDNA_CHECKED rdna_status rdna_llm_sequence_checkpoint(rdna_llm_sequence *sequenc
 
 /* Tokens that a step appends to a sequence. */
 typedef struct rdna_llm_part {
-  rdna_llm_sequence *sequence; /* each at most once in a step */
-  const int32_t *tokens;
-  int32_t count;  /* at least 1 */
-  int32_t logits; /* after how many of the last of these tokens logits are wanted: 0 to count */
+  rdna_llm_sequence *sequence;     /* each at most once in a step */
+  const int32_t *tokens;           /* not looked at where there is a picture */
+  int32_t count;                   /* at least 1 */
+  int32_t logits;                  /* after how many of the last of these tokens logits are wanted: 0 to count */
+  const rdna_llm_picture *picture; /* these tokens are its; NULL: they are text */
+  int32_t first;                   /* which of its tokens the first one is */
+  int32_t reserved;                /* 0; here so that the struct has no padding, see rdna/op.h */
 } rdna_llm_part;
 
 /* Appends the tokens of all parts. |*out_logits| is pinned host memory of the cache's, (rows, vocabulary), the rows of
@@ -107,7 +110,11 @@ typedef struct rdna_llm_part {
  * tokens, sequences or logits than the options say, a sequence that would outgrow the context, or one with recurrent
  * layers whose last step failed. RDNA_OUT_OF_MEMORY: no free pages or states; release or truncate sequences.
  * Nothing was appended then. After any other failure the sequences of the step must be truncated or released; their
- * positions are those of before. */
+ * positions are those of before.
+ *
+ * Of a picture the parts are read in order, the first with its token 0. Where a model lets tokens of a picture see each
+ * other both ways (rdna_llm_info's whole_pictures), a part has all from its |first| on to the picture's end.
+ * RDNA_UNSUPPORTED: an encoder, or a model that has vectors of its own for tokens in each layer, is given a picture. */
 RDNA_CHECKED rdna_status rdna_llm_step(rdna_llm_cache *cache, const rdna_llm_part *parts, int count,
                                        const float **out_logits);
 

@@ -40,7 +40,7 @@ static rdna_status read_depth(crowd *c, int depth) {
     for (int done = 0; done < depth;) {
       int piece = depth - done < PIECE ? depth - done : PIECE;
       for (int k = 0; k < piece; k++) tokens[k] = draw(c);
-      rdna_llm_part part = {c->sequences[i], tokens, piece, 0};
+      rdna_llm_part part = {.sequence = c->sequences[i], .tokens = tokens, .count = piece};
       RDNA_TRY(rdna_llm_step(c->cache, &part, 1, &logits));
       done += piece;
     }
@@ -54,7 +54,7 @@ static rdna_status step(crowd *c) {
   const float *logits;
   for (int i = 0; i < c->count; i++) {
     c->tokens[i] = draw(c);
-    c->parts[i] = (rdna_llm_part){c->sequences[i], &c->tokens[i], 1, 1};
+    c->parts[i] = (rdna_llm_part){.sequence = c->sequences[i], .tokens = &c->tokens[i], .count = 1, .logits = 1};
   }
   return rdna_llm_step(c->cache, c->parts, c->count, &logits);
 }

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "picture/decode.h"
 
 enum { CONTEXT_STEP = 256 };
 
@@ -82,6 +83,46 @@ rdna_status generation_open_file(generation *g, const char *path) {
   return RDNA_OK;
 }
 
+static rdna_status open_device(generation *g) {
+  return g->device ? RDNA_OK : open_chosen_device(&g->options->device, &g->device);
+}
+
+static rdna_status load_pictures(generation *g) {
+  const option_texts *images = &g->options->images;
+  g->pictures = calloc((size_t)images->count, sizeof *g->pictures);
+  if (!g->pictures) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for pictures");
+  for (int i = 0; i < images->count; i++) {
+    rdna__picture loaded;
+    RDNA_TRY(rdna__picture_load(images->values[i], &loaded));
+    rdna__shown *shown = &g->pictures[g->picture_count++];
+    shown->pixels = loaded.pixels, shown->height = loaded.height, shown->width = loaded.width;
+    loaded.pixels = NULL; /* the prompt's */
+    rdna__picture_deinit(&loaded);
+  }
+  return RDNA_OK;
+}
+
+static rdna_status see_with(generation *g, rdna_vision *vision, const char *text, size_t size, unsigned flags) {
+  RDNA_TRY(load_pictures(g));
+  RDNA_TRY(rdna__vision_encode(vision, g->tokenizer, text, size, flags, g->pictures, g->picture_count, &g->prompt));
+  for (size_t i = 0; i < g->picture_count; i++) RDNA_TRY(rdna__shown_see(&g->pictures[i], vision));
+  return RDNA_OK;
+}
+
+rdna_status generation_see(generation *g, const char *text, size_t size, unsigned flags) {
+  const char *path = g->options->mmproj;
+  rdna_gguf *file;
+  rdna_vision *vision = NULL;
+  RDNA_TRY(open_device(g));
+  RDNA_TRY(rdna__annotate(rdna_gguf_open(path, &file), "%s", path));
+  rdna_status status = rdna__annotate(rdna_vision_open(g->device, file, &vision), "%s", path);
+  if (status == RDNA_OK) status = rdna__annotate(rdna_vision_check(vision, g->file), "%s", path);
+  if (status == RDNA_OK) status = see_with(g, vision, text, size, flags);
+  rdna_vision_release(vision);
+  rdna_gguf_close(file);
+  return status;
+}
+
 static rdna_status check_prompt(const generation *g, int context) {
   if (g->prompt.count <= (size_t)context) return RDNA_OK;
   return rdna__fail(RDNA_INVALID_ARGUMENT,
@@ -95,7 +136,7 @@ static rdna_status plan(generation *g, rdna_llm_session_options *session, rdna_l
   int64_t needed = (int64_t)g->prompt.count + o->max_tokens, all = (needed + CONTEXT_STEP - 1) / CONTEXT_STEP;
   *session = (rdna_llm_session_options){RDNA_LLM_SESSION_OPTIONS_INIT, .context = (int)o->context,
                                         .kv_dtype = kv_type(o->kv), .batch = (int)o->batch, .exact = o->exact};
-  RDNA_TRY(open_chosen_device(&o->device, &g->device));
+  RDNA_TRY(open_device(g));
   int most = g->prompt.count ? (int)(all * CONTEXT_STEP) : 0;
   RDNA_TRY(plan_model(g->device, g->file, &o->place, session, most, out_plan));
   session->context = out_plan->context, session->batch = out_plan->batch;
@@ -131,6 +172,8 @@ void generation_close(generation *g) {
   free(g->logits);
   free(g->text);
   rdna_tokens_deinit(&g->prompt);
+  for (size_t i = 0; i < g->picture_count; i++) rdna__shown_deinit(&g->pictures[i]);
+  free(g->pictures);
   rdna_tokens_deinit(&g->tokens);
   rdna_tokens_deinit(&g->held);
   rdna__matcher_release(g->matcher);
@@ -207,6 +250,23 @@ static rdna_status keep_common(generation *g) {
   return RDNA_OK;
 }
 
+/* Reads the prompt from token |first| on, text by text and picture by picture. */
+static rdna_status read_prompt(generation *g, size_t first) {
+  const rdna_tokens *prompt = &g->prompt;
+  for (size_t i = first, end; i < prompt->count; i = end) {
+    end = rdna__shown_until(g->pictures, g->picture_count, i, prompt->count);
+    const rdna__shown *shown = rdna__shown_at(g->pictures, g->picture_count, i);
+    if (shown)
+      RDNA_TRY(rdna_llm_session_see(g->session, &shown->picture));
+    else
+      RDNA_TRY(rdna_llm_session_eval(g->session, prompt->ids + i, (int)(end - i), g->logits));
+    if (shown && end == prompt->count)
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "the prompt ends with a picture; some text must follow");
+    for (; i < end; i++) RDNA_TRY(rdna_tokens_append(&g->held, prompt->ids[i]));
+  }
+  return RDNA_OK;
+}
+
 rdna_status generation_write(generation *g) {
   const rdna_tokens *prompt = &g->prompt;
   g->tokens.count = g->text_size = 0;
@@ -219,12 +279,12 @@ rdna_status generation_write(generation *g) {
   /* the detokenizer must know what stands before: a leading space is the prompt's to drop, not ours */
   for (size_t i = first; i < prompt->count; i++) {
     rdna_text ignored;
+    if (prompt->ids[i] < 0) continue; /* of a picture */
     RDNA_TRY(rdna_sampler_accept(g->sampler, prompt->ids[i]));
     RDNA_TRY(rdna_detokenizer_push(g->detokenizer, prompt->ids[i], &ignored));
   }
   double start = seconds();
-  RDNA_TRY(rdna_llm_session_eval(g->session, prompt->ids + first, (int)(prompt->count - first), g->logits));
-  for (size_t i = first; i < prompt->count; i++) RDNA_TRY(rdna_tokens_append(&g->held, prompt->ids[i]));
+  RDNA_TRY(read_prompt(g, first));
   double middle = seconds();
   g->prompt_seconds = middle - start;
   RDNA_TRY(decode(g));

@@ -7,6 +7,7 @@
 #include "command/adapters.h"
 #include "command/placement.h"
 #include "model/grammar/grammar.h"
+#include "model/vision/prompt.h"
 #include "rdna/llm.h"
 
 typedef struct generation_options {
@@ -20,6 +21,8 @@ typedef struct generation_options {
   bool silent;                       /* the text is kept and not printed */
   option_texts lora;                 /* see adapters.h */
   const char *grammar, *json_schema; /* files that say what may be written; one of them, or none */
+  const char *mmproj;                /* the file of the tower that sees pictures; NULL: none */
+  option_texts images;               /* files of pictures */
 } generation_options;
 #define GENERATION_OPTIONS_DEFAULT  \
   {.device = DEVICE_CHOICE_DEFAULT, \
@@ -70,9 +73,11 @@ typedef struct generation {
   rdna__vocabulary *vocabulary; /* with the next two, where a grammar says what may be written */
   rdna__grammar *grammar;
   rdna__matcher *matcher;
-  uint64_t *allowed;  /* tokens, a bit each */
-  float *logits;      /* (vocabulary) */
-  rdna_tokens prompt; /* what the model is to continue: the caller's to fill */
+  uint64_t *allowed;     /* tokens, a bit each */
+  float *logits;         /* (vocabulary) */
+  rdna_tokens prompt;    /* what the model is to continue: the caller's to fill */
+  rdna__shown *pictures; /* (picture_count) of the options, which stand in it */
+  size_t picture_count;
   rdna_tokens tokens; /* what it wrote then, */
   char *text;         /* and as text */
   size_t text_size, text_room;
@@ -88,6 +93,9 @@ void generation_interrupt(int signal_number);
 /* All zeros but |options| is a generation that close takes, too. First what needs no device, then the model. */
 rdna_status generation_open_file(generation *g, const char *path);
 rdna_status generation_open_model(generation *g);
+/* Before that: |prompt| becomes the tokens of |text|, in which the options' pictures have their places, and the
+ * pictures what the tower sees in them; it is there for no longer. */
+rdna_status generation_see(generation *g, const char *text, size_t size, unsigned flags);
 /* Only what generation_open_model would take, printed. */
 rdna_status generation_plan(generation *g, bool json);
 void generation_close(generation *g);

@@ -19,8 +19,16 @@ static rdna_status encode_message(generation *g, const prompt_options *prompt) {
   rdna_status status = rdna__conversation_open(&c, g->file, g->tokenizer);
   if (status == RDNA_OK && prompt->system)
     status = rdna__conversation_add(&c, "system", prompt->system, strlen(prompt->system));
-  if (status == RDNA_OK) status = rdna__conversation_add(&c, "user", prompt->text, strlen(prompt->text));
-  if (status == RDNA_OK) status = rdna__conversation_encode(&c, &g->prompt);
+  size_t pictures = (size_t)g->options->images.count, size = strlen(prompt->text);
+  if (status == RDNA_OK)
+    status = pictures ? rdna__conversation_show(&c, "user", pictures, prompt->text, size)
+                      : rdna__conversation_add(&c, "user", prompt->text, size);
+  char *text = NULL;
+  if (status == RDNA_OK && pictures) status = rdna__conversation_render(&c, &text, &size);
+  if (status == RDNA_OK)
+    status =
+        pictures ? generation_see(g, text, size, RDNA_ENCODE_PARSE_SPECIAL) : rdna__conversation_encode(&c, &g->prompt);
+  free(text);
   rdna__conversation_close(&c);
   return status;
 }
@@ -28,6 +36,7 @@ static rdna_status encode_message(generation *g, const prompt_options *prompt) {
 static rdna_status encode_prompt(generation *g, const prompt_options *prompt) {
   if (prompt->chat) return encode_message(g, prompt);
   unsigned flags = RDNA_ENCODE_ADD_SPECIAL | (prompt->special ? RDNA_ENCODE_PARSE_SPECIAL : 0);
+  if (g->options->images.count > 0) return generation_see(g, prompt->text, strlen(prompt->text), flags);
   RDNA_TRY(rdna_tokenizer_encode(g->tokenizer, prompt->text, strlen(prompt->text), flags, &g->prompt));
   if (g->prompt.count == 0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the prompt is empty, and this model has no token to begin with");
@@ -71,6 +80,8 @@ int command_run(int argc, char **argv) {
       {"--special", OPTION_FLAG, &prompt.special, NULL, "read control tokens that stand in the prompt", 0, 0},
       {"--grammar", OPTION_TEXT, &o.grammar, "FILE", "write what this GBNF grammar allows", 0, 0},
       {"--json-schema", OPTION_TEXT, &o.json_schema, "FILE", "write JSON that this schema allows", 0, 0},
+      {"--mmproj", OPTION_TEXT, &o.mmproj, "FILE.gguf", "the model's tower, which sees pictures", 0, 0},
+      {"--image", OPTION_TEXTS, &o.images, "FILE", "a PNG or JPEG that the prompt shows; several times", 0, 0},
       {"--no-echo", OPTION_FLAG, &no_echo, NULL, "do not print the prompt before the text", 0, 0},
       {"--json", OPTION_FLAG, &json, NULL, "print the text, its tokens and the rates as JSON, at the end", 0, 0},
       GENERATION_OPTIONS(o),
@@ -86,6 +97,10 @@ int command_run(int argc, char **argv) {
   }
   if (o.grammar && o.json_schema) {
     fprintf(stderr, "rdna run: --grammar and --json-schema exclude each other; see rdna run --help\n");
+    return EXIT_USAGE;
+  }
+  if (!o.mmproj != (o.images.count == 0)) {
+    fprintf(stderr, "rdna run: --mmproj and --image go together; see rdna run --help\n");
     return EXIT_USAGE;
   }
   if (count > 1) prompt.text = positionals[1];

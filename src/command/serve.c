@@ -28,6 +28,7 @@ typedef struct serve_options {
   double seconds, ping, idle, queue_seconds, heartbeat, patience;
   bool any_model, exact, log, no_page;
   option_texts lora;
+  const char *mmproj;
   /* Of a worker. */
   const char *worker_id, *model, *model_ref, *hive_url;
   int64_t rocm_device;
@@ -131,6 +132,7 @@ static rdna_status collect_models(const serve_options *o, preset presets[MOST_PR
     one.preload = i == 0;
     preset_name_after(&one, o->paths[i]);
     if (o->name) snprintf(one.name, sizeof one.name, "%s", o->name);
+    one.vision_path = i == 0 ? (char *)o->mmproj : NULL;
     RDNA_TRY(preset_copy(&one, &presets[*out_count]));
     (*out_count)++;
     if (i == 0) RDNA_TRY(add_adapters(&o->lora, &presets[0]));
@@ -291,7 +293,24 @@ static const char *take_worker_options(serve_options *o) {
   if (o->path_count == 0 && !o->models_file) return "no model; give a MODEL.gguf, or --models FILE";
   if (o->name && o->path_count != 1) return "--name goes with one MODEL";
   if (o->lora.count > 0 && o->path_count != 1) return "--lora goes with one MODEL; others have theirs in --models FILE";
+  if (o->mmproj && o->path_count != 1) return "--mmproj goes with one MODEL; others have theirs in --models FILE";
   return NULL;
+}
+
+static server_options server_options_of(const serve_options *o) {
+  return (server_options){.host = o->host,
+                          .port = (int)o->port,
+                          .any_model = o->any_model,
+                          .most_loaded = (int)o->loaded,
+                          .cors = o->cors,
+                          .most_body = (size_t)o->body << 20,
+                          .most_connections = (int)o->connections,
+                          .most_seconds = o->seconds,
+                          .patience_seconds = o->patience,
+                          .ping_seconds = o->ping,
+                          .log = o->log,
+                          .no_page = o->no_page,
+                          .worker_id = o->worker_id};
 }
 
 int command_serve(int argc, char **argv) {
@@ -302,6 +321,7 @@ int command_serve(int argc, char **argv) {
       {"--models", OPTION_TEXT, &o.models_file, "FILE", "more models, as JSON; read again with SIGHUP", 0, 0},
       {"--name", OPTION_TEXT, &o.name, "NAME", "what the model is called (its file, without .gguf)", 0, 0},
       {"--lora", OPTION_TEXTS, &o.lora, "[NAME=]FILE[:SCALE]", "an adapter for requests; several times", 0, 0},
+      {"--mmproj", OPTION_TEXT, &o.mmproj, "FILE.gguf", "the tower with which the model sees pictures", 0, 0},
       {"--any-model", OPTION_FLAG, &o.any_model, NULL, "answer whatever model a request names", 0, 0},
       {"--idle", OPTION_NUMBER, &o.idle, "S", "unused for so long, a model leaves memory (-1: never)", -1, 1e9},
       {"--loaded", OPTION_INTEGER, &o.loaded, "N", "most models in memory (0: as many as have room)", 0, 1e6},
@@ -359,18 +379,5 @@ int command_serve(int argc, char **argv) {
     fprintf(stderr, "rdna serve: %s; see rdna serve --help\n", misuse);
     return EXIT_USAGE;
   }
-  server_options served = {.host = o.host,
-                           .port = (int)o.port,
-                           .any_model = o.any_model,
-                           .most_loaded = (int)o.loaded,
-                           .cors = o.cors,
-                           .most_body = (size_t)o.body << 20,
-                           .most_connections = (int)o.connections,
-                           .most_seconds = o.seconds,
-                           .patience_seconds = o.patience,
-                           .ping_seconds = o.ping,
-                           .log = o.log,
-                           .no_page = o.no_page,
-                           .worker_id = o.worker_id};
-  return serve(&o, served) == RDNA_OK ? EXIT_OK : fail_with_status();
+  return serve(&o, server_options_of(&o)) == RDNA_OK ? EXIT_OK : fail_with_status();
 }

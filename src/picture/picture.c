@@ -2,7 +2,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "picture/png.h"
+
+enum { MOST_FILE = 1 << 30 };
 
 rdna_status rdna__picture_init(rdna__picture *out, int width, int height, int channels) {
   *out = (rdna__picture){0};
@@ -43,4 +46,23 @@ void rdna__picture_values(const rdna__picture *p, float *out_values) {
   size_t count = (size_t)p->width * (size_t)p->height, channels = (size_t)p->channels;
   for (size_t i = 0; i < count; i++)
     for (size_t c = 0; c < 3; c++) out_values[c * count + i] = (float)p->pixels[channels * i + c] / 127.5f - 1;
+}
+
+rdna_status rdna__picture_load_with(const char *path,
+                                    rdna_status (*decode)(const void *bytes, size_t size, rdna__picture *out_picture),
+                                    rdna__picture *out_picture) {
+  rdna__file file = {0};
+  *out_picture = (rdna__picture){0};
+  RDNA_TRY(rdna__annotate(rdna__file_map(path, &file), "%s", path));
+  rdna_status status = RDNA_OK;
+  uint8_t *bytes = NULL;
+  if (file.size > MOST_FILE)
+    status = rdna__fail(RDNA_UNSUPPORTED, "it has %zu bytes; pictures of up to %d are read", file.size, MOST_FILE);
+  else if (!(bytes = malloc(file.size ? file.size : 1)))
+    status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a file of %zu bytes", file.size);
+  if (status == RDNA_OK) status = rdna__file_read(file.data, file.size, bytes);
+  if (status == RDNA_OK) status = decode(bytes, file.size, out_picture);
+  free(bytes);
+  rdna__file_unmap(&file);
+  return rdna__annotate(status, "%s", path);
 }

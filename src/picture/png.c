@@ -9,9 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
-
-enum { PATH_BYTES = 4096, MOST_FILE = 1 << 30, MOST_CHUNKS = 1000, SENTENCE = 200, LEVEL = 6 };
+enum { PATH_BYTES = 4096, MOST_CHUNKS = 1000, SENTENCE = 200, LEVEL = 6 };
 
 static const char text_name[] = "parameters";
 
@@ -154,20 +152,7 @@ rdna_status rdna__png_decode(const void *bytes, size_t size, rdna__picture *out_
 }
 
 rdna_status rdna__png_load(const char *path, rdna__picture *out_picture) {
-  rdna__file file = {0};
-  *out_picture = (rdna__picture){0};
-  RDNA_TRY(rdna__annotate(rdna__file_map(path, &file), "%s", path));
-  rdna_status status = RDNA_OK;
-  uint8_t *bytes = NULL;
-  if (file.size > MOST_FILE)
-    status = rdna__fail(RDNA_UNSUPPORTED, "it has %zu bytes; pictures of up to %d are read", file.size, MOST_FILE);
-  else if (!(bytes = malloc(file.size ? file.size : 1)))
-    status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a file of %zu bytes", file.size);
-  if (status == RDNA_OK) status = rdna__file_read(file.data, file.size, bytes);
-  if (status == RDNA_OK) status = rdna__png_decode(bytes, file.size, out_picture);
-  free(bytes);
-  rdna__file_unmap(&file);
-  return rdna__annotate(status, "%s", path);
+  return rdna__picture_load_with(path, rdna__png_decode, out_picture);
 }
 
 /* ---- writing ---- */

@@ -25,11 +25,16 @@ rdna_status rdna__picture_of_values(const float *values, int width, int height, 
 /* |out_values| (3, height, width), from -1 to 1, without opacity. */
 void rdna__picture_values(const rdna__picture *picture, float *out_values);
 
+/* What |decode| makes of the file at |path|, with which the sentence begins. RDNA_NOT_FOUND, RDNA_IO_ERROR too. */
+rdna_status rdna__picture_load_with(const char *path,
+                                    rdna_status (*decode)(const void *bytes, size_t size, rdna__picture *out_picture),
+                                    rdna__picture *out_picture);
+
 /* Any PNG, of whose text that which is called "parameters" is kept. 16 bits become 8, palettes and greys colours; four
  * channels where it has opacity. RDNA_BAD_DATA: it is none, or breaks off. RDNA_UNSUPPORTED: it is larger than the
  * limits above. RDNA_OUT_OF_MEMORY. */
 rdna_status rdna__png_decode(const void *bytes, size_t size, rdna__picture *out_picture);
-/* Of the file at |path|, with which the sentence begins. RDNA_NOT_FOUND, RDNA_IO_ERROR too. */
+/* Of the file at |path|. */
 rdna_status rdna__png_load(const char *path, rdna__picture *out_picture);
 
 /* |out_bytes| is the caller's to free. The same picture gives the same bytes. RDNA_INVALID_ARGUMENT: parameters that

@@ -6,6 +6,7 @@
 #include "server/chat.h"
 #include "server/http.h"
 #include "server/parts.h"
+#include "server/pictures.h"
 #include "server/routes.h"
 
 static const field_row fields[] = {
@@ -50,31 +51,44 @@ static const char *without_attribution(const char *text) {
   return end ? end + 1 : "";
 }
 
-static bool append_text(bytes *text, const json_t *block, bool is_system, const char *where, problem *p) {
+/* {"source": {"type": "base64", "data": …}}, or "url" with a data: URL. */
+static bool append_picture(said *c, const json_t *block, const char *where, problem *p) {
+  const json_t *source = json_object_get(block, "source");
+  const char *type = json_string_value(json_object_get(source, "type"));
+  json_t *data = json_object_get(source, type && strcmp(type, "url") == 0 ? "url" : "data");
+  if (!type || (strcmp(type, "base64") != 0 && strcmp(type, "url") != 0) || !json_is_string(data))
+    return refuse(p, 400, NULL, "messages",
+                  "%s: an image's 'source' is {\"type\": \"base64\", \"media_type\": …, \"data\": …}", where);
+  return said_add_picture(c, data) || refuse(p, 500, NULL, NULL, "no host memory for the messages");
+}
+
+static bool append_block(said *c, const json_t *block, bool is_system, const char *where, problem *p) {
   const char *type = json_string_value(json_object_get(block, "type"));
   const json_t *words = json_object_get(block, "text");
+  if (type && strcmp(type, "image") == 0 && !is_system) return append_picture(c, block, where, p);
   if (!type || strcmp(type, "text") != 0 || !json_is_string(words))
-    return refuse(p, 400, NULL, "messages", "%s: only blocks of type 'text' are read here, and this one is '%.40s'",
-                  where, type ? type : "?");
-  bytes_append_text(text, is_system ? without_attribution(json_string_value(words)) : json_string_value(words));
+    return refuse(p, 400, NULL, "messages", "%s: blocks of type 'text'%s are read here, and this one is '%.40s'", where,
+                  is_system ? "" : " and 'image'", type ? type : "?");
+  bytes_append_text(&c->text, is_system ? without_attribution(json_string_value(words)) : json_string_value(words));
   return true;
 }
 
-/* A text, or the texts of a list of blocks. */
-static json_t *read_content(const json_t *content, bool is_system, const char *where, problem *p) {
-  const char *words = json_string_value(content);
+/* A text, or the texts and pictures of a list of blocks. */
+static json_t *read_content(const json_t *blocks, bool is_system, const char *where, problem *p) {
+  const char *words = json_string_value(blocks);
   if (words) return json_string(is_system ? without_attribution(words) : words);
-  if (!json_is_array(content)) {
+  if (!json_is_array(blocks)) {
     refuse(p, 400, NULL, "messages", "%s must be a text or a list of blocks", where);
     return NULL;
   }
-  bytes text = {0};
+  said joined = {0};
   bool fine = true;
-  for (size_t i = 0; fine && i < json_array_size(content); i++)
-    fine = append_text(&text, json_array_get(content, i), is_system, where, p);
-  json_t *joined = fine ? json_stringn(text.data ? text.data : "", text.size) : NULL;
-  bytes_deinit(&text);
-  return joined;
+  for (size_t i = 0; fine && i < json_array_size(blocks); i++)
+    fine = append_block(&joined, json_array_get(blocks, i), is_system, where, p);
+  json_t *made = said_finish(&joined);
+  if (fine) return made;
+  json_decref(made);
+  return NULL;
 }
 
 static json_t *call_of(const json_t *block) {
@@ -85,7 +99,7 @@ static json_t *call_of(const json_t *block) {
 
 /* Adds one of their messages as one or more of ours: each tool's result becomes a message of its own. */
 static bool read_blocks(json_t *out, const char *role, const json_t *blocks, problem *p) {
-  bytes text = {0};
+  said all = {0};
   json_t *calls = json_array();
   bool fine = true;
   for (size_t i = 0; fine && i < json_array_size(blocks); i++) {
@@ -95,22 +109,23 @@ static bool read_blocks(json_t *out, const char *role, const json_t *blocks, pro
     if (type && strcmp(type, "tool_use") == 0) {
       fine = json_array_append_new(calls, call_of(block)) == 0;
     } else if (type && strcmp(type, "tool_result") == 0) {
-      const json_t *content = json_object_get(block, "content");
-      json_t *answer = content ? read_content(content, false, "what a tool answered", p) : json_string("");
+      const json_t *result = json_object_get(block, "content");
+      json_t *answer = result ? read_content(result, false, "what a tool answered", p) : json_string("");
       fine = answer && json_array_append_new(out, json_pack("{s:s, s:s*, s:o}", "role", "tool", "tool_call_id",
                                                             json_string_value(json_object_get(block, "tool_use_id")),
                                                             "content", answer)) == 0;
     } else {
-      fine = append_text(&text, block, false, "a message", p);
+      fine = append_block(&all, block, false, "a message", p);
     }
   }
   size_t count = json_array_size(calls);
-  if (fine && (text.size || count || json_array_size(blocks) == 0))
-    fine = json_array_append_new(out, json_pack("{s:s, s:o, s:O*}", "role", role, "content",
-                                                json_stringn(text.data ? text.data : "", text.size), "tool_calls",
+  bool says = all.text.size > 0 || all.parts || count || json_array_size(blocks) == 0;
+  json_t *made = said_finish(&all);
+  if (fine && says)
+    fine = json_array_append_new(out, json_pack("{s:s, s:O, s:O*}", "role", role, "content", made, "tool_calls",
                                                 count ? calls : NULL)) == 0;
   json_decref(calls);
-  bytes_deinit(&text);
+  json_decref(made);
   return fine || p->status || refuse(p, 400, NULL, "messages", "a block of a message is not as it should be");
 }
 

@@ -192,6 +192,8 @@ static void add_counts(scheduler_counts *sum, const scheduler_counts *c) {
   sum->preempted += c->preempted;
   sum->lost |= c->lost;
   sum->step_seconds += c->step_seconds;
+  sum->pictures += c->pictures;
+  sum->picture_seconds += c->picture_seconds;
   sum->other_seconds += c->other_seconds;
   sum->first_token_seconds += c->first_token_seconds;
   sum->first_tokens += c->first_tokens;

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "server/http.h"
+#include "server/pictures.h"
 
 void chat_deinit(chat_request *c) {
   json_decref(c->messages);
@@ -174,6 +175,12 @@ static void set_format(exchange *x, settings *s, const chat_request *c, const ch
   s->think_end = token_of(x, x->format.think_end);
 }
 
+static bool encode_pictures(const served_model *m, const char *prompt, size_t size, request *r, problem *p) {
+  return rdna__vision_encode(m->vision, m->tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL, r->pictures,
+                             r->picture_count, &r->prompts[0]) == RDNA_OK ||
+         refuse_with_status(p, "messages");
+}
+
 bool chat_prepare(exchange *x, request *r, chat_request *c, problem *p) {
   const served_model *m = x->model;
   char *prompt = NULL;
@@ -182,8 +189,10 @@ bool chat_prepare(exchange *x, request *r, chat_request *c, problem *p) {
   if (!c->variables) c->variables = json_object();
   if (c->tools && json_object_set(c->variables, "tools", c->tools) != 0)
     return refuse(p, 500, NULL, NULL, "no host memory for the request");
-  bool fine = request_add_prompts(r, 1, p) && render_chat(m, c->messages, c->variables, &prompt, &size, p) &&
-              encode_chat(m, prompt, size, &r->prompts[0], p);
+  bool fine =
+      take_pictures(m, c->messages, r, p) && request_add_prompts(r, 1, p) &&
+      render_chat(m, c->messages, c->variables, &prompt, &size, p) &&
+      (r->picture_count > 0 ? encode_pictures(m, prompt, size, r, p) : encode_chat(m, prompt, size, &r->prompts[0], p));
   if (fine) set_format(x, &r->settings, c, prompt, size);
   free(prompt);
   if (!fine) return false;

@@ -30,6 +30,8 @@ void job_free(job *j) {
   if (!j) return;
   for (int i = 0; i < j->choice_count; i++) choice_deinit(&j->choices[i]);
   for (size_t i = 0; i < j->prompt_count; i++) rdna_tokens_deinit(&j->prompts[i]);
+  for (size_t i = 0; i < j->picture_count; i++) rdna__shown_deinit(&j->pictures[i]);
+  free(j->pictures);
   free(j->choices);
   free(j->prompts);
   free(j->seconds);

@@ -3,6 +3,7 @@
 #ifndef RDNA_SERVER_JOB_H
 #define RDNA_SERVER_JOB_H
 
+#include "model/vision/prompt.h"
 #include "rdna/llm_adapter.h"
 #include "rdna/model.h"
 #include "server/bytes.h"
@@ -89,6 +90,8 @@ struct job {
   settings settings;
   rdna_tokens *prompts; /* (prompt_count) */
   size_t prompt_count;
+  rdna__shown *pictures; /* (picture_count) of the only prompt; their rows are the scheduler's to make */
+  size_t picture_count;
   bool embeds;      /* the prompts become vectors, and the only choice stands for all of them */
   int32_t *seconds; /* (prompt_count) where the second text of a pair begins; NULL: there are no pairs */
   choice *choices;  /* (choice_count) the first ones for the first prompt, and so on */

@@ -164,7 +164,8 @@ static rdna_status open_model(server *s, catalog_model *m, scheduler **out_sched
   if (status == RDNA_OK && rdna__file_lost_pages() != lost)
     status = rdna__fail(RDNA_IO_ERROR, "its file was cut short while it was read");
   if (status == RDNA_OK)
-    status = scheduler_create(m->served.llm, m->served.tokenizer, &m->preset.scheduler, &s->lock, out_scheduler);
+    status = scheduler_create(m->served.llm, m->served.vision, m->served.tokenizer, &m->preset.scheduler, &s->lock,
+                              out_scheduler);
   if (status == RDNA_OK) {
     restore_texts(s, m, *out_scheduler);
     return RDNA_OK;

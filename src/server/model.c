@@ -50,6 +50,18 @@ static int count_layers(served_model *m, const preset *p) {
   return p->gpu_layers >= 0 && p->gpu_layers < m->layers ? m->layers - p->gpu_layers : 0;
 }
 
+/* The tower that sees pictures for it. One that are read in one step must fit in one. */
+static rdna_status open_vision(served_model *m, const preset *p, rdna_device *device) {
+  RDNA_TRY(rdna_gguf_open(p->vision_path, &m->vision_file));
+  RDNA_TRY(rdna_vision_open(device, m->vision_file, &m->vision));
+  RDNA_TRY(rdna_vision_check(m->vision, m->file));
+  int tokens = rdna_vision_get_info(m->vision)->most_tokens;
+  if (!rdna_llm_get_info(m->llm)->whole_pictures || tokens <= p->scheduler.batch) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT,
+                    "pictures have %d tokens, which are read in one step, and steps have %d (--batch)", tokens,
+                    p->scheduler.batch);
+}
+
 rdna_status served_model_open(served_model *m, const preset *p, rdna_device *device,
                               void (*progress)(void *data, double share), void *progress_data) {
   rdna_llm_open_options options = {RDNA_LLM_OPEN_OPTIONS_INIT, .progress = progress, .progress_data = progress_data};
@@ -64,6 +76,7 @@ rdna_status served_model_open(served_model *m, const preset *p, rdna_device *dev
   RDNA_TRY(grammars_create(m->tokenizer, &m->grammars));
   options.host_layers = count_layers(m, p);
   RDNA_TRY(rdna_llm_open_with(device, m->file, &options, &m->llm));
+  if (p->vision_path) RDNA_TRY(rdna__annotate(open_vision(m, p, device), "%s", p->vision_path));
   for (int i = 0; i < p->adapter_count; i++) {
     RDNA_TRY(rdna_llm_adapter_open(m->llm, p->adapters[i].path, &m->adapters[i]));
     m->adapter_count++;
@@ -82,6 +95,8 @@ bool served_model_changed(const served_model *m, const char *path) {
 void served_model_close(served_model *m) {
   for (int i = 0; i < m->adapter_count; i++) rdna_llm_adapter_release(m->adapters[i]);
   rdna_llm_release(m->llm);
+  rdna_vision_release(m->vision);
+  rdna_gguf_close(m->vision_file);
   grammars_release(m->grammars);
   rdna_template_release(m->chat_template);
   rdna_tokenizer_close(m->tokenizer);

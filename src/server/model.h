@@ -8,6 +8,7 @@
 #include "model/reply/reply.h"
 #include "rdna/llm_adapter.h"
 #include "rdna/template.h"
+#include "rdna/vision.h"
 #include "server/fields.h"
 #include "server/grammars.h"
 #include "server/judging.h"
@@ -28,6 +29,8 @@ typedef struct served_model {
   judging judging;              /* of a language model that judges texts */
   grammars *grammars;
   rdna_llm *llm;
+  rdna_gguf *vision_file;
+  rdna_vision *vision;                                /* its tower; NULL: it sees no pictures */
   rdna_llm_adapter *adapters[RDNA_LLM_MOST_ADAPTERS]; /* (adapter_count) in the preset's order */
   int adapter_count;
 } served_model;

@@ -23,7 +23,7 @@ static const field_row chat_fields[] = {
 static const field_row generate_fields[] = {
     {"model", FIELD_READ},      {"prompt", FIELD_READ},      {"system", FIELD_READ},          {"stream", FIELD_READ},
     {"raw", FIELD_READ},        {"options", FIELD_READ},     {"think", FIELD_READ},           {"format", FIELD_READ},
-    {"suffix", FIELD_READ},     {"template", FIELD_READ},    {"keep_alive", FIELD_READ},      {"images", FIELD_REFUSED},
+    {"suffix", FIELD_READ},     {"template", FIELD_READ},    {"keep_alive", FIELD_READ},      {"images", FIELD_READ},
     {"context", FIELD_REFUSED}, {"logprobs", FIELD_REFUSED}, {"top_logprobs", FIELD_REFUSED}, {"priority", FIELD_READ},
     {"timeout", FIELD_READ},
 };
@@ -145,10 +145,15 @@ static bool read_generate(exchange *x, request *r, problem *p) {
   if (!read_text(r->json, "template", &other, p)) return false;
   if (other && *other)
     return refuse(p, 400, NULL, "template", "'template' is not offered by this server; leave it out");
+  json_t *images = json_object_get(r->json, "images");
+  if (json_array_size(images) > 0 && (raw || !x->model->chat_template))
+    return refuse(p, 400, NULL, "images",
+                  "'images' go with a prompt that is a message: not with 'raw', and not with a "
+                  "model that has no chat template");
   if (raw || !x->model->chat_template) return prepare_text(x, r, prompt, p);
   json_t *messages = json_array();
   if (system && *system) json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "system", "content", system));
-  json_array_append_new(messages, json_pack("{s:s, s:s}", "role", "user", "content", prompt));
+  json_array_append_new(messages, json_pack("{s:s, s:s, s:O*}", "role", "user", "content", prompt, "images", images));
   bool fine = prepare(x, r, messages, p);
   json_decref(messages);
   return fine;
@@ -359,6 +364,7 @@ enum MHD_Result handle_ollama_show(exchange *x) {
   problem none;
   if (served_model_can(m, WORK_WRITES, &none)) json_array_append_new(capabilities, json_string("completion"));
   if (served_model_can(m, WORK_EMBEDS, &none)) json_array_append_new(capabilities, json_string("embedding"));
+  if (m->vision) json_array_append_new(capabilities, json_string("vision"));
   if (m->format.form != RDNA__REPLY_PLAIN) json_array_append_new(capabilities, json_string("tools"));
   if (m->format.think || m->format.form == RDNA__REPLY_HARMONY)
     json_array_append_new(capabilities, json_string("thinking"));

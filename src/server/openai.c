@@ -272,6 +272,7 @@ static json_t *model_of(const catalog_model *m) {
                       json_pack("{s:s, s:i, s:i, s:i, s:I}", "architecture", info->architecture, "context",
                                 scheduler_context(m->scheduler), "trained_context", info->context, "vocabulary",
                                 info->vocabulary, "parameters", (json_int_t)info->parameters));
+  if (m->served.vision) json_object_set_new(model, "input_modalities", json_pack("[s, s]", "text", "image"));
   return model;
 }
 

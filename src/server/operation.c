@@ -47,6 +47,8 @@ enum MHD_Result handle_metrics(exchange *x) {
        (double)c.preempted},
       {"step_seconds_total", "counter", "time in the model", c.step_seconds},
       {"other_seconds_total", "counter", "time between steps while there was work", c.other_seconds},
+      {"pictures_total", "counter", "pictures that towers saw", (double)c.pictures},
+      {"picture_seconds_total", "counter", "time in towers", c.picture_seconds},
       {"first_token_seconds_sum", "counter", "time from requests to their first tokens", c.first_token_seconds},
       {"first_token_seconds_count", "counter", "requests in that sum", (double)c.first_tokens},
       {"running", "gauge", "texts that are being written", c.running},

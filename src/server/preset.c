@@ -51,9 +51,11 @@ rdna_status preset_copy(const preset *from, preset *out) {
   out->adapter_count = 0;
   out->path = strdup(from->path);
   out->template_path = from->template_path ? strdup(from->template_path) : NULL;
-  rdna_status status = out->path && (out->template_path || !from->template_path)
-                           ? RDNA_OK
-                           : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the preset of a model");
+  out->vision_path = from->vision_path ? strdup(from->vision_path) : NULL;
+  rdna_status status =
+      out->path && (out->template_path || !from->template_path) && (out->vision_path || !from->vision_path)
+          ? RDNA_OK
+          : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the preset of a model");
   for (int i = 0; i < from->adapter_count && status == RDNA_OK; i++) {
     const preset_adapter *a = &from->adapters[i];
     status = preset_add_adapter(out, a->name, a->path, (double)a->scale);
@@ -71,20 +73,23 @@ static bool same_adapters(const preset *a, const preset *b) {
   return true;
 }
 
+/* Either may be NULL. */
+static bool same_path(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
 bool preset_equal(const preset *a, const preset *b) {
   const scheduler_options *s = &a->scheduler, *t = &b->scheduler;
-  bool same_template = a->template_path && b->template_path ? strcmp(a->template_path, b->template_path) == 0
-                                                            : a->template_path == b->template_path;
-  return strcmp(a->name, b->name) == 0 && strcmp(a->path, b->path) == 0 && same_template && same_adapters(a, b) &&
-         a->gpu_layers == b->gpu_layers && a->idle_seconds == b->idle_seconds && s->writers == t->writers &&
-         s->context == t->context && s->positions == t->positions && s->batch == t->batch && s->queue == t->queue &&
-         s->kv_dtype == t->kv_dtype && s->exact == t->exact && s->lanes == t->lanes && s->kept == t->kept &&
-         s->checkpoints == t->checkpoints;
+  return strcmp(a->name, b->name) == 0 && strcmp(a->path, b->path) == 0 &&
+         same_path(a->template_path, b->template_path) && same_path(a->vision_path, b->vision_path) &&
+         same_adapters(a, b) && a->gpu_layers == b->gpu_layers && a->idle_seconds == b->idle_seconds &&
+         s->writers == t->writers && s->context == t->context && s->positions == t->positions && s->batch == t->batch &&
+         s->queue == t->queue && s->kv_dtype == t->kv_dtype && s->exact == t->exact && s->lanes == t->lanes &&
+         s->kept == t->kept && s->checkpoints == t->checkpoints;
 }
 
 void preset_deinit(preset *p) {
   free(p->path);
   free(p->template_path);
+  free(p->vision_path);
   for (int i = 0; i < p->adapter_count; i++) free(p->adapters[i].path);
   free(p->adapters);
   *p = (preset){0};

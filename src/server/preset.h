@@ -17,6 +17,7 @@ typedef struct preset {
   char name[128];
   char *path;               /* of the GGUF file */
   char *template_path;      /* of a chat template; NULL: the model's own */
+  char *vision_path;        /* of the GGUF file of a tower that sees pictures; NULL: none */
   preset_adapter *adapters; /* (adapter_count) */
   int adapter_count;
   scheduler_options scheduler;

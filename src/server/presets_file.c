@@ -14,7 +14,7 @@ static const field_row fields[] = {
     {"slots", FIELD_READ},       {"cache", FIELD_READ},      {"batch", FIELD_READ},    {"kv", FIELD_READ},
     {"exact", FIELD_READ},       {"gpu-layers", FIELD_READ}, {"queue", FIELD_READ},    {"queue-seconds", FIELD_READ},
     {"idle", FIELD_READ},        {"preload", FIELD_READ},    {"keep", FIELD_READ},     {"lanes", FIELD_READ},
-    {"checkpoints", FIELD_READ}, {"lora", FIELD_READ},
+    {"checkpoints", FIELD_READ}, {"lora", FIELD_READ},       {"mmproj", FIELD_READ},
 };
 
 static bool read_kv_type(const char *name, rdna_dtype *out) {
@@ -86,12 +86,12 @@ static bool read_adapters(const json_t *list, const char *folder, preset *out, p
 }
 
 static bool read_preset(const json_t *json, const char *folder, preset *out, problem *p) {
-  const char *path = NULL, *name = NULL, *chat_template = NULL;
+  const char *path = NULL, *name = NULL, *chat_template = NULL, *vision = NULL;
   int64_t layers = out->gpu_layers;
   if (!json_is_object(json)) return refuse(p, 400, NULL, NULL, "it is no object");
   if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !read_text(json, "path", &path, p) ||
       !read_text(json, "name", &name, p) || !read_text(json, "template", &chat_template, p) ||
-      !read_integer(json, "gpu-layers", -1, 100000, &layers, p) ||
+      !read_text(json, "mmproj", &vision, p) || !read_integer(json, "gpu-layers", -1, 100000, &layers, p) ||
       !read_number(json, "idle", -1, 1e9, &out->idle_seconds, p) || !read_bool(json, "preload", &out->preload, p) ||
       !read_scheduler(json, &out->scheduler, p))
     return false;
@@ -104,7 +104,8 @@ static bool read_preset(const json_t *json, const char *folder, preset *out, pro
   if (!out->name[0]) return refuse(p, 400, NULL, "path", "'path' is '%.100s', which names no file", path);
   out->path = join(folder, path);
   out->template_path = chat_template ? join(folder, chat_template) : NULL;
-  if (!out->path || (chat_template && !out->template_path))
+  out->vision_path = vision ? join(folder, vision) : NULL;
+  if (!out->path || (chat_template && !out->template_path) || (vision && !out->vision_path))
     return refuse(p, 500, NULL, NULL, "no host memory for the presets");
   return read_adapters(json_object_get(json, "lora"), folder, out, p);
 }
@@ -116,7 +117,7 @@ static rdna_status append_all(const json_t *list, const char *folder, const pres
     if (*count == MOST_PRESETS) return rdna__fail(RDNA_BAD_DATA, "more than %d models", MOST_PRESETS);
     preset *next = &presets[*count];
     *next = *defaults;
-    next->path = next->template_path = NULL;
+    next->path = next->template_path = next->vision_path = NULL;
     next->adapters = NULL;
     next->adapter_count = 0;
     bool fine = read_preset(json_array_get(list, i), folder, next, &p);

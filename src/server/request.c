@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "server/catalog.h"
+#include "server/pictures.h"
 #include "server/routes.h"
 
 void request_deinit(request *r) {
@@ -14,6 +15,8 @@ void request_deinit(request *r) {
   settings_deinit(&r->settings);
   for (size_t i = 0; i < r->prompt_count; i++) rdna_tokens_deinit(&r->prompts[i]);
   free(r->prompts);
+  for (size_t i = 0; i < r->picture_count; i++) rdna__shown_deinit(&r->pictures[i]);
+  free(r->pictures);
   *r = (request){0};
 }
 
@@ -41,6 +44,8 @@ bool request_check_prompts(const exchange *x, const request *r, problem *p) {
       return refuse(p, 400, "context_length_exceeded", "messages",
                     "the prompt has %zu tokens, and the context room for %d; shorten it", r->prompts[i].count, context);
     if (r->prompts[i].count == 0) return refuse(p, 400, NULL, "prompt", "the prompt has no tokens");
+    if (r->prompts[i].ids[r->prompts[i].count - 1] < 0)
+      return refuse(p, 400, NULL, "messages", "the prompt ends with a picture; some text must follow");
   }
   return true;
 }
@@ -71,6 +76,10 @@ job *request_make_job(request *r, problem *p) {
   if (j) {
     r->prompts = NULL; /* the job's */
     r->prompt_count = 0;
+    j->pictures = r->pictures;
+    j->picture_count = r->picture_count;
+    r->pictures = NULL;
+    r->picture_count = 0;
   }
   request_deinit(r);
   if (!j) refuse(p, 500, NULL, NULL, "no host memory for the request");
@@ -165,28 +174,59 @@ bool read_sampling(const json_t *json, const char *repetition_field, settings *s
 
 /* ---- messages ---- */
 
-/* The texts of a list of parts, joined. */
+static bool is_text(const char *type) {
+  return strcmp(type, "text") == 0 || strcmp(type, "input_text") == 0 || strcmp(type, "output_text") == 0 ||
+         strcmp(type, "refusal") == 0;
+}
+
+/* What a part of a message shows: {"image_url": {"url": …}}, or as /v1/responses has it {"image_url": …}. NULL:
+ * nothing. */
+static json_t *url_of(const json_t *part, const char *type) {
+  json_t *url = json_object_get(part, "image_url");
+  if (strcmp(type, "image_url") != 0 && strcmp(type, "input_image") != 0) return NULL;
+  return json_is_object(url) ? json_object_get(url, "url") : url;
+}
+
+/* The parts of a message as one text, or with pictures between texts. NULL with a problem. */
 static json_t *join_parts(const json_t *parts, size_t message, problem *p) {
-  bytes text = {0};
+  said joined = {0};
   bool fine = true;
   for (size_t i = 0; fine && i < json_array_size(parts); i++) {
     const json_t *part = json_array_get(parts, i), *words = json_object_get(part, "text");
     const char *type = json_string_value(json_object_get(part, "type"));
-    bool is_text = type && (strcmp(type, "text") == 0 || strcmp(type, "input_text") == 0 ||
-                            strcmp(type, "output_text") == 0 || strcmp(type, "refusal") == 0);
-    if (is_text && json_is_string(words))
-      bytes_append(&text, json_string_value(words), json_string_length(words));
+    json_t *url = type ? url_of(part, type) : NULL;
+    if (type && is_text(type) && json_is_string(words))
+      bytes_append(&joined.text, json_string_value(words), json_string_length(words));
+    else if (url)
+      fine = said_add_picture(&joined, url) || refuse(p, 500, NULL, NULL, "no host memory for the messages");
     else
-      fine =
-          refuse(p, 400, NULL, "messages",
-                 "message %zu, part %zu: only parts {\"type\": \"text\", \"text\": …} are read here, and this one is "
-                 "of type '%.40s'",
-                 message, i, type ? type : "?");
+      fine = refuse(p, 400, NULL, "messages",
+                    "message %zu, part %zu: parts that are read here are {\"type\": \"text\", \"text\": …} and "
+                    "{\"type\": \"image_url\", \"image_url\": {\"url\": …}}, and this one is of type '%.40s'",
+                    message, i, type ? type : "?");
   }
-  json_t *joined = fine && !text.failed ? json_stringn(text.data ? text.data : "", text.size) : NULL;
-  if (fine && !joined) refuse(p, 500, NULL, NULL, "no host memory for the messages");
-  bytes_deinit(&text);
-  return joined;
+  json_t *made = said_finish(&joined);
+  if (fine && !made) refuse(p, 500, NULL, NULL, "no host memory for the messages");
+  if (fine) return made;
+  json_decref(made);
+  return NULL;
+}
+
+/* Ollama has pictures beside a message's text. */
+static bool read_images(json_t *message, size_t index, problem *p) {
+  json_t *images = json_object_get(message, "images"), *words = json_object_get(message, "content");
+  if (!images || json_is_null(images)) return true;
+  if (!json_is_array(images) || !json_is_string(words))
+    return refuse(p, 400, NULL, "messages", "message %zu: 'images' is a list of base64 beside a text", index);
+  said all = {0};
+  bool fine = true;
+  for (size_t i = 0; fine && i < json_array_size(images); i++) fine = said_add_picture(&all, json_array_get(images, i));
+  bytes_append(&all.text, json_string_value(words), json_string_length(words));
+  json_t *made = said_finish(&all);
+  json_object_del(message, "images");
+  if (!fine || !made || json_object_set_new(message, "content", made) != 0)
+    return refuse(p, 500, NULL, NULL, "no host memory for the messages");
+  return true;
 }
 
 /* Arguments of calls are a text in requests, and an object for most templates. */
@@ -223,7 +263,7 @@ static bool read_message(const served_model *m, json_t *message, size_t index, p
     return refuse(p, 400, NULL, "messages", "message %zu: its content must be a text or a list of parts", index);
   if (may_lack && !content) json_object_set_new(message, "content", json_null());
   unfold_calls(message);
-  return true;
+  return read_images(message, index, p);
 }
 
 json_t *read_messages(const served_model *m, const json_t *list, problem *p) {

@@ -2,6 +2,7 @@
 #ifndef RDNA_SERVER_REQUEST_H
 #define RDNA_SERVER_REQUEST_H
 
+#include "model/vision/prompt.h"
 #include "server/exchange.h"
 
 enum { MOST_PRIORITY = 100, MOST_TIMEOUT = 1000000 };
@@ -12,6 +13,8 @@ typedef struct request {
   settings settings;
   rdna_tokens *prompts; /* (prompt_count) */
   size_t prompt_count;
+  rdna__shown *pictures; /* (picture_count) of the only prompt */
+  size_t picture_count;
   int64_t n;
 } request;
 #define REQUEST_DEFAULT {.settings = SETTINGS_DEFAULT, .n = 1}
@@ -44,8 +47,9 @@ bool read_stops(const json_t *json, const char *field, settings *s, problem *p);
 /* {"token id": number, …} */
 bool read_logit_bias(const json_t *json, size_t vocabulary, settings *s, problem *p);
 
-/* The messages of |list| as templates know them: contents of parts become texts, arguments of calls objects. NULL with
- * a problem; the caller's to release. */
+/* The messages of |list| as templates know them, but for pictures, which take_pictures takes: contents of parts become
+ * texts, or lists where there are pictures, arguments of calls objects. NULL with a problem; the caller's to release.
+ */
 json_t *read_messages(const served_model *m, const json_t *list, problem *p);
 
 #endif

@@ -203,9 +203,20 @@ static void admit(scheduler *s) {
 /* How many tokens of |w|'s choice the model has yet to read. */
 static size_t left_of(const writer *w) { return w->choice ? w->choice->history.count - w->held.count : 0; }
 
-/* How many tokens the next part of a prompt has at most: recurrent models keep a state where it ends. */
+/* The picture whose tokens |w|'s choice reads next; NULL: a text. */
+static rdna__shown *picture_of(const writer *w) {
+  job *j = w->choice->job;
+  return rdna__shown_at(j->pictures, j->picture_count, w->held.count);
+}
+
+/* How many tokens the next part of a prompt has at most: recurrent models keep a state where it ends, and a part is
+ * text or of one picture. */
 static size_t most_of(const scheduler *s, const writer *w) {
-  size_t left = left_of(w), prompt = w->choice->prompt->count;
+  const job *j = w->choice->job;
+  size_t left = rdna__shown_until(j->pictures, j->picture_count, w->held.count, w->choice->history.count);
+  size_t prompt = w->choice->prompt->count;
+  left -= w->held.count;
+  if (picture_of(w)) return left;
   size_t mark = prompt > LAST_TOKENS ? prompt - LAST_TOKENS : 0;
   if (s->options.lanes && left > MOST_IN_LANES) left = MOST_IN_LANES;
   if (!s->has_states) return left;
@@ -222,8 +233,22 @@ static void put_in_step(scheduler *s, writer *w, size_t count) {
       .tokens = w->choice->history.ids + w->held.count, .count = (int32_t)count, .logits = w->wants_logits};
 }
 
-/* Fills a step: the last token of each text that is being written, and of each unread prompt an equal share of the
- * rest. */
+/* The next tokens of a picture, once the tower has seen it: all that are left where the model reads it at once, if
+ * there is room for them. It gives back how many those are. */
+static size_t put_picture_in_step(scheduler *s, writer *w, rdna__shown *shown, size_t room) {
+  size_t count = most_of(s, w);
+  if (!shown->rows || (count > room && rdna_llm_get_info(s->llm)->whole_pictures)) return 0;
+  if (count > room) count = room;
+  if (count == 0) return 0;
+  put_in_step(s, w, count);
+  rdna_llm_part *part = &s->parts[s->part_count - 1];
+  part->picture = &shown->picture;
+  part->first = (int32_t)(w->held.count - shown->at);
+  return count;
+}
+
+/* Fills a step: the last token of each text that is being written, a picture, and of each unread prompt an equal share
+ * of the rest. */
 static void compose(scheduler *s) {
   size_t room = (size_t)s->options.batch;
   int prompts = 0;
@@ -236,11 +261,16 @@ static void compose(scheduler *s) {
       put_in_step(s, w, 1);
       room--;
     }
-    prompts += left > 1;
+    prompts += left > 1 && !picture_of(w);
+  }
+  for (int i = 0; i < s->writer_count; i++) {
+    writer *w = &s->writers[i];
+    rdna__shown *shown = left_of(w) > 1 ? picture_of(w) : NULL; /* text follows, so there is more than one token */
+    if (shown) room -= put_picture_in_step(s, w, shown, room);
   }
   for (int i = 0; i < s->writer_count && prompts > 0; i++) {
     writer *w = &s->writers[i];
-    if (left_of(w) <= 1) continue;
+    if (left_of(w) <= 1 || picture_of(w)) continue;
     size_t share = (room + (size_t)prompts - 1) / (size_t)prompts, most = most_of(s, w);
     size_t count = most < share ? most : share;
     prompts--;
@@ -367,6 +397,7 @@ static void note_cache(scheduler *s) {
 static void step(scheduler *s) {
   const float *logits = NULL;
   compose(s);
+  if (s->part_count == 0) return; /* all wait for pictures, which come one by one */
   scheduler_unlock(s);
   masks_begin(s);
   double begun = clock_seconds();
@@ -394,6 +425,33 @@ static void step(scheduler *s) {
   s->counts.other_seconds += clock_seconds() - ended;
 }
 
+/* Of the writers whose next tokens are of a picture that the tower has not seen, that which began first; NULL: none. */
+static writer *find_unseen(scheduler *s) {
+  writer *first = NULL;
+  for (int i = 0; i < s->writer_count; i++) {
+    writer *w = &s->writers[i];
+    const rdna__shown *shown = left_of(w) > 1 ? picture_of(w) : NULL;
+    if (shown && !shown->rows && (!first || w->since < first->since)) first = w;
+  }
+  return first;
+}
+
+/* Under the lock, which it gives back while the tower computes: one picture. */
+static void look(scheduler *s, writer *w) {
+  rdna__shown *shown = picture_of(w);
+  double begun = clock_seconds();
+  scheduler_unlock(s);
+  rdna_status status = rdna__shown_see(shown, s->vision);
+  scheduler_lock(s);
+  s->counts.pictures++;
+  s->counts.picture_seconds += clock_seconds() - begun;
+  if (status == RDNA_OK) return;
+  choice *c = w->choice;
+  s->counts.lost |= status == RDNA_DEVICE_LOST;
+  rest(s, w);
+  fail_choice(s, c, 500, rdna_last_error());
+}
+
 static void *run(void *data) {
   scheduler *s = data;
   scheduler_lock(s);
@@ -401,6 +459,8 @@ static void *run(void *data) {
     drop_cancelled(s);
     admit(s);
     bool worked = s->running > 0 || s->embedding.count > 0;
+    writer *unseen = find_unseen(s);
+    if (unseen) look(s, unseen); /* as many as steps: nobody waits for all of them */
     if (s->running > 0) step(s);
     if (s->embedding.count > 0) embedding_pass(s); /* one between two steps: neither waits for all of the other */
     if (worked || count_waiting(s) > 0) continue;
@@ -467,14 +527,15 @@ static void deinit(scheduler *s) {
   free(s);
 }
 
-rdna_status scheduler_create(rdna_llm *llm, const rdna_tokenizer *tokenizer, const scheduler_options *options,
-                             pthread_mutex_t *lock, scheduler **out_scheduler) {
+rdna_status scheduler_create(rdna_llm *llm, rdna_vision *vision, const rdna_tokenizer *tokenizer,
+                             const scheduler_options *options, pthread_mutex_t *lock, scheduler **out_scheduler) {
   scheduler *s = calloc(1, sizeof *s);
   if (!s) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the scheduler");
   s->options = *options;
   if (options->kept < 0) s->options.kept = options->writers;
   s->writer_count = options->writers + s->options.kept;
   s->llm = llm;
+  s->vision = vision;
   s->tokenizer = tokenizer;
   s->vocabulary = (size_t)rdna_llm_get_info(llm)->vocabulary;
   s->lock = lock;

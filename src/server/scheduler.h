@@ -47,16 +47,18 @@ typedef struct scheduler_counts {
   bool lost;                  /* the device is gone: no step will be again */
   double step_seconds;        /* in the model */
   double other_seconds;       /* between steps, while there was work */
+  uint64_t pictures;          /* that the tower saw: those that were read before are not seen again */
+  double picture_seconds;     /* in the tower */
   double first_token_seconds; /* sum over jobs, from the asking to the first token */
   uint64_t first_tokens;      /* jobs in that sum */
   int waiting, running, idle; /* texts in the queue; writers with one and without */
   int64_t pages, free_pages;
 } scheduler_counts;
 
-/* |llm| and |tokenizer| must outlive it, and so must |lock|, which several may share: what jobs say is under it, and
- * nobody holds it for long. */
-rdna_status scheduler_create(rdna_llm *llm, const rdna_tokenizer *tokenizer, const scheduler_options *options,
-                             pthread_mutex_t *lock, scheduler **out_scheduler);
+/* |llm|, |vision|, which may be NULL, and |tokenizer| must outlive it, and so must |lock|, which several may share:
+ * what jobs say is under it, and nobody holds it for long. */
+rdna_status scheduler_create(rdna_llm *llm, rdna_vision *vision, const rdna_tokenizer *tokenizer,
+                             const scheduler_options *options, pthread_mutex_t *lock, scheduler **out_scheduler);
 /* Ends what is being written, as cancelled, and the thread; jobs are refused from now on. */
 void scheduler_end(scheduler *s);
 void scheduler_release(scheduler *s); /* after the end; NULL is fine */

@@ -10,10 +10,23 @@ static int compare_since(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Those that hold something, the ones used last first. The file has no word for adapters: what was read with them is
- * left out. */
+/* Forgets what a writer holds from its first picture on. */
+static void forget_pictures(writer *w) {
+  size_t at = 0;
+  while (at < w->held.count && w->held.ids[at] >= 0) at++;
+  if (!w->sequence || at == w->held.count) return;
+  if (rdna_llm_sequence_truncate(w->sequence, (int)at) != RDNA_OK)
+    writer_empty(w);
+  else
+    w->held.count = (size_t)rdna_llm_sequence_position(w->sequence);
+  if (w->prompt > w->held.count) w->prompt = w->held.count;
+}
+
+/* Those that hold something, the ones used last first. The file has no word for pictures and adapters: what was read
+ * behind or with them is left out. */
 static int list_writers(scheduler *s, writer **out) {
   int count = 0;
+  for (int i = 0; i < s->writer_count; i++) forget_pictures(&s->writers[i]);
   for (int i = 0; i < s->writer_count; i++)
     if (s->writers[i].sequence && s->writers[i].held.count > 0 && s->writers[i].adapter_count == 0)
       out[count++] = &s->writers[i];

@@ -44,6 +44,7 @@ typedef struct masker {
 struct scheduler {
   scheduler_options options;
   rdna_llm *llm;
+  rdna_vision *vision;   /* NULL: no prompt shows pictures */
   rdna_llm_cache *cache; /* NULL: the model is an encoder, which writes nothing */
   const rdna_tokenizer *tokenizer;
   size_t vocabulary;

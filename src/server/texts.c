@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "server/http.h"
+#include "server/pictures.h"
 #include "server/request.h"
 #include "server/routes.h"
 
@@ -91,7 +92,8 @@ enum MHD_Result handle_apply_template(exchange *x) {
   const json_t *given = json_object_get(json, "chat_template_kwargs");
   json_t *extra = json_is_object(given) ? json_copy((json_t *)given) : json_object();
   if (json_is_array(json_object_get(json, "tools"))) json_object_set(extra, "tools", json_object_get(json, "tools"));
-  fine = messages && render_chat(x->model, messages, extra, &text, &size, p);
+  fine =
+      messages && take_pictures(x->model, messages, NULL, p) && render_chat(x->model, messages, extra, &text, &size, p);
   json_decref(extra);
   json_decref(json);
   json_decref(messages);

@@ -36,6 +36,7 @@ rdna_status writing_begin(choice *c, const rdna_tokenizer *tokenizer, size_t voc
   for (size_t i = 0; i < c->prompt->count; i++) {
     rdna_text ignored;
     RDNA_TRY(rdna_tokens_append(&c->history, c->prompt->ids[i]));
+    if (c->prompt->ids[i] < 0) continue; /* of a picture */
     RDNA_TRY(rdna_sampler_accept(c->sampler, c->prompt->ids[i]));
     RDNA_TRY(rdna_detokenizer_push(c->detokenizer, c->prompt->ids[i], &ignored));
   }

@@ -272,7 +272,7 @@ static void check_steps(rdna_llm *llm, rdna_llm_adapter *const *adapters, int la
       if (size > TOKENS - at) size = TOKENS - at;
       if (step % 8 > 3) size = 1; /* steps of single tokens, which are recorded */
       who[count] = c;
-      parts[count++] = (rdna_llm_part){sequences[c], tokens + at, size, size > 1 ? size - 1 : 1};
+      parts[count++] = part_of(sequences[c], tokens + at, size, size > 1 ? size - 1 : 1);
     }
     if (count == 0) continue;
     assert_ok(rdna_llm_step(cache, parts, count, &logits));
@@ -283,7 +283,7 @@ static void check_steps(rdna_llm *llm, rdna_llm_adapter *const *adapters, int la
     }
   }
   assert_ok(rdna_llm_sequence_fork(sequences[3], TOKENS - 4, &fork));
-  rdna_llm_part part = {fork, tokens + TOKENS - 4, 4, 4};
+  rdna_llm_part part = part_of(fork, tokens + TOKENS - 4, 4, 4);
   assert_ok(rdna_llm_step(cache, &part, 1, &logits));
   check_rows(logits, 3, TOKENS - 4, 4, "a fork");
   rdna_llm_sequence_release(fork);

@@ -74,6 +74,12 @@ typedef struct rdna__llm_kept {
   int64_t age; /* larger: later */
 } rdna__llm_kept;
 
+/* A picture of a sequence, in a model in which it counts for less than its tokens: behind |end| RoPE turns by |less|
+ * than the position, which is of all pictures to this one. */
+typedef struct rdna__llm_seen {
+  int end, less;
+} rdna__llm_seen;
+
 struct rdna_llm_sequence {
   rdna_llm_cache *cache;
   rdna_llm_sequence *next, *before; /* in the cache's list */
@@ -86,6 +92,8 @@ struct rdna_llm_sequence {
   int slot;       /* of its states; -1: none, which are zeros at position 0, and elsewhere lost in a failed step */
   rdna__llm_kept *kept; /* (the cache's most_kept), ascending */
   int kept_count;
+  rdna__llm_seen *seen; /* (seen_count), ascending; NULL: none was, in any such model */
+  int seen_count, seen_room;
   float adapter_scales[RDNA_LLM_MOST_ADAPTERS]; /* of the cache's adapters; 0: it has not that one */
 };
 
@@ -108,6 +116,10 @@ void rdna__llm_shrink(rdna_llm_sequence *sequence);
 /* Moves the sequence's states to a slot that nobody shares, so that a step may write to it. */
 rdna_status rdna__llm_own_states(rdna_llm_sequence *sequence);
 void rdna__llm_drop_slot(rdna_llm_cache *cache, int slot);
+/* How much less than |position| RoPE turns there, by the pictures that end before it or at it; and room to note another
+ * one. */
+int rdna__llm_turned_less(const rdna_llm_sequence *sequence, int position);
+rdna_status rdna__llm_room_to_see(rdna_llm_sequence *sequence);
 /* The page behind |last|, so that rows follow one another, or else the first that is free. There is one. */
 int32_t rdna__llm_take_page(rdna_llm_cache *cache, int32_t last);
 int rdna__llm_free_slot(const rdna_llm_cache *cache); /* -1: there is none */

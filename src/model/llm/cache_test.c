@@ -67,7 +67,7 @@ static void check_lanes(int lanes, rdna_dtype kv_dtype, int exact) {
     for (int k = 0; k < PIECES; k++) {
       int left = LENGTH - rdna_llm_sequence_position(s), size = sizes[below(sizeof sizes / sizeof *sizes)];
       plan[i][k] = size < left ? size : 1;
-      rdna_llm_part part = {s, texts[i % TEXTS] + LENGTH - left, plan[i][k], plan[i][k] < LOGITS ? 1 : LOGITS};
+      rdna_llm_part part = part_of(s, texts[i % TEXTS] + LENGTH - left, plan[i][k], plan[i][k] < LOGITS ? 1 : LOGITS);
       assert_ok(rdna_llm_step(cache, &part, 1, &logits));
       memcpy(alone[i][k], logits, (size_t)part.logits * sizeof(row));
     }
@@ -81,7 +81,7 @@ static void check_lanes(int lanes, rdna_dtype kv_dtype, int exact) {
       if (done[i] == PIECES || below(3) == 0) continue;
       const int32_t *tokens = texts[i % TEXTS] + rdna_llm_sequence_position(sequences[i]);
       who[count] = i;
-      parts[count++] = (rdna_llm_part){sequences[i], tokens, plan[i][done[i]], plan[i][done[i]] < LOGITS ? 1 : LOGITS};
+      parts[count++] = part_of(sequences[i], tokens, plan[i][done[i]], plan[i][done[i]] < LOGITS ? 1 : LOGITS);
     }
     if (count == 0) continue;
     assert_ok(rdna_llm_step(cache, parts, count, &logits));
@@ -154,8 +154,7 @@ static void step(crowd *c) {
     tokens = tokens < room ? tokens : room, tokens = tokens < left ? tokens : left;
     if (tokens < 1 || (!single && below(4) == 0)) continue;
     who[count] = i, from[count] = at(c, i);
-    parts[count++] =
-        (rdna_llm_part){c->sequence[i], texts[c->text[i]] + at(c, i), tokens, single ? 1 : below(tokens + 1)};
+    parts[count++] = part_of(c->sequence[i], texts[c->text[i]] + at(c, i), tokens, single ? 1 : below(tokens + 1));
     left -= tokens;
   }
   if (count == 0) return;
@@ -230,12 +229,12 @@ static void test_forks_share_pages(void **state) {
   rdna_llm_sequence *first, *second;
   const float *logits;
   assert_ok(rdna_llm_sequence_create(cache, &first));
-  rdna_llm_part part = {first, texts[0], 37, 1};
+  rdna_llm_part part = part_of(first, texts[0], 37, 1);
   assert_ok(rdna_llm_step(cache, &part, 1, &logits));
   assert_int_equal(info_of(cache).free_pages, 5);
   assert_ok(rdna_llm_sequence_fork(first, 37, &second));
   assert_int_equal(info_of(cache).free_pages, 5);
-  rdna_llm_part both[] = {{second, texts[1] + 37, 1, 1}, {first, texts[0] + 37, 1, 1}};
+  rdna_llm_part both[] = {part_of(second, texts[1] + 37, 1, 1), part_of(first, texts[0] + 37, 1, 1)};
   assert_ok(rdna_llm_step(cache, both, 2, &logits)); /* one of them copies the page of positions 32 to 36 */
   assert_int_equal(info_of(cache).free_pages, 4);
   check_row(logits, 1, 37, "the fork"), check_row(logits + VOCABULARY, 0, 37, "what it came from");
@@ -260,9 +259,9 @@ static void test_a_full_cache_says_so(void **state) {
   const float *logits;
   assert_ok(rdna_llm_sequence_create(cache, &a));
   assert_ok(rdna_llm_sequence_create(cache, &b));
-  rdna_llm_part parts[] = {{a, texts[0], 20, 1}, {b, texts[3], 16, 1}};
+  rdna_llm_part parts[] = {part_of(a, texts[0], 20, 1), part_of(b, texts[3], 16, 1)};
   assert_ok(rdna_llm_step(cache, parts, 2, &logits));
-  parts[0] = (rdna_llm_part){a, texts[0] + 20, 1, 1}, parts[1] = (rdna_llm_part){b, texts[3] + 16, 1, 1};
+  parts[0] = part_of(a, texts[0] + 20, 1, 1), parts[1] = part_of(b, texts[3] + 16, 1, 1);
   assert_refused(rdna_llm_step(cache, parts, 2, &logits), RDNA_OUT_OF_MEMORY,
                  "takes 1 more pages of 8 positions, and 0 of the cache's 5 are free");
   assert_int_equal(rdna_llm_sequence_position(a), 20);
@@ -288,10 +287,10 @@ static void test_a_step_that_fails(void **state) {
     rdna_llm_sequence *a, *b;
     const float *logits;
     assert_ok(rdna_llm_sequence_create(cache, &a));
-    rdna_llm_part parts[] = {{a, texts[0], 20, 0}, {NULL, texts[0] + 20, 9, 1}};
+    rdna_llm_part parts[] = {part_of(a, texts[0], 20, 0), part_of(NULL, texts[0] + 20, 9, 1)};
     assert_ok(rdna_llm_step(cache, parts, 1, &logits));
     assert_ok(rdna_llm_sequence_fork(a, 20, &b));
-    parts[0] = (rdna_llm_part){a, texts[0] + 20, 9, 1}, parts[1].sequence = b;
+    parts[0] = part_of(a, texts[0] + 20, 9, 1), parts[1].sequence = b;
     rdna__null_fail(nth, RDNA_DEVICE_ERROR);
     rdna_status status = rdna_llm_step(cache, parts, 2, &logits);
     if (nth == 0) calls = rdna__null_calls();
@@ -325,22 +324,21 @@ static void test_what_is_refused_changes_nothing(void **state) {
   int32_t wrong[] = {1, VOCABULARY};
   assert_ok(rdna_llm_sequence_create(cache, &s));
   assert_ok(rdna_llm_sequence_create(other, &stranger));
-  rdna_llm_part parts[] = {{s, texts[0], 8, 1}, {s, texts[0], 1, 1}, {stranger, texts[0], 1, 1}};
+  rdna_llm_part parts[] = {part_of(s, texts[0], 8, 1), part_of(s, texts[0], 1, 1), part_of(stranger, texts[0], 1, 1)};
   assert_ok(rdna_llm_step(cache, parts, 1, &logits));
 #define REFUSED(part, sentence)                                                                  \
   do {                                                                                           \
     rdna_llm_part one = part;                                                                    \
     assert_refused(rdna_llm_step(cache, &one, 1, &logits), RDNA_INVALID_ARGUMENT, sentence, ""); \
   } while (0)
-#define PART(...) ((rdna_llm_part){__VA_ARGS__})
-  REFUSED(PART(s, wrong, 2, 1), "token 1 is id 40");
-  REFUSED(PART(s, wrong, 0, 0), "at least 1");
-  REFUSED(PART(s, NULL, 1, 0), "at least 1");
-  REFUSED(PART(s, wrong, 1, 2), "the logits of 2 of 1 tokens");
-  REFUSED(PART(s, texts[0], LENGTH - 7, 0), "do not fit in a context of 150");
-  REFUSED(PART(s, texts[0], BATCH + 1, 0), "a step of 49 tokens; this cache was made for 48");
-  REFUSED(PART(stranger, texts[0], 1, 0), "not of its cache");
-  REFUSED(PART(NULL, texts[0], 1, 0), "not of its cache");
+  REFUSED(part_of(s, wrong, 2, 1), "token 1 is id 40");
+  REFUSED(part_of(s, wrong, 0, 0), "at least 1");
+  REFUSED(part_of(s, NULL, 1, 0), "at least 1");
+  REFUSED(part_of(s, wrong, 1, 2), "the logits of 2 of 1 tokens");
+  REFUSED(part_of(s, texts[0], LENGTH - 7, 0), "do not fit in a context of 150");
+  REFUSED(part_of(s, texts[0], BATCH + 1, 0), "a step of 49 tokens; this cache was made for 48");
+  REFUSED(part_of(stranger, texts[0], 1, 0), "not of its cache");
+  REFUSED(part_of(NULL, texts[0], 1, 0), "not of its cache");
   assert_refused(rdna_llm_step(cache, parts, 2, &logits), RDNA_INVALID_ARGUMENT, "one sequence twice");
   assert_refused(rdna_llm_step(cache, parts, 0, &logits), RDNA_INVALID_ARGUMENT, "at least one part");
   assert_refused(rdna_llm_step(cache, parts, MOST + 1, &logits), RDNA_INVALID_ARGUMENT, "made for 9");
@@ -353,7 +351,7 @@ static void test_what_is_refused_changes_nothing(void **state) {
   assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "a KV cache of q4_0");
   odd.kv_dtype = RDNA_F16, odd.lanes = 7;
   assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "with passes of 7 tokens");
-  rdna_llm_part next = {s, texts[0] + 8, 1, 1};
+  rdna_llm_part next = part_of(s, texts[0] + 8, 1, 1);
   assert_ok(rdna_llm_step(cache, &next, 1, &logits));
   check_row(logits, 0, 8, "after refusals");
   rdna_llm_sequence_release(s), rdna_llm_sequence_release(stranger);

@@ -180,6 +180,7 @@ static rdna_status load(rdna_llm *llm, const rdna_llm_open_options *options, boo
   if (options->host_layers > layers || options->host_experts > layers)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%d layers and the experts of %d on the host, of a model of %d layers",
                       options->host_layers, options->host_experts, layers);
+  llm->info.whole_pictures = llm->decoder.whole_pictures;
   llm->decoder.width = llm->info.width;
   llm->decoder.vocabulary = llm->info.vocabulary;
   w->staging = w->in_place ? 0 : rdna__uploader_staging(w->bytes_total);
@@ -187,7 +188,7 @@ static rdna_status load(rdna_llm *llm, const rdna_llm_open_options *options, boo
     RDNA_TRY(rdna__uploader_create(w->device, w->bytes_total, &w->uploader));
   RDNA_TRY(load_layers(llm, arch, first, end, options->host_experts));
   RDNA_TRY(load_ends(llm, first == 0, !below));
-  if (!below) RDNA_TRY(rdna__check_all_read(w, layers));
+  if (!below) RDNA_TRY(rdna__check_all_read(w, layers, true));
   choose_half(llm);
   return rdna__weights_arrive(w);
 }

@@ -71,7 +71,7 @@ void rdna_llm_sequence_release(rdna_llm_sequence *s) {
   rdna__llm_drop_slot(cache, s->slot);
   *(s->before ? &s->before->next : &cache->first) = s->next;
   if (s->next) s->next->before = s->before;
-  free(s->pages), free(s->kept);
+  free(s->pages), free(s->kept), free(s->seen);
   free(s);
   if (--cache->open == 0 && cache->released) rdna_llm_cache_release(cache);
 }
@@ -87,6 +87,22 @@ void rdna__llm_shrink(rdna_llm_sequence *s) {
   int rows = (int)s->cache->pass.page_rows, pages = s->position / rows + (s->position % rows > 0);
   while (s->page_count > pages) drop_page(s->cache, s->pages[--s->page_count]);
   look_at_pages(s);
+}
+
+int rdna__llm_turned_less(const rdna_llm_sequence *s, int position) {
+  int i = s->seen_count;
+  while (i > 0 && s->seen[i - 1].end > position) i--;
+  return i > 0 ? s->seen[i - 1].less : 0;
+}
+
+rdna_status rdna__llm_room_to_see(rdna_llm_sequence *s) {
+  if (s->seen_count < s->seen_room) return RDNA_OK;
+  int room = s->seen_room ? 2 * s->seen_room : 4;
+  rdna__llm_seen *grown = realloc(s->seen, (size_t)room * sizeof *grown);
+  if (!grown) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the pictures of a sequence");
+  s->seen = grown;
+  s->seen_room = room;
+  return RDNA_OK;
 }
 
 int rdna_llm_sequence_reach(const rdna_llm_sequence *s, int position) {
@@ -107,6 +123,7 @@ rdna_status rdna_llm_sequence_truncate(rdna_llm_sequence *s, int position) {
     position = last ? last->position : 0;
   }
   s->position = position;
+  while (s->seen_count > 0 && s->seen[s->seen_count - 1].end > position) s->seen_count--;
   rdna__llm_shrink(s);
   return RDNA_OK;
 }
@@ -118,6 +135,12 @@ rdna_status rdna_llm_sequence_fork(const rdna_llm_sequence *sequence, int positi
   rdna_llm_cache *cache = sequence->cache;
   RDNA_TRY(rdna_llm_sequence_create(cache, &s));
   memcpy(s->adapter_scales, sequence->adapter_scales, sizeof s->adapter_scales);
+  for (int i = 0; i < sequence->seen_count; i++) {
+    rdna_status status = rdna__llm_room_to_see(s);
+    if (status != RDNA_OK) rdna_llm_sequence_release(s);
+    RDNA_TRY(status);
+    s->seen[s->seen_count++] = sequence->seen[i];
+  }
   s->position = sequence->position;
   s->page_count = sequence->page_count;
   s->slot = use_slot(cache, sequence->slot);

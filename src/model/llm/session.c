@@ -69,7 +69,7 @@ rdna_status rdna_llm_session_adapt(rdna_llm_session *session, const rdna_llm_ada
 
 /* One pass over at most |batch| tokens; the logits of the last |rows| of them go to |logits| (rows, vocabulary). */
 static rdna_status pass(rdna_llm_session *s, const int32_t *tokens, int count, int rows, float *logits) {
-  rdna_llm_part part = {s->sequence, tokens, count, rows};
+  rdna_llm_part part = {.sequence = s->sequence, .tokens = tokens, .count = count, .logits = rows};
   const float *pinned;
   RDNA_TRY(rdna__llm_step(s->cache, &part, 1, logits, &pinned));
   size_t bytes = (size_t)rows * (size_t)s->cache->llm->info.vocabulary * sizeof *logits;
@@ -102,7 +102,7 @@ static rdna_status keep_history(rdna_llm_session *s, const int32_t *tokens, int 
 /* In passes of as many tokens as fit: the logits of the last token, or of |every| one, row by row. */
 static rdna_status eval(rdna_llm_session *session, const int32_t *tokens, int count, bool every, float *logits) {
   rdna_llm_cache *cache = session->cache;
-  rdna_llm_part whole = {session->sequence, tokens, count, 1};
+  rdna_llm_part whole = {.sequence = session->sequence, .tokens = tokens, .count = count, .logits = 1};
   RDNA_TRY(rdna__llm_check_part(cache, &whole));
   if (!logits) return rdna__fail(RDNA_INVALID_ARGUMENT, "evaluating without a place for the logits");
   RDNA_TRY(keep_history(session, tokens, count));
@@ -112,6 +112,29 @@ static rdna_status eval(rdna_llm_session *session, const int32_t *tokens, int co
     RDNA_TRY(pass(session, tokens + done, part, rows, logits));
     done += part;
     if (every) logits += (size_t)part * (size_t)cache->llm->info.vocabulary;
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna_llm_session_see(rdna_llm_session *session, const rdna_llm_picture *picture) {
+  if (!session || !picture)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_llm_session_see needs a session and a picture");
+  rdna_llm_cache *cache = session->cache;
+  int64_t all = (int64_t)picture->height * picture->width;
+  rdna_llm_part part = {
+      .sequence = session->sequence, .picture = picture, .count = all < INT32_MAX ? (int32_t)all : INT32_MAX};
+  RDNA_TRY(rdna__llm_check_part(cache, &part));
+  if (rdna__llm_has_states(cache->llm))
+    return rdna__fail(RDNA_UNSUPPORTED, "a session of a %s, which has recurrent layers, is given a picture",
+                      cache->llm->info.architecture);
+  if (cache->llm->info.whole_pictures && part.count > cache->batch)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "a picture of %d tokens is read in one pass, and those have %d; ask for more", part.count,
+                      cache->batch);
+  for (const float *none; part.first < all; part.first += part.count) {
+    int left = (int)all - part.first;
+    part.count = left < cache->batch ? left : cache->batch;
+    RDNA_TRY(rdna__llm_step(cache, &part, 1, NULL, &none));
   }
   return RDNA_OK;
 }

@@ -2,8 +2,8 @@
  *
  * The numbers of a step (n tokens of s sequences, w logits wanted) are written to pinned memory and copied as one:
  *
- *     ids n | positions n | bases n | temperatures n | cache rows n | sequences n | types n | starts s + 1 | slots s |
- *     wanted w | table s x stride, where pages do not follow one another |
+ *     ids n | positions n | bases n | temperatures n | cache rows n | sequences n | types n | turns n | rows n |
+ *     columns n | starts s + 1 | slots s | wanted w | table s x stride, where pages do not follow one another |
  *     scales of adapters n | and of the tokens whose logits are computed, for each adapter that a sequence has */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum {
   RECORDINGS = 3, /* so many failures in a row, and none is tried again */
-  OF_TOKEN = 7    /* words that each token has: ids to types, above */
+  OF_TOKEN = 10   /* words that each token has: ids to columns, above */
 };
 
 /* A pass over some parts of a step, or all. With lanes (rdna_llm_cache_options) it has as many places for tokens as
@@ -35,12 +35,22 @@ typedef struct step {
 
 /* Where the numbers of each kind begin, in words. */
 typedef struct places {
-  size_t ids, positions, bases, temperatures, rows, sequences, types, starts, slots, wanted, table, scales,
-      wanted_scales, end;
+  size_t ids, positions, bases, temperatures, rows, sequences, types, turns, down, right, starts, slots, wanted, table,
+      scales, wanted_scales, end;
 } places;
 
 static places places_of(size_t tokens, size_t spans, size_t wanted, size_t stride, size_t adapters) {
-  places p = {0, tokens, 2 * tokens, 3 * tokens, 4 * tokens, 5 * tokens, 6 * tokens, .starts = OF_TOKEN * tokens};
+  places p = {0,
+              tokens,
+              2 * tokens,
+              3 * tokens,
+              4 * tokens,
+              5 * tokens,
+              6 * tokens,
+              7 * tokens,
+              8 * tokens,
+              9 * tokens,
+              .starts = OF_TOKEN * tokens};
   p.slots = p.starts + spans + 1;
   p.wanted = p.slots + spans;
   p.table = p.wanted + wanted;
@@ -59,11 +69,28 @@ size_t rdna__llm_step_words(const rdna_llm_cache *c) {
 
 /* ---- what is asked ---- */
 
+static rdna_status check_picture(const rdna_llm_cache *c, const rdna_llm_part *part) {
+  const rdna_llm_picture *picture = part->picture;
+  const rdna_llm *llm = c->llm;
+  if (llm->info.encoder || llm->decoder.injected > 0)
+    return rdna__fail(RDNA_UNSUPPORTED, "a %s is given a picture; this library has none of these models that sees",
+                      llm->info.architecture);
+  int64_t all = (int64_t)picture->height * picture->width, end = (int64_t)part->first + part->count;
+  if (!picture->rows || picture->height < 1 || picture->width < 1 || part->first < 0 || end > all)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%d tokens from %d on of a picture of %d x %d", part->count, part->first,
+                      picture->height, picture->width);
+  if (!llm->info.whole_pictures || end == all) return RDNA_OK;
+  return rdna__fail(
+      RDNA_INVALID_ARGUMENT,
+      "tokens %d to %lld of a picture of %lld: its tokens see each other, and are read to its end at once", part->first,
+      (long long)end - 1, (long long)all);
+}
+
 rdna_status rdna__llm_check_part(const rdna_llm_cache *c, const rdna_llm_part *part) {
   const rdna_llm_sequence *s = part->sequence;
   if (!s || s->cache != c) return rdna__fail(RDNA_INVALID_ARGUMENT, "a step with a sequence that is not of its cache");
   if (s->in_step) return rdna__fail(RDNA_INVALID_ARGUMENT, "a step that has one sequence twice");
-  if (!part->tokens || part->count < 1)
+  if ((!part->tokens && !part->picture) || part->count < 1)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "evaluating %d tokens; at least 1", part->count);
   if (part->count > c->pass.context - s->position)
     return rdna__fail(RDNA_INVALID_ARGUMENT,
@@ -77,6 +104,7 @@ rdna_status rdna__llm_check_part(const rdna_llm_cache *c, const rdna_llm_part *p
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the logits of %d of %d tokens", part->logits, part->count);
   if (rdna__llm_has_states(c->llm) && s->position > 0 && s->slot < 0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the last call with this sequence failed; rewind or truncate it first");
+  if (part->picture) return check_picture(c, part);
   for (int i = 0; i < part->count; i++)
     if (part->tokens[i] < 0 || part->tokens[i] >= c->llm->info.vocabulary)
       return rdna__fail(RDNA_INVALID_ARGUMENT, "token %d is id %d; the vocabulary has ids 0 to %d", i,
@@ -101,6 +129,9 @@ static rdna_status check_parts(const rdna_llm_cache *c, const rdna_llm_part *par
   return RDNA_OK;
 }
 
+/* Whether it is read with others in one call of attention. */
+static bool is_few(const rdna_llm_part *part) { return part->count <= RDNA__LLM_FEW && !part->picture; }
+
 /* Counts what the parts of a pass have, and orders them: those with few tokens first. */
 static void take_parts(const rdna_llm_cache *c, step *of) {
   of->alone = !c->llm->info.encoder; /* what texts are made of takes memory, which no recording has */
@@ -108,19 +139,19 @@ static void take_parts(const rdna_llm_cache *c, step *of) {
     const rdna_llm_part *part = &of->parts[i];
     of->tokens += part->count;
     of->wanted += part->logits;
-    of->alone &= part->count == 1 && part->logits == 1;
+    of->alone &= part->count == 1 && part->logits == 1 && !part->picture;
     for (int k = 0; k < c->adapter_count; k++)
       if (part->sequence->adapter_scales[k] != 0) of->adapters |= UINT32_C(1) << k;
     int end = part->sequence->position + part->count;
     of->length = end > of->length ? end : of->length;
-    if (part->count > RDNA__LLM_FEW) continue;
+    if (!is_few(part)) continue;
     c->order[of->few_spans++] = i;
     of->few += part->count;
     of->few_most = part->count > of->few_most ? part->count : of->few_most;
     of->few_length = end > of->few_length ? end : of->few_length;
   }
   for (int i = 0, next = of->few_spans; i < of->count; i++)
-    if (of->parts[i].count > RDNA__LLM_FEW) c->order[next++] = i;
+    if (!is_few(&of->parts[i])) c->order[next++] = i;
   of->adapter_count = __builtin_popcount(of->adapters);
   of->places = of->tokens, of->sequences = of->count;
   if (c->lanes && of->few > 0) of->places = of->few = c->lanes, of->sequences = c->lanes + 1;
@@ -139,7 +170,10 @@ static rdna_status take_room(rdna_llm_cache *c, const rdna_llm_part *parts, int 
         "a step of %d sequences takes %lld more pages of %lld positions, and %lld of the cache's %lld are "
         "free; release or truncate sequences",
         count, (long long)pages, (long long)c->pass.page_rows, (long long)c->free_pages, (long long)c->pass.pages);
-  for (int i = 0; i < count; i++) RDNA_TRY(rdna__llm_grow(parts[i].sequence, parts[i].count));
+  for (int i = 0; i < count; i++) {
+    if (parts[i].picture) RDNA_TRY(rdna__llm_room_to_see(parts[i].sequence));
+    RDNA_TRY(rdna__llm_grow(parts[i].sequence, parts[i].count));
+  }
   return RDNA_OK;
 }
 
@@ -167,7 +201,10 @@ static void place_spans(rdna_llm_cache *c, step *of, bool *out_paged) {
     rdna__nn_span *span = &c->spans[i];
     span->first = first, span->count = part->count;
     span->length = s->position + part->count;
-    if (c->lanes && part->count <= RDNA__LLM_FEW)
+    span->rows = NULL;
+    if (part->picture) span->rows = part->picture->rows + (size_t)part->first * (size_t)c->llm->info.width;
+    span->both_ways = part->picture && c->llm->decoder.whole_pictures;
+    if (c->lanes && is_few(part))
       span->length = rounded_length(c, span->length);
     else if (of->alone)
       span->length = of->length;
@@ -185,6 +222,35 @@ static float temperature_of(const rdna__nn_decoder *decoder, int position) {
   return (float)(1 + (double)decoder->temperature_beta * log(1 + position / decoder->temperature_after));
 }
 
+/* Whether pictures count for their longer side alone, in the turns of RoPE. */
+static bool turns_in_pictures(const rdna_llm_cache *c) { return c->llm->rotations[0].row_freq.data != NULL; }
+
+/* By what the tokens of a part turn: their position, less what pictures count less; those of a picture by that of its
+ * first token, and besides by their row and column. */
+static void stage_turns(const rdna_llm_cache *c, const rdna_llm_part *part, size_t at, const places *p) {
+  const rdna_llm_sequence *s = part->sequence;
+  bool in_picture = part->picture && turns_in_pictures(c);
+  int less = rdna__llm_turned_less(s, s->position), first = s->position - less - (in_picture ? part->first : 0);
+  for (int k = 0; k < part->count; k++, at++) {
+    int index = part->first + k;
+    c->staging[p->turns + at] = in_picture ? first : first + k;
+    c->staging[p->down + at] = in_picture ? index / part->picture->width : 0;
+    c->staging[p->right + at] = in_picture ? index % part->picture->width : 0;
+  }
+}
+
+/* Notes that a picture was read to its end: what follows turns as if it were as long as its longer side. */
+static void note_picture(const rdna_llm_cache *c, const rdna_llm_part *part) {
+  rdna_llm_sequence *s = part->sequence;
+  const rdna_llm_picture *picture = part->picture;
+  if (!picture || !turns_in_pictures(c)) return;
+  int all = picture->height * picture->width,
+      side = picture->height > picture->width ? picture->height : picture->width;
+  if (part->first + part->count < all) return;
+  int less = rdna__llm_turned_less(s, s->position) + all - side;
+  s->seen[s->seen_count++] = (rdna__llm_seen){s->position, less};
+}
+
 static void stage_tokens(const rdna_llm_cache *c, const step *of, const places *p) {
   int64_t rows = c->pass.page_rows;
   for (int i = 0; i < of->count; i++) {
@@ -195,7 +261,7 @@ static void stage_tokens(const rdna_llm_cache *c, const step *of, const places *
       size_t at = (size_t)(span->first + k);
       int position = s->position + k;
       float temperature = temperature_of(&c->llm->decoder, position);
-      c->staging[p->ids + at] = part->tokens[k];
+      c->staging[p->ids + at] = part->picture ? 0 : part->tokens[k];
       c->staging[p->positions + at] = position;
       c->staging[p->bases + at] = span->base < 0 ? 0 : (int32_t)span->base;
       memcpy(&c->staging[p->temperatures + at], &temperature, sizeof temperature);
@@ -203,6 +269,7 @@ static void stage_tokens(const rdna_llm_cache *c, const step *of, const places *
       c->staging[p->sequences + at] = i;
       c->staging[p->types + at] = s->second > 0 && position >= s->second;
     }
+    stage_turns(c, part, (size_t)span->first, p);
     c->staging[p->starts + (size_t)i] = span->first;
     c->staging[p->slots + (size_t)i] = s->slot;
     for (int64_t k = 0; k < of->stride; k++) /* what no token sees is page 0: any that there is */
@@ -217,7 +284,8 @@ static void stage_empty_places(const rdna_llm_cache *c, const step *of, const pl
   for (size_t at = (size_t)of->tokens; at < (size_t)of->places; at++) {
     c->staging[p->ids + at] = c->staging[p->bases + at] = c->staging[p->sequences + at] = 0;
     c->staging[p->types + at] = 0;
-    c->staging[p->positions + at] = c->staging[p->rows + at] = -1;
+    c->staging[p->positions + at] = c->staging[p->rows + at] = c->staging[p->turns + at] = -1;
+    c->staging[p->down + at] = c->staging[p->right + at] = 0;
     memcpy(&c->staging[p->temperatures + at], &one, sizeof one);
   }
   for (size_t i = (size_t)of->count; i < (size_t)of->sequences; i++) {
@@ -300,6 +368,8 @@ static rdna_status queue_pass(rdna_llm_cache *c, const step *of, const places *p
   pass.type = of->places > 1 ? c->half : RDNA_F32; /* a token alone is a vector, which no matrix unit wants */
   pass.spans = c->spans, pass.span_count = of->count;
   pass.ids = words(c, p->ids, of->places), pass.positions = words(c, p->positions, of->places);
+  pass.turns = words(c, p->turns, of->places);
+  pass.rows = words(c, p->down, of->places), pass.columns = words(c, p->right, of->places);
   pass.cache_base = words(c, p->bases, of->places), pass.cache_rows = words(c, p->rows, of->places);
   pass.sequence = words(c, p->sequences, of->places), pass.types = words(c, p->types, of->places);
   pass.temperatures = rdna__nn_matrix(c->words + p->temperatures, of->places, 1);
@@ -420,7 +490,7 @@ static rdna_status run(rdna_llm_cache *c, int count, float *out) {
 static rdna_status run_in_lanes(rdna_llm_cache *c, const rdna_llm_part *parts, const int *rows, int count, float *out) {
   int members = 0, tokens = 0;
   for (int i = 0; i <= count; i++) {
-    if (i < count && parts[i].count > RDNA__LLM_FEW) continue;
+    if (i < count && !is_few(&parts[i])) continue;
     if (members > 0 && (i == count || tokens + parts[i].count > c->lanes)) {
       RDNA_TRY(run(c, members, out));
       members = tokens = 0;
@@ -430,7 +500,7 @@ static rdna_status run_in_lanes(rdna_llm_cache *c, const rdna_llm_part *parts, c
     tokens += parts[i].count;
   }
   for (int i = 0; i < count; i++) {
-    if (parts[i].count <= RDNA__LLM_FEW) continue;
+    if (is_few(&parts[i])) continue;
     c->parts[0] = parts[i], c->rows[0] = rows[i];
     RDNA_TRY(run(c, 1, out));
   }
@@ -461,6 +531,7 @@ rdna_status rdna__llm_step(rdna_llm_cache *c, const rdna_llm_part *parts, int co
     rdna_llm_sequence *s = parts[i].sequence;
     if (status == RDNA_OK) {
       s->position += parts[i].count;
+      note_picture(c, &parts[i]);
     } else { /* nobody knows what the states stand for */
       rdna__llm_drop_slot(c, s->slot);
       s->slot = -1;

@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "math/common/test/device.h"
 #include "model/gguf/testing_gguf.h"
-#include "rdna/llm.h"
+#include "rdna/llm_cache.h"
 
 enum {
   MADE_WIDTH = 32,
@@ -103,6 +103,11 @@ static inline made make_changed_model(uint32_t window,
 }
 
 static inline made make_model(uint32_t window) { return make_changed_model(window, NULL, NULL); }
+
+/* Of a step: text. */
+static inline rdna_llm_part part_of(rdna_llm_sequence *sequence, const int32_t *tokens, int count, int logits) {
+  return (rdna_llm_part){.sequence = sequence, .tokens = tokens, .count = count, .logits = logits};
+}
 
 static inline void free_model(made *m) {
   rdna_llm_release(m->llm);

@@ -115,7 +115,7 @@ static rdna_status rows_of_both(const rdna__nn_pass *pass, const rdna__nn_span *
   return RDNA_OK;
 }
 
-/* |seen| = the attention of one span with the queries |rotated|; both are of rdna__nn_sequence_type. */
+/* |seen| = the attention of one span with the queries |rotated|; both are of rdna__nn_sequence_type, or f32. */
 static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
                                       const rdna_tensor *rotated, const rdna_tensor *k_cache,
                                       const rdna_tensor *v_cache, const rdna_tensor *seen) {
@@ -125,9 +125,10 @@ static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_
   rdna_sdpa options = {RDNA_SDPA_INIT,
                        .scale = a->scale,
                        .softcap = a->softcap,
-                       .causal = true,
+                       .causal = !span->both_ways,
                        .windowed = a->window > 0,
                        .left = a->window > 0 ? a->window - 1 : 0,
+                       .right = a->window > 0 && span->both_ways ? span->count : 0,
                        .diagonal = RDNA_DIAGONAL_BOTTOM_RIGHT,
                        .sinks = a->sinks.data ? &a->sinks : NULL};
   rdna_status status = rows_of_both(pass, &part, k_cache, v_cache, seen->dtype, &scratch, &k_rows, &v_rows);
@@ -143,34 +144,68 @@ static const rdna_tensor *if_there(const rdna_tensor *t, int64_t count) {
   return t->data && t->shape[0] == count ? t : NULL;
 }
 
+/* Norms q and k of a picture's tokens, and turns them by how far rows and columns stand from the picture's first token:
+ * what goes on from there is that token's turn, and the sum of both angles is what is wanted. */
+static rdna_status turn_in_picture(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon,
+                                   const rdna__nn_span *span, const attended_tensors *all) {
+  const rdna__nn_rotation *r = a->rotation;
+  rdna_tensor rows = rdna__nn_rows(&pass->rows, span->first, span->count);
+  rdna_tensor columns = rdna__nn_rows(&pass->columns, span->first, span->count);
+  const rdna_tensor *const tensors[] = {&all->q, &all->k}, *const norms[] = {&a->q_norm, &a->k_norm};
+  for (int i = 0; i < 2; i++) {
+    rdna_tensor t = rdna__nn_rows(tensors[i], span->first, span->count);
+    rdna_rope by_row = {RDNA_ROPE_INIT, r->layout, &rows, &r->row_freq, 1}, by_column = by_row;
+    by_column.positions = &columns, by_column.inv_freq = &r->column_freq;
+    RDNA_TRY(normalize(pass, &t, norms[i], epsilon));
+    RDNA_TRY(rdna_op_rope(pass->stream, &by_row, &t, &t));
+    RDNA_TRY(rdna_op_rope(pass->stream, &by_column, &t, &t));
+  }
+  return RDNA_OK;
+}
+
 /* Norms and rotates q and k of |count| tokens from |first| on, and writes k and v to the caches; q goes to |rotated|
  * where that is what attention reads, of data NULL where not. A norm of each head is made on the way, one of all heads
- * before. The tensors are those of all tokens. */
-static rdna_status rotate(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon, int first, int count,
-                          const attended_tensors *all, const rdna_tensor *rotated) {
+ * before. The tensors are those of all tokens. |normed|: q and k are normed. */
+static rdna_status rotate_some(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon, int first,
+                               int count, const attended_tensors *all, const rdna_tensor *rotated, bool normed) {
   if (count == 0) return RDNA_OK;
   const rdna__nn_rotation *r = a->rotation;
   bool is_long = r->long_inv_freq.data && pass->context > r->short_context;
-  rdna_tensor positions = rdna__nn_rows(&pass->positions, first, count), to = rdna__nn_rows(rotated, first, count);
+  rdna_tensor positions = rdna__nn_rows(&pass->turns, first, count), to = rdna__nn_rows(rotated, first, count);
   rdna_tensor q = rdna__nn_rows(&all->q, first, count), k = rdna__nn_rows(&all->k, first, count);
   rdna_tensor v = rdna__nn_rows(&all->v, first, count);
   rdna_rope rope = {RDNA_ROPE_INIT, r->layout, &positions, is_long ? &r->long_inv_freq : &r->inv_freq, r->magnitude};
   if (a->shares_cache) {
-    RDNA_TRY(normalize(pass, &q, &a->q_norm, epsilon));
+    if (!normed) RDNA_TRY(normalize(pass, &q, &a->q_norm, epsilon));
     RDNA_TRY(rdna_op_rope(pass->stream, &rope, &q, &q));
     return rotated->data ? rdna_op_cast(pass->stream, &q, &to) : RDNA_OK;
   }
-  rope.q_norm = if_there(&a->q_norm, a->head_dim), rope.k_norm = if_there(&a->k_norm, a->head_dim);
+  if (!normed) rope.q_norm = if_there(&a->q_norm, a->head_dim), rope.k_norm = if_there(&a->k_norm, a->head_dim);
   rope.v_norm = if_there(&a->v_norm, a->head_dim);
   rope.epsilon = epsilon;
-  if (!rope.q_norm) RDNA_TRY(normalize(pass, &q, &a->q_norm, epsilon));
-  if (!rope.k_norm) RDNA_TRY(normalize(pass, &k, &a->k_norm, epsilon));
+  if (!normed && !rope.q_norm) RDNA_TRY(normalize(pass, &q, &a->q_norm, epsilon));
+  if (!normed && !rope.k_norm) RDNA_TRY(normalize(pass, &k, &a->k_norm, epsilon));
   if (rotated->data && pass->kv_dtype == rotated->dtype) {
     rdna_tensor rows = rdna__nn_rows(&pass->cache_rows, first, count);
     return rdna_op_rope_qkv_write_to(pass->stream, &rope, &q, &k, &v, &rows, &to, &all->k_cache, &all->v_cache);
   }
   RDNA_TRY(rdna__nn_rotate_and_keep(pass, &rope, first, &q, &k, &v, &all->k_cache, &all->v_cache));
   return rotated->data ? rdna_op_cast(pass->stream, &q, &to) : RDNA_OK;
+}
+
+/* The same of spans, those of pictures turned in them where the model does so. */
+static rdna_status rotate(const rdna__nn_pass *pass, const rdna__nn_attention *a, double epsilon, int first, int count,
+                          const attended_tensors *all, const rdna_tensor *rotated) {
+  int done = first, end = first + count;
+  for (int i = 0; a->rotation->row_freq.data && i < pass->span_count; i++) {
+    const rdna__nn_span *span = &pass->spans[i];
+    if (!span->rows || span->first < first || span->first >= end) continue;
+    RDNA_TRY(rotate_some(pass, a, epsilon, done, span->first - done, all, rotated, false));
+    RDNA_TRY(turn_in_picture(pass, a, epsilon, span, all));
+    RDNA_TRY(rotate_some(pass, a, epsilon, span->first, span->count, all, rotated, true));
+    done = span->first + span->count;
+  }
+  return rotate_some(pass, a, epsilon, done, end - done, all, rotated, false);
 }
 
 /* A cache (rows, kv_heads, d) as (pages, page_rows, kv_heads, d). */
@@ -231,11 +266,26 @@ static rdna_status attend_few(const rdna__nn_pass *pass, const rdna__nn_attentio
                                  pass->workspace, pass->workspace_bytes, &out);
 }
 
+/* Attends a span whose tokens see each other, in f32. |out_all| may be q. */
+static rdna_status attend_picture(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
+                                  const attended_tensors *all, const rdna_tensor *out_all) {
+  rdna_tensor q = rdna__nn_rows(&all->q, span->first, span->count), seen;
+  rdna_tensor out = rdna__nn_rows(out_all, span->first, span->count);
+  rdna__scratch scratch = {.stream = pass->stream, .holder = "what a picture's tokens see"};
+  rdna_status status = rdna__scratch_tensor(&scratch, RDNA_F32, 3, out.shape, &seen);
+  if (status == RDNA_OK) status = attend_as_sequence(pass, a, span, &q, &all->k_cache, &all->v_cache, &seen);
+  if (status == RDNA_OK) status = rdna_op_copy(pass->stream, &seen, &out);
+  return rdna__scratch_release(&scratch, status);
+}
+
 /* Attends all tokens of the pass in f32; |out| is f32 too. */
 static rdna_status attend_in_f32(const rdna__nn_pass *pass, const rdna__nn_attention *a, const attended_tensors *all,
                                  const rdna_tensor *out) {
   if (pass->few > 0) RDNA_TRY(attend_few(pass, a, all, out));
-  for (int i = pass->few_spans; i < pass->span_count; i++) RDNA_TRY(attend_span(pass, a, &pass->spans[i], all, out));
+  for (int i = pass->few_spans; i < pass->span_count; i++) {
+    const rdna__nn_span *span = &pass->spans[i];
+    RDNA_TRY(span->both_ways ? attend_picture(pass, a, span, all, out) : attend_span(pass, a, span, all, out));
+  }
   return RDNA_OK;
 }
 

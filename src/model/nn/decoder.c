@@ -207,10 +207,23 @@ static rdna_status add_rows(const rdna__nn_pass *pass, const rdna_tensor *table,
   return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, x, place, zero, zero, x);
 }
 
+/* Rows of pictures take the places of their tokens' embeddings. */
+static rdna_status put_pictures(const rdna__nn_pass *pass, const rdna_tensor *x) {
+  for (int i = 0; i < pass->span_count; i++) {
+    const rdna__nn_span *span = &pass->spans[i];
+    rdna_tensor to = rdna__nn_rows(x, span->first, span->count);
+    if (span->rows)
+      RDNA_TRY(
+          rdna_copy_to_device(pass->stream, to.data, span->rows, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&to))));
+  }
+  return RDNA_OK;
+}
+
 static rdna_status embed(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, const rdna_tensor *place,
                          const rdna_tensor *x) {
   RDNA_TRY(rdna_op_embedding(pass->stream, &decoder->embedding, &pass->ids, x, NULL));
   RDNA_TRY(rdna__nn_scale(pass->stream, x, decoder->embedding_scale));
+  RDNA_TRY(put_pictures(pass, x));
   RDNA_TRY(add_rows(pass, &decoder->position_embedding, &pass->positions, place, x));
   RDNA_TRY(add_rows(pass, &decoder->type_embedding, &pass->types, place, x));
   return decoder->injected ? rdna__nn_prepare_injections(pass, decoder, x) : RDNA_OK;

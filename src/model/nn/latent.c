@@ -67,8 +67,7 @@ rdna_status rdna__nn_attend_latent(const rdna__nn_pass *pass, const rdna__nn_dec
   c_cache.data = (char *)c_cache.data + rdna_dtype_bytes(pass->kv_dtype, l->rotated);
   c_cache.shape[2] = l->rank;
   none.shape[2] = no_values.shape[2] = 0; /* values are in the keys */
-  rdna_rope rope = {RDNA_ROPE_INIT, l->rotation->layout, &pass->positions, &l->rotation->inv_freq,
-                    l->rotation->magnitude};
+  rdna_rope rope = {RDNA_ROPE_INIT, l->rotation->layout, &pass->turns, &l->rotation->inv_freq, l->rotation->magnitude};
   RDNA_TRY(rdna__nn_rotate_and_keep(pass, &rope, 0, &q, &k, &no_values, &k_cache, &none));
 
   float *seen = (float *)q.data + count * l->heads * row;

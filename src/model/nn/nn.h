@@ -29,6 +29,9 @@ typedef struct rdna__nn_rotation {
   rdna_tensor inv_freq;      /* (rotated / 2), f32; of length 0: nothing is rotated */
   rdna_tensor long_inv_freq; /* instead of it where the context is longer than |short_context|; data NULL: never */
   int short_context;
+  /* Of models whose tokens of a picture stand in rows and columns: the frequencies of the pairs that turn by the row,
+   * and by the column, and 0 of the others, (rotated / 2); data NULL: none does. */
+  rdna_tensor row_freq, column_freq;
   rdna_rope_layout layout;
   float magnitude; /* on sine and cosine */
 } rdna__nn_rotation;
@@ -160,6 +163,7 @@ typedef struct rdna__nn_decoder {
   float logit_softcap;   /* 0: none */
   /* Tokens see those behind them too: texts are read whole, in one pass, and nothing is kept of them. */
   bool bidirectional;
+  bool whole_pictures; /* and tokens of a picture those of it, in models whose texts are causal */
   /* What norms give is the residual stream, and not its blocks' input alone:
    *
    *     norm --+-- attention --(+)-- norm --+-- feed-forward --(+)-- norm  …
@@ -201,6 +205,8 @@ typedef struct rdna__nn_span {
   int64_t length;    /* the positions that the last of them sees, or more: rows behind them hold numbers */
   int64_t base;      /* its position 0 is this row of the caches, and the others follow; -1: they are in pages */
   rdna_tensor pages; /* i32: the pages of |length| positions, where base is -1 */
+  const float *rows; /* (count, width), on the host, in place of embeddings: it is of a picture; NULL: it is text */
+  bool both_ways;    /* its tokens see each other, all |length| positions; it is none of those with few tokens */
 } rdna__nn_span;
 
 /* One pass of tokens through the layers: where activations and caches are. The tokens of a sequence stand in order.
@@ -220,12 +226,15 @@ typedef struct rdna__nn_pass {
   int span_count;                         /* sequences */
   const rdna__nn_span *spans;             /* (span_count) */
   rdna_tensor ids, positions, cache_base; /* (count), i32 */
-  rdna_tensor cache_rows;                 /* (count), i32: where keys and values of a token go */
-  rdna_tensor sequence;                   /* (count), i32: its row of |table| */
-  rdna_tensor types;                      /* (count), i32: its row of the decoder's type_embedding */
-  rdna_tensor table;                      /* (spans, most pages), i32: see rdna_op_attention_paged */
-  rdna_tensor wanted;                     /* i32: the tokens whose logits are asked for; data NULL: the last ones */
-  rdna_tensor temperatures;               /* (count, 1), f32: see temperature_beta */
+  /* (count), i32: by which rotary positions turn, and by how much more row_freq and column_freq do. Behind a picture
+   * they are fewer than |positions|, as it counts for no more than its longer side. */
+  rdna_tensor turns, rows, columns;
+  rdna_tensor cache_rows;   /* (count), i32: where keys and values of a token go */
+  rdna_tensor sequence;     /* (count), i32: its row of |table| */
+  rdna_tensor types;        /* (count), i32: its row of the decoder's type_embedding */
+  rdna_tensor table;        /* (spans, most pages), i32: see rdna_op_attention_paged */
+  rdna_tensor wanted;       /* i32: the tokens whose logits are asked for; data NULL: the last ones */
+  rdna_tensor temperatures; /* (count, 1), f32: see temperature_beta */
   /* What goes into products: f32, or with many tokens 16 bits, for the matrix units. The residual stream x, what blocks
    * add to it, and q, k and v before they are rotated stay f32. */
   rdna_dtype type;

@@ -47,16 +47,33 @@ void rdna__conversation_close(rdna__conversation *c) {
   *c = (rdna__conversation){0};
 }
 
-rdna_status rdna__conversation_add(rdna__conversation *c, const char *role, const char *text, size_t size) {
+/* A reply may stop inside a character. */
+static json_t *json_of(const char *text, size_t size) {
   json_t *content = NULL;
-  for (size_t kept = size; !content; kept--) { /* a reply may stop inside a character */
+  for (size_t kept = size; !content; kept--) {
     content = json_stringn(text, kept);
     if (kept == 0) break;
   }
+  return content;
+}
+
+static rdna_status add_message(rdna__conversation *c, const char *role, json_t *content) {
   json_t *message = json_pack("{s:s, s:o}", "role", role, "content", content);
   if (!message || json_array_append_new(c->messages, message) != 0)
     return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
   return RDNA_OK;
+}
+
+rdna_status rdna__conversation_add(rdna__conversation *c, const char *role, const char *text, size_t size) {
+  return add_message(c, role, json_of(text, size));
+}
+
+rdna_status rdna__conversation_show(rdna__conversation *c, const char *role, size_t pictures, const char *text,
+                                    size_t size) {
+  json_t *content = json_array();
+  for (size_t i = 0; i < pictures; i++) json_array_append_new(content, json_pack("{s:s}", "type", "image"));
+  json_array_append_new(content, json_pack("{s:s, s:o}", "type", "text", "text", json_of(text, size)));
+  return add_message(c, role, content);
 }
 
 void rdna__conversation_remove_last(rdna__conversation *c) {
@@ -72,10 +89,14 @@ rdna_status rdna__render_messages(const rdna_template *compiled, const json_t *v
   return status;
 }
 
+rdna_status rdna__conversation_render(const rdna__conversation *c, char **out_text, size_t *out_size) {
+  return rdna__render_messages(c->compiled, c->variables, out_text, out_size);
+}
+
 rdna_status rdna__conversation_encode(const rdna__conversation *c, rdna_tokens *tokens) {
   char *prompt;
   size_t size;
-  RDNA_TRY(rdna__render_messages(c->compiled, c->variables, &prompt, &size));
+  RDNA_TRY(rdna__conversation_render(c, &prompt, &size));
   tokens->count = 0;
   rdna_status status = rdna_tokenizer_encode(c->tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL, tokens);
   free(prompt);

@@ -29,7 +29,13 @@ rdna_status rdna__conversation_open(rdna__conversation *c, const rdna_gguf *file
 void rdna__conversation_close(rdna__conversation *c);
 /* Adds a message; what of |text| is not UTF-8 is cut off. */
 rdna_status rdna__conversation_add(rdna__conversation *c, const char *role, const char *text, size_t size);
+/* The same with |pictures| before the text, as templates know them: {"type": "image"}. */
+rdna_status rdna__conversation_show(rdna__conversation *c, const char *role, size_t pictures, const char *text,
+                                    size_t size);
 void rdna__conversation_remove_last(rdna__conversation *c);
+/* The text of all messages and of the beginning of the model's answer; free() releases it. RDNA_INVALID_ARGUMENT: the
+ * template refuses them. */
+rdna_status rdna__conversation_render(const rdna__conversation *c, char **out_text, size_t *out_size);
 /* Sets |tokens| to those of all messages and the beginning of the model's answer. RDNA_INVALID_ARGUMENT: the template
  * refuses them, or makes nothing of them. */
 rdna_status rdna__conversation_encode(const rdna__conversation *c, rdna_tokens *tokens);

@@ -28,8 +28,8 @@ static bool ends(const char *name, const char *with) {
   return length >= end && strcmp(name + length - end, with) == 0;
 }
 
-/* What text is the same without. */
-static bool is_needless(const char *name, int layers) {
+/* What the model is the same without, or its texts. */
+static bool is_needless(const char *name, int layers, bool writes) {
   static const char *const prefixes[] = {
       "v.", "mm.", "a.", /* what sees pictures and hears */
       "cls."             /* what ranks or classifies a whole text */
@@ -39,21 +39,22 @@ static bool is_needless(const char *name, int layers) {
       ".attn_rot_embd.weight" /* angles, which follow from the keys */
   };
   long long layer;
-  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+  for (size_t i = 0; writes && i < sizeof prefixes / sizeof *prefixes; i++)
     if (begins(name, prefixes[i])) return true;
   for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
     if (ends(name, suffixes[i])) return true;
   return sscanf(name, "blk.%lld.", &layer) == 1 && layer >= layers; /* they foretell tokens further ahead */
 }
 
-rdna_status rdna__check_all_read(const rdna__weights *w, int layers) {
+rdna_status rdna__check_all_read(const rdna__weights *w, int layers, bool writes) {
   int unread = 0;
   const char *first = NULL;
   for (size_t i = 0; i < rdna_gguf_tensor_count(w->file); i++) {
     rdna_gguf_tensor tensor;
     uint32_t value;
     RDNA_TRY(rdna_gguf_tensor_at(w->file, i, &tensor));
-    if (rdna__strmap_find(w->read, tensor.name, strlen(tensor.name), &value) || is_needless(tensor.name, layers))
+    if (rdna__strmap_find(w->read, tensor.name, strlen(tensor.name), &value) ||
+        is_needless(tensor.name, layers, writes))
       continue;
     if (unread++ == 0) first = tensor.name;
   }

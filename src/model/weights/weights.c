@@ -192,8 +192,8 @@ static rdna_status read_blocks(const rdna__weights *w, const rdna_gguf_tensor *t
   return status;
 }
 
-static rdna_status read_values(const rdna__weights *w, const char *name, int rank, const int64_t *shape,
-                               float **out_values) {
+rdna_status rdna__read_values(const rdna__weights *w, const char *name, int rank, const int64_t *shape,
+                              float **out_values) {
   rdna_gguf_tensor tensor;
   RDNA_TRY(find_tensor(w, name, rank, shape, &tensor));
   bool blocks = rdna_dtype_block_values(tensor.dtype) > 1;
@@ -221,12 +221,12 @@ static rdna_status read_values(const rdna__weights *w, const char *name, int ran
 }
 
 rdna_status rdna__read_vector(const rdna__weights *w, const char *name, int64_t count, float **out_values) {
-  return read_values(w, name, 1, &count, out_values);
+  return rdna__read_values(w, name, 1, &count, out_values);
 }
 
 rdna_status rdna__read_matrix(const rdna__weights *w, const char *name, int64_t rows, int64_t columns,
                               float **out_values) {
-  return read_values(w, name, 2, (int64_t[]){rows, columns}, out_values);
+  return rdna__read_values(w, name, 2, (int64_t[]){rows, columns}, out_values);
 }
 
 rdna_status rdna__put_vector(rdna__weights *w, const float *values, int64_t count, rdna_tensor *out) {
@@ -363,7 +363,7 @@ rdna_status rdna__read_layer_values(const rdna__weights *w, int layer, const cha
                                     float **out_values) {
   char full[TENSOR_NAME];
   layer_name(layer, name, "", full);
-  return read_values(w, full, rank, shape, out_values);
+  return rdna__read_values(w, full, rank, shape, out_values);
 }
 
 rdna_status rdna__load_layer_values(rdna__weights *w, int layer, const char *name, int64_t rows, int64_t columns,

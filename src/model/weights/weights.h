@@ -68,8 +68,8 @@ rdna_status rdna__mark_read(const rdna__weights *w, const char *name);
 /* A tensor of a layer that some files have and that changes nothing, |name| whole. */
 rdna_status rdna__leave_unread(const rdna__weights *w, int layer, const char *name);
 /* RDNA_UNSUPPORTED: the file has tensors that nobody read, with the name of one; without them the model would be
- * another. Those are no matter that serve no text, or lie behind the |layers| that are run. */
-rdna_status rdna__check_all_read(const rdna__weights *w, int layers);
+ * another. Those are no matter that lie behind the |layers| that are run, or where it |writes| serve no text. */
+rdna_status rdna__check_all_read(const rdna__weights *w, int layers, bool writes);
 
 /* ---- keys, without the architecture's name before them: from keys.c ---- */
 
@@ -107,6 +107,9 @@ rdna_status rdna__read_vector(const rdna__weights *w, const char *name, int64_t 
 rdna_status rdna__load_vector(rdna__weights *w, const char *name, int64_t count, rdna_tensor *out);
 /* A matrix as f32 in host memory that the caller frees. */
 rdna_status rdna__read_matrix(const rdna__weights *w, const char *name, int64_t rows, int64_t columns,
+                              float **out_values);
+/* The same of any rank. */
+rdna_status rdna__read_values(const rdna__weights *w, const char *name, int rank, const int64_t *shape,
                               float **out_values);
 /* |values| (count) of the host's as a vector on the device. */
 rdna_status rdna__put_vector(rdna__weights *w, const float *values, int64_t count, rdna_tensor *out);

@@ -88,6 +88,9 @@ rdna_status rdna__arch_rotation(rdna_llm *llm, double base, rdna_rope_layout lay
 rdna_status rdna__arch_rotation_by(rdna_llm *llm, double base, const float *factors, rdna_tensor *out_inv_freq);
 /* Rotation number 1, over halves, plain, of |rotated| values a head: that of layers with a window. */
 rdna_status rdna__arch_rope_of_windows(rdna_llm *llm, double base, int rotated);
+/* How rotation number 0 turns tokens of pictures, where the file says it ("rope.dimension_sections", M-RoPE): the first
+ * pairs by the picture's position, the next by the row and the last by the column; or |in_turn|, pair by pair. */
+rdna_status rdna__arch_rope_in_pictures(rdna_llm *llm, bool in_turn);
 /* Positions that turn nothing. */
 rdna__nn_rotation rdna__arch_no_rotation(void);
 /* Rotation number 0, which all layers have, as the file's keys say. */

@@ -1,7 +1,8 @@
 /* Gemma 2 (Gemma Team, 2024) and Gemma 3 (2025): norms before and after each block, an embedding that is scaled, GELU
  * in the gate, windows in most layers; Gemma 2 with soft caps on scores and logits, Gemma 3 with norms of the heads of
- * q and k and with rotary positions of their own in layers that have a window; EmbeddingGemma (2025), a Gemma 3 whose
- * tokens see those behind them, half of the window to each side. Norms stand in files with 1 added. */
+ * q and k, with rotary positions of their own in layers that have a window, and with pictures whose tokens see each
+ * other both ways; EmbeddingGemma (2025), a Gemma 3 whose tokens see those behind them, half of the window to each
+ * side. Norms stand in files with 1 added. */
 #include <math.h>
 
 #include "base/status.h"
@@ -28,6 +29,7 @@ static rdna_status gemma2_keys(rdna_llm *llm) {
 static rdna_status gemma3_keys(rdna_llm *llm) {
   double of_windows;
   RDNA_TRY(keys(llm));
+  llm->decoder.whole_pictures = true;
   RDNA_TRY(rdna__arch_window(llm));
   RDNA_TRY(rdna__arch_period(llm, 6));
   RDNA_TRY(rdna__key_number(&llm->weights, "rope.freq_base", 1e6, &llm->config.rope_base));

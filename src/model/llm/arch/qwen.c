@@ -8,6 +8,16 @@ static rdna_status keys(rdna_llm *llm) {
   return rdna__arch_rope(llm, RDNA_ROPE_LAYOUT_HALVES);
 }
 
+/* Those that see pictures have three positions a token, which are one and the same for text. */
+static rdna_status qwen2vl_keys(rdna_llm *llm) {
+  RDNA_TRY(keys(llm));
+  return rdna__arch_rope_in_pictures(llm, false);
+}
+static rdna_status qwen3vl_keys(rdna_llm *llm) {
+  RDNA_TRY(keys(llm));
+  return rdna__arch_rope_in_pictures(llm, true);
+}
+
 static rdna_status qwen3_layer(rdna_llm *llm, int index, rdna__nn_layer *layer) {
   RDNA_TRY(rdna__arch_layer(llm, index, layer));
   return rdna__arch_has_head_norms(llm, index, &layer->attention);
@@ -29,8 +39,7 @@ static rdna_status qwen2moe_layer(rdna_llm *llm, int index, rdna__nn_layer *laye
 const rdna__llm_arch rdna__arch_qwen2 = {"qwen2", keys, rdna__arch_layer};
 const rdna__llm_arch rdna__arch_qwen3 = {"qwen3", keys, qwen3_layer};
 const rdna__llm_arch rdna__arch_qwen3moe = {"qwen3moe", keys, qwen3moe_layer};
-/* Those that see pictures have three positions a token, which are one and the same for text. */
-const rdna__llm_arch rdna__arch_qwen2vl = {"qwen2vl", keys, rdna__arch_layer};
-const rdna__llm_arch rdna__arch_qwen3vl = {"qwen3vl", keys, qwen3_layer};
-const rdna__llm_arch rdna__arch_qwen3vlmoe = {"qwen3vlmoe", keys, qwen3moe_layer};
+const rdna__llm_arch rdna__arch_qwen2vl = {"qwen2vl", qwen2vl_keys, rdna__arch_layer};
+const rdna__llm_arch rdna__arch_qwen3vl = {"qwen3vl", qwen3vl_keys, qwen3_layer};
+const rdna__llm_arch rdna__arch_qwen3vlmoe = {"qwen3vlmoe", qwen3vl_keys, qwen3moe_layer};
 const rdna__llm_arch rdna__arch_qwen2moe = {"qwen2moe", keys, qwen2moe_layer};

@@ -99,6 +99,35 @@ rdna_status rdna__arch_rope_of_windows(rdna_llm *llm, double base, int rotated) 
   return status;
 }
 
+/* By which of a token's positions in a picture pair |i| turns: 0 that of the picture, 1 its row, 2 its column. */
+static int position_of(int i, const int32_t sections[3], bool in_turn) {
+  if (in_turn) return i % 3 > 0 && i < 3 * sections[i % 3] ? i % 3 : 0;
+  return i < sections[0] ? 0 : i < sections[0] + sections[1] ? 1 : 2;
+}
+
+rdna_status rdna__arch_rope_in_pictures(rdna_llm *llm, bool in_turn) {
+  rdna__nn_rotation *rotation = &llm->rotations[0];
+  rdna_tensor *const of[] = {&rotation->row_freq, &rotation->column_freq};
+  int pairs = llm->config.rotated / 2;
+  int32_t sections[3];
+  rdna__rope_scaling scaling;
+  if (!rdna__key_is_array(&llm->weights, "rope.dimension_sections")) return RDNA_OK; /* it sees none */
+  RDNA_TRY(rdna__key_array(&llm->weights, "rope.dimension_sections", 3, sections));
+  for (int i = 0; i < 3; i++)
+    if (sections[i] < 0 || sections[i] > pairs)
+      return rdna__fail(RDNA_BAD_DATA, "rope.dimension_sections has %d of %d pairs", (int)sections[i], pairs);
+  RDNA_TRY(rdna__arch_scaling(llm, &scaling));
+  float *factors = malloc(((size_t)pairs + 1) * sizeof *factors);
+  if (!factors) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for RoPE's frequencies");
+  rdna_status status = RDNA_OK;
+  for (int k = 0; status == RDNA_OK && k < 2; k++) {
+    for (int i = 0; i < pairs; i++) factors[i] = position_of(i, sections, in_turn) == k + 1 ? 1 : INFINITY;
+    status = frequencies(llm, llm->config.rope_base, &scaling, factors, of[k]);
+  }
+  free(factors);
+  return status;
+}
+
 rdna__nn_rotation rdna__arch_no_rotation(void) {
   int64_t none = 0;
   return (rdna__nn_rotation){.inv_freq = rdna_tensor_contiguous(NULL, RDNA_F32, 1, &none), .magnitude = 1};

@@ -1,0 +1,126 @@
+/* Qwen2.5-VL's tower (Bai et al., 2025): pictures keep their shape; heads turn by the patch's row and column; in most
+ * layers patches see those of their window alone; four patches become a token, by two products with a GELU between. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "model/vision/tower.h"
+#include "rdna/op.h"
+
+enum { SIDE = 2 };
+static const double BASE = 10000;
+
+/* Half of a head's pairs turn by the row, half by the column. */
+static rdna_status load_frequencies(rdna_vision *v) {
+  int pairs = v->info.width / v->heads / 2, half = pairs / 2;
+  float *values = calloc(2 * (size_t)pairs + 1, sizeof *values);
+  if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for RoPE's frequencies");
+  for (int i = 0; i < half; i++) values[i] = values[pairs + half + i] = (float)pow(BASE, -(double)i / half);
+  rdna_status status = rdna__put_vector(&v->weights, values, pairs, &v->row_freq);
+  if (status == RDNA_OK) status = rdna__put_vector(&v->weights, values + pairs, pairs, &v->column_freq);
+  free(values);
+  return status;
+}
+
+static rdna_status read_windows(rdna_vision *v) {
+  int pixels;
+  RDNA_TRY(rdna__key_count_or_none(&v->weights, "vision.n_wa_pattern", &v->period));
+  RDNA_TRY(rdna__key_count(&v->weights, "vision.window_size", 112, &pixels));
+  v->window = pixels / v->info.patch / v->side;
+  if (v->period == 0 || v->window > 0) return RDNA_OK;
+  return rdna__fail(RDNA_BAD_DATA, "windows of %d pixels are smaller than the %d of a token", pixels,
+                    v->info.patch * v->side);
+}
+
+static rdna_status read_pixels(rdna_vision *v) {
+  const int of_token = v->side * v->side * v->info.patch * v->info.patch;
+  int least, most;
+  RDNA_TRY(rdna__key_count(&v->weights, "vision.image_min_pixels", 4 * of_token, &least));
+  RDNA_TRY(rdna__key_count(&v->weights, "vision.image_max_pixels", 1280 * of_token, &most));
+  if (least > most || most < of_token)
+    return rdna__fail(RDNA_BAD_DATA, "pictures of %d to %d pixels, and a token has %d", least, most, of_token);
+  v->least_pixels = least, v->most_pixels = most;
+  v->info.most_tokens = most / of_token;
+  return RDNA_OK;
+}
+
+static rdna_status load(rdna_vision *v) {
+  rdna__weights *w = &v->weights;
+  int64_t width = v->info.width, merged = SIDE * SIDE * width;
+  RDNA_TRY(rdna__key_count(w, "vision.spatial_merge_size", SIDE, &v->side));
+  if (v->side != SIDE || width / v->heads % 4 != 0)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "tokens of %d x %d patches and heads of %d values; 2 x 2 and multiples of 4 are run", v->side,
+                      v->side, v->info.width / v->heads);
+  RDNA_TRY(read_pixels(v));
+  RDNA_TRY(read_windows(v));
+  RDNA_TRY(load_frequencies(v));
+  RDNA_TRY(rdna__load_vector(w, "v.post_ln.weight", width, &v->last_norm.weight));
+  RDNA_TRY(rdna__load_linear(w, "mm.0", merged, merged, &v->inner));
+  return rdna__load_linear(w, "mm.2", v->info.row, merged, &v->projection);
+}
+
+/* To the nearest, ties to even, as Python does it. */
+static int64_t nearest(int side, int factor) { return (int64_t)rint((double)side / factor); }
+
+/* As many tokens as the picture has whole ones, or so many fewer or more that its pixels stay within the limits. */
+static rdna_status measure(const rdna_vision *v, int height, int width, rdna_llm_picture *out) {
+  const int factor = v->side * v->info.patch;
+  const double pixels = (double)height * width;
+  int64_t rows = nearest(height, factor), columns = nearest(width, factor), all = rows * columns * factor * factor;
+  if (all > v->most_pixels) {
+    double by = sqrt(pixels / (double)v->most_pixels);
+    rows = (int64_t)floor(height / by / factor), columns = (int64_t)floor(width / by / factor);
+  } else if (all < v->least_pixels) {
+    double by = sqrt((double)v->least_pixels / pixels);
+    rows = (int64_t)ceil(height * by / factor), columns = (int64_t)ceil(width * by / factor);
+  }
+  if (rows < 1) rows = 1;
+  if (columns < 1) columns = 1;
+  /* where limits are so narrow that a side had to be a token long */
+  int64_t *longer = rows < columns ? &columns : &rows, shorter = rows < columns ? rows : columns;
+  if (rows * columns > v->info.most_tokens) *longer = v->info.most_tokens / shorter;
+  if (*longer < 1) rows = columns = 1;
+  out->height = (int32_t)rows, out->width = (int32_t)columns;
+  return RDNA_OK;
+}
+
+/* Window by window, row by row in each; those at the right and below may be smaller. */
+static rdna_status arrange(rdna__vision_pass *p, int32_t *starts, int *out_count) {
+  const int window = p->vision->period ? p->vision->window : p->picture.height + p->picture.width; /* or one for all */
+  int32_t next = 0, of_token = SIDE * SIDE;
+  starts[0] = 0;
+  for (int y = 0; y < p->picture.height; y += window)
+    for (int x = 0; x < p->picture.width; x += window) {
+      for (int row = y; row < y + window && row < p->picture.height; row++)
+        for (int column = x; column < x + window && column < p->picture.width; column++)
+          p->order[next++] = row * p->picture.width + column;
+      starts[++*out_count] = next * of_token;
+    }
+  return RDNA_OK;
+}
+
+static rdna_status project(rdna__vision_pass *p, const rdna_tensor *rows) {
+  const rdna_vision *v = p->vision;
+  const rdna_scalar zero = rdna_scalar_real(0);
+  int64_t tokens = rows->shape[0], merged = SIDE * SIDE * (int64_t)v->info.width;
+  rdna_tensor x = rdna__nn_matrix(p->x.data, tokens, merged), h = rdna__nn_matrix(p->h.data, tokens, merged);
+  RDNA_TRY(rdna__nn_linear(&p->nn, &v->inner, &x, &h));
+  RDNA_TRY(rdna_op_map(p->nn.stream, RDNA_MAP_GELU_ERF, &h, zero, zero, &h));
+  return rdna__nn_linear(&p->nn, &v->projection, &h, rows);
+}
+
+const rdna__vision_kind rdna__vision_qwen25 = {.projector = "qwen2.5vl_merger",
+                                               .architectures = {"qwen2vl"},
+                                               .mark = "<|image_pad|>",
+                                               .before = "",
+                                               .after = "",
+                                               .filter = RDNA__FILTER_BICUBIC,
+                                               .gated = true,
+                                               .activation = RDNA__NN_GATE_SILU,
+                                               .load = load,
+                                               .measure = measure,
+                                               .arrange = arrange,
+                                               .project = project};

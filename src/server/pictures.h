@@ -1,0 +1,25 @@
+/* Pictures in requests: PNG or JPEG in base64. Nothing is fetched. */
+#ifndef RDNA_SERVER_PICTURES_H
+#define RDNA_SERVER_PICTURES_H
+
+#include "server/request.h"
+
+enum { MOST_PICTURES = 64 }; /* of a request */
+
+/* The part of a message that shows a picture, whose |url| is a data: URL or base64 alone; NULL without memory. */
+json_t *picture_part(json_t *url);
+
+/* What a message says, part by part: texts, and pictures between them. All zeros is an empty one. */
+typedef struct said {
+  json_t *parts; /* NULL: nothing but the text so far */
+  bytes text;    /* behind the parts */
+} said;
+bool said_add_picture(said *c, json_t *url);
+/* A text, or a list of parts where there are pictures; NULL without memory. It is empty afterwards. */
+json_t *said_finish(said *c);
+
+/* Takes the pictures out of |messages|, whose parts become what templates know: {"type": "image"}. With |r| they become
+ * its, in their order; NULL: nobody wants them. False with a problem. */
+bool take_pictures(const served_model *m, json_t *messages, request *r, problem *p);
+
+#endif

@@ -1,0 +1,207 @@
+"""Language models that see pictures: towers and logits against transformers in float64, with its processors' pixels."""
+import ctypes
+import pathlib
+import tempfile
+import unittest
+
+import transformers_python  # first: this goes on in a Python that has transformers
+import numpy as np
+import torch
+
+import rdna_program  # first: it makes tools/ importable
+import gguf_file as gf
+import llm_sessions
+from logits_test import relative_squared_error
+from vision_library import Picture, Tower, show
+from vision_models import ROWS, SeeingModel
+
+SIZES = [(48, 48), (97, 31), (13, 29), (7, 7), (200, 301), (48, 24), (1, 90)]
+
+
+def pictures(rng, sizes=SIZES):
+    """Smooth and rough ones."""
+    for height, width in sizes:
+        yield rng.integers(0, 256, (height, width, 3), np.uint8)
+    y, x = np.mgrid[0:64, 0:80]
+    yield np.stack([x * 3, y * 3, x + y], -1).astype(np.uint8)
+
+
+class Made:
+    """A row's model and its files."""
+
+    def __init__(self, row, folder, seed=5):
+        self.model = SeeingModel(row, seed)
+        self.width = self.model.config.text_config.hidden_size
+        self.path, self.tower_path = folder / "model.gguf", folder / "tower.gguf"
+        self.model.write(self.path)
+        self.model.write_tower(self.tower_path)
+
+
+class Vision(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def open(self, made, tower=True):
+        model = llm_sessions.Model(made.path, rdna_program.DEVICE)
+        self.addCleanup(model.close)
+        opened = Tower(model, made.tower_path)
+        self.addCleanup(opened.close)
+        opened.check()
+        return model, opened
+
+    def test_towers(self):
+        for row in ROWS:
+            with self.subTest(row.name):
+                made = Made(row, self.folder)
+                model, tower = self.open(made)
+                for picture in pictures(np.random.default_rng(1)):
+                    want = made.model.rows(picture)
+                    f32 = relative_squared_error(made.model.rows(picture, torch.float32), want)
+                    self.assertEqual(tower.grid(*picture.shape[:2]), row.grid(made.model.config, picture))
+                    got = tower.see(picture, made.width)
+                    self.assertLess(relative_squared_error(got.astype(float), want), max(1e-9, 4 * f32), picture.shape)
+
+    def test_logits(self):
+        """A prompt with three pictures, of which two are neighbours, part by part; and again from the middle."""
+        for row in ROWS:
+            with self.subTest(row.name):
+                rng = np.random.default_rng(2)
+                made = Made(row, self.folder)
+                model, tower = self.open(made)
+                texts = [rng.integers(0, 60, count).tolist() for count in (11, 3, 1, 14)]
+                first, second, third = list(pictures(rng, [(30, 50), (61, 20)]))
+                parts = [texts[0], first, texts[1], second, texts[2], third, texts[3]]
+                want = made.model.logits_of(parts)
+                f32 = relative_squared_error(made.model.logits_of(parts, torch.float32), want)
+                vocabulary = want.shape[1]
+                session = llm_sessions.Session(model, vocabulary, len(want) + 8, 64)
+                self.addCleanup(session.close)
+                begun = self.read(tower, session, made, parts, want, max(1e-8, 4 * f32))
+                for back in (2, 4):  # behind a picture, and before two
+                    session.rewind(begun[back])
+                    self.read(tower, session, made, parts[back:], want[begun[back]:], max(1e-8, 4 * f32))
+                # one token at a time behind a picture, and a picture matters
+                session.rewind(begun[6])
+                for i, token in enumerate(texts[3]):
+                    got = session.step(token)
+                    self.assertLess(relative_squared_error(got, want[begun[6] + i]), max(1e-8, 4 * f32))
+                other = np.random.default_rng(9).integers(0, 256, first.shape, np.uint8)
+                blind = made.model.logits_of([texts[0], other, *parts[2:]])
+                self.assertGreater(relative_squared_error(blind[begun[2]], want[begun[2]]), 1e-4)
+
+    def read(self, tower, session, made, parts, want, bound):
+        at, begun = 0, []
+        for part in parts:
+            begun.append(at)
+            if isinstance(part, list):
+                self.assertLess(relative_squared_error(session.read(part), want[at : at + len(part)]), bound, at)
+                at += len(part)
+                continue
+            rows, grid = tower.see(part, made.width), tower.grid(*part.shape[:2])
+            show(session, rows, grid)
+            at += len(rows)
+        return begun
+
+    def test_steps_of_many(self):
+        """Pictures in steps with other texts' parts, in passes of their own with lanes, and in forks."""
+        for row in ROWS:
+            for lanes in (0, 8):
+                with self.subTest(row.name, lanes=lanes):
+                    rng = np.random.default_rng(3)
+                    made = Made(row, self.folder)
+                    model, tower = self.open(made)
+                    picture = rng.integers(0, 256, (40, 33, 3), np.uint8)
+                    rows, grid = tower.see(picture, made.width), tower.grid(40, 33)
+                    texts = [rng.integers(0, 60, count).tolist() for count in (9, 17, 12)]
+                    seeing = made.model.logits_of([texts[0], picture, texts[1]])
+                    blind = made.model.logits_of([texts[2], picture, texts[0]])[: len(texts[2])]
+                    cache = llm_sessions.Cache(model, seeing.shape[1], sequences=3, batch=64, logits=64, context=96, page=16,
+                                               positions=480, lanes=lanes)
+                    self.addCleanup(cache.close)
+                    a, b = cache.sequence(), cache.sequence()
+                    got = cache.step([(a, texts[0], 9), (b, texts[2][:7], 7)])
+                    shown = Picture(rows.ctypes.data_as(ctypes.c_void_p), *grid)
+                    more = cache.step([(a, shown, 0), (b, texts[2][7:8], 1)])
+                    fork = cache.fork(a, 9 + len(rows))
+                    last = cache.step([(a, texts[1][:5], 5), (b, texts[2][8:], 4), (fork, texts[1], 17)])
+                    rest = cache.step([(a, texts[1][5:], 12)])
+                    for of, mine in ((seeing, [(0, got[0]), (9 + len(rows), last[0]), (14 + len(rows), rest[0]),
+                                               (9 + len(rows), last[2])]),
+                                     (blind, [(0, got[1]), (7, more[1]), (8, last[1])])):
+                        for at, logits in mine:
+                            self.assertLess(relative_squared_error(logits, of[at : at + len(logits)]), 1e-8, at)
+                    for sequence in (a, b, fork):
+                        cache.release(sequence)
+
+    def test_half_weights(self):
+        """Matrices of 16 bits are computed with as they are."""
+        for row in ROWS[:1]:
+            made = Made(row, self.folder)
+            for name, array in made.model.weights.items():
+                made.model.weights[name] = array.astype(np.float16).astype(float)
+            made.model.networks.clear()
+            made.model.write_tower(made.tower_path, gf.TENSOR_F16)
+            _, tower = self.open(made)
+            for picture in pictures(np.random.default_rng(4), SIZES[:2]):
+                want = made.model.rows(picture)
+                self.assertLess(relative_squared_error(tower.see(picture, made.width).astype(float), want), 1e-9)
+
+    def test_what_is_refused(self):
+        made = Made(ROWS[0], self.folder)
+        model, tower = self.open(made)
+        session = llm_sessions.Session(model, 67, 60, 6)
+        self.addCleanup(session.close)
+        rows = np.zeros((9, made.width), np.float32)
+        with self.assertRaisesRegex(RuntimeError, "a picture of 9 tokens is read in one pass, and those have 6"):
+            show(session, rows, (3, 3))
+        for size in ((0, 5), (5, 0), (20000, 20000), (2, 1000)):
+            with self.assertRaisesRegex(RuntimeError, "pixels; sides are from 1"):
+                tower.grid(*size)
+
+        def opens(change=None, without=()):
+            made.model.write_tower(made.tower_path, change=change, without=without)
+            Tower(model, made.tower_path).close()
+
+        def replaced(name, value):
+            return lambda entries, tensors: ([(k, *gf.typed(value)) if k == name else (k, *v) for k, *v in entries], tensors)
+
+        def tensor(name, array):
+            return lambda entries, tensors: (entries, [(n, gf.TENSOR_F32, array) if n == name else (n, *t) for n, *t in tensors])
+
+        def added(name):
+            return lambda entries, tensors: (entries, [*tensors, (name, gf.TENSOR_F32, np.zeros(3))])
+
+        opens()
+        for sentence, options in (
+                ("is 'cobra'; known are gemma3", dict(change=replaced("clip.projector_type", "cobra"))),
+                ("architecture is 'llama'", dict(change=replaced("general.architecture", "llama"))),
+                ("no tower for pictures", dict(change=replaced("clip.has_vision_encoder", False))),
+                ("no key 'clip.vision.image_mean' of three numbers", dict(without=("vision.image_mean",))),
+                ("no key 'clip.vision.block_count'", dict(without=("vision.block_count",))),
+                ("a colour has the mean", dict(change=replaced("clip.vision.image_std", [0.5, 0.0, 0.5]))),
+                ("no whole number of 4 x 4 patches", dict(change=replaced("clip.vision.image_size", 50))),
+                ("'v.position_embd.weight' is 144 x 48", dict(change=replaced("clip.vision.image_size", 64))),
+                ("values for 5 heads", dict(change=replaced("clip.vision.attention.head_count", 5))),
+                ("no tensor 'v.blk.3.ln1.weight'", dict(change=replaced("clip.vision.block_count", 4))),
+                ("no use for, 'v.blk.2", dict(change=replaced("clip.vision.block_count", 2))),
+                ("no use for, 'v.pre_ln.weight'", dict(change=added("v.pre_ln.weight"))),
+                ("'mm.soft_emb_norm.weight' is 3", dict(change=tensor("mm.soft_emb_norm.weight", np.zeros(3)))),
+        ):
+            with self.subTest(sentence), self.assertRaisesRegex(RuntimeError, sentence):
+                opens(**options)
+        made.model.write_tower(made.tower_path, change=replaced("clip.vision.projection_dim", 64))
+        other = Made(type(ROWS[0])("narrow", dict(hidden_size=32)), self.folder)
+        narrow = llm_sessions.Model(other.path, rdna_program.DEVICE)
+        self.addCleanup(narrow.close)
+        with self.assertRaisesRegex(RuntimeError, "rows of 64 values, and the model reads 32"):
+            wide = self.folder / "wide.gguf"
+            made.model.write_tower(wide)
+            tower = Tower(narrow, wide)
+            self.addCleanup(tower.close)
+            tower.check()
+
+
+if __name__ == "__main__":
+    unittest.main()
