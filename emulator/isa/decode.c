@@ -102,7 +102,7 @@ enum emu_decode_status emu__decode_vector(struct emu_decoder *d, unsigned reg, e
   unsigned dwords = emu__type_dwords(type, d->wave);
   *out = (struct emu_operand){
       .kind = EMU_OPERAND_VECTOR, .type = (uint8_t)type, .dwords = (uint8_t)dwords, .reg = (uint16_t)reg};
-  return reg + dwords <= 256 ? EMU_DECODE_OK : EMU_DECODE_OPERAND;
+  return reg % EMU_ACCUMULATOR + dwords <= EMU_ACCUMULATOR ? EMU_DECODE_OK : EMU_DECODE_OPERAND;
 }
 
 void emu__decode_implied(struct emu_decoder *d, unsigned reg, struct emu_operand *out) {

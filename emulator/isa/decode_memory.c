@@ -45,6 +45,13 @@ static enum emu_decode_status decode_smem(struct emu_decoder *d) {
   return EMU_DECODE_OK;
 }
 
+// The data of an access, not its address, are in accumulation registers.
+static void accumulate(struct emu_inst *inst, int first, int sources) {
+  if (inst->dst.kind == EMU_OPERAND_VECTOR) inst->dst.reg += EMU_ACCUMULATOR;
+  for (int i = first; i < sources; i++)
+    if (inst->src[i].kind == EMU_OPERAND_VECTOR) inst->src[i].reg += EMU_ACCUMULATOR;
+}
+
 static enum emu_decode_status decode_ds(struct emu_decoder *d) {
   uint32_t w = d->word[0], v = d->word[1];
   struct emu_inst *inst = d->inst;
@@ -58,7 +65,8 @@ static enum emu_decode_status decode_ds(struct emu_decoder *d) {
   if (inst->gds && !d->target->encoding->gds) return EMU_DECODE_RESERVED;
   if (row->flags & EMU_FLAG_GDS && !inst->gds) return EMU_DECODE_RESERVED;
   if (row->flags & EMU_FLAG_NOGDS && inst->gds) return EMU_DECODE_RESERVED;
-  if (op == EMU_DS_NOP && (w & 0x2ffff)) return EMU_DECODE_RESERVED;
+  if (op == EMU_DS_NOP && (inst->imm || inst->gds)) return EMU_DECODE_RESERVED;
+  if (d->target->encoding->gds_alone && !(row->flags & EMU_FLAG_GDS)) inst->gds = false;
   bool bare = !row->type[0] && !row->type[1] && !row->type[2];
   if (bare && field(d, d->target->encoding->ds.spare)) return EMU_DECODE_RESERVED;
   if (row->type[0]) EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(v, 24, 8), row->type[0], &inst->dst));
@@ -66,6 +74,7 @@ static enum emu_decode_status decode_ds(struct emu_decoder *d) {
     if (row->type[i + 1])
       EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(v, 8 * i, 8), row->type[i + 1], &inst->src[i]));
   }
+  if (field(d, d->target->encoding->ds.accumulators)) accumulate(inst, row->flags & EMU_FLAG_GDS ? 0 : 1, 3);
   return EMU_DECODE_OK;
 }
 
@@ -95,7 +104,8 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
   const struct emu_op_row *row = &emu__op_rows[op];
   read_policy(d, row, (struct emu_field[]){f->glc, f->slc, f->dlc, f->temporal, f->scope});
   inst->lds = field(d, f->lds) & 1;
-  if (inst->lds && (!(row->flags & EMU_FLAG_LDS) || field(d, f->nv))) return EMU_DECODE_RESERVED;
+  if (inst->lds && (!(row->flags & EMU_FLAG_LDS) || field(d, f->nv) || field(d, f->accumulators)))
+    return EMU_DECODE_RESERVED;
   unsigned bits = f->offset.bits;
   // a flat address may have no sign in its offset: the segments lie apart
   bool positive = format == EMU_FLAT && !f->flat_signed;
@@ -109,6 +119,8 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
     EMU_DECODE_TRY(emu__decode_vector(d, field(d, f->dst), row->type[0], &inst->dst));
   }
   if (row->type[2]) EMU_DECODE_TRY(emu__decode_vector(d, field(d, f->data), row->type[2], &inst->src[1]));
+  if (field(d, f->accumulators)) accumulate(inst, 1, 2);
+  if (field(d, f->accumulators) && !row->type[0] && !row->type[2]) return EMU_DECODE_RESERVED;
   if (format == EMU_FLAT) {
     if (saddr != f->flat_none || inst->lds) return EMU_DECODE_RESERVED;
   } else if (saddr != f->none) {
@@ -148,7 +160,8 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
   if (f->offset_signed) inst->imm = sign_extend(field(d, f->offset), f->offset.bits);
   if (typed) inst->buffer_format = (uint8_t)(field(d, f->format) | field(d, f->number_format) << f->format.bits);
   struct emu_field slc = typed && f->typed_slc.bits ? f->typed_slc : f->slc;
-  read_policy(d, row, (struct emu_field[]){f->glc, slc, f->dlc, f->temporal, f->scope});
+  struct emu_field dlc = typed && f->typed_dlc.bits ? f->typed_dlc : f->dlc;
+  read_policy(d, row, (struct emu_field[]){f->glc, slc, dlc, f->temporal, f->scope});
   inst->tfe = field(d, f->tfe) & 1;
   inst->offen = field(d, f->offen) & 1;
   inst->idxen = field(d, f->idxen) & 1;
@@ -156,7 +169,10 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
   bool atomic = row->flags & EMU_FLAG_ATOMIC;
   unsigned data = field(d, f->data);
   if (inst->lds && !(row->flags & EMU_FLAG_LDS)) return EMU_DECODE_RESERVED;
-  if (!f->atomic_dlc && atomic && inst->dlc) return EMU_DECODE_RESERVED;
+  bool floats = op == EMU_BUFFER_ATOMIC_ADD_F32 || op == EMU_BUFFER_ATOMIC_PK_ADD_F16 ||
+                op == EMU_BUFFER_ATOMIC_ADD_F64 || op == EMU_BUFFER_ATOMIC_MIN_F64 || op == EMU_BUFFER_ATOMIC_MAX_F64;
+  bool has_dlc = f->atomic_dlc && !(floats && !f->policy_alone);
+  if (!has_dlc && atomic && inst->dlc) return EMU_DECODE_RESERVED;
   if (inst->tfe && (typed || atomic || inst->lds || !(row->type[0] || row->type[2]))) return EMU_DECODE_RESERVED;
   if (row->type[2]) {
     EMU_DECODE_TRY(emu__decode_vector(d, data, row->type[2], &inst->src[1]));
@@ -166,6 +182,14 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
     EMU_DECODE_TRY(emu__decode_vector(d, data, row->type[0], &inst->dst));
     // a failed texture fetch writes one more register
     if (inst->tfe && data + ++inst->dst.dwords > 256) return EMU_DECODE_OPERAND;
+  }
+  if (field(d, f->accumulators)) accumulate(inst, 1, 2);
+  if (inst->lds && field(d, f->accumulators)) return EMU_DECODE_RESERVED;
+  if (!row->type[1] && field(d, f->accumulators)) return EMU_DECODE_RESERVED;
+  if (op == EMU_BUFFER_WBL2 || op == EMU_BUFFER_INV) {
+    inst->slc = false;
+    if (!f->policy_alone) inst->glc = inst->dlc = false;
+    return inst->lds || inst->offen || inst->idxen ? EMU_DECODE_RESERVED : EMU_DECODE_OK;
   }
   if (!row->type[1]) {  // a cache invalidation
     bool set = inst->glc || inst->dlc || inst->lds || inst->offen || inst->idxen || field(d, f->spare);

@@ -99,6 +99,7 @@ static enum emu_decode_status decode_dpp(struct emu_decoder *d, unsigned code, u
     inst->fetch_inactive = false;
     known |= c == EMU_DPP_WAVE_SHL || c == EMU_DPP_WAVE_ROL || c == EMU_DPP_WAVE_SHR || c == EMU_DPP_WAVE_ROR ||
              c == EMU_DPP_ROW_BCAST15 || c == EMU_DPP_ROW_BCAST31;
+    known |= d->target->encoding->dpp_share && c >= EMU_DPP_ROW_SHARE && c <= EMU_DPP_ROW_SHARE + 15;
   } else {
     known |= c >= EMU_DPP_ROW_SHARE && c <= EMU_DPP_ROW_XMASK + 15;
   }
@@ -119,7 +120,8 @@ static enum emu_decode_status decode_short_dpp(struct emu_decoder *d, unsigned c
   unsigned asked = emu__bits(w, 20, 2) ? 1 : 0;
   if (emu__bits(w, 22, 2)) asked |= 2;
   if (asked & ~modified) return EMU_DECODE_RESERVED;
-  if (inst->op == EMU_V_DOT4C_I32_I8) w &= ~(15u << 20);  // has the fields, and ignores them
+  bool integers = inst->op == EMU_V_DOT4C_I32_I8 || inst->op == EMU_V_DOT2C_I32_I16 || inst->op == EMU_V_DOT8C_I32_I4;
+  if (integers) w &= ~(15u << 20);  // has the fields, and ignores them
   EMU_DECODE_TRY(emu__decode_vector(d, reg, row->type[1], &inst->src[0]));
   split_half(d, &inst->src[0]);
   inst->src[0].neg = emu__bits(w, 20, 1);
@@ -170,6 +172,8 @@ static enum emu_decode_status decode_sdwa(struct emu_decoder *d, unsigned source
     inst->dst_unused = (uint8_t)emu__bits(w, 11, 2);
     inst->clamp = emu__bits(w, 13, 1);
     inst->omod = emu__bits(w, 14, 2) & 3;
+    bool whole = inst->dst_sel == EMU_DWORD && !inst->dst_unused && !inst->clamp && !inst->omod;
+    if (row->flags & EMU_FLAG_BYTE && !whole) return EMU_DECODE_RESERVED;
     if (inst->dst_sel > EMU_DWORD || inst->dst_unused > EMU_UNUSED_PRESERVE) return EMU_DECODE_RESERVED;
     // SDWA multiplies floats only, where VOP3 also lets the conversions to integers have the field
     bool floats = row->type[0] == EMU_F32 || row->type[0] == EMU_F16 || row->type[0] == EMU_PKF16;
@@ -224,6 +228,11 @@ enum emu_decode_status emu__decode_vop(struct emu_decoder *d, enum emu_format fo
   } else if (row->type[0]) {
     EMU_DECODE_TRY(emu__decode_vector(d, target, row->type[0], &inst->dst));
     split_half(d, &inst->dst);
+  }
+  if (op == EMU_V_ACCVGPR_MOV_B32) {
+    if (source0 < 256) return EMU_DECODE_OPERAND;
+    inst->dst.reg += EMU_ACCUMULATOR;
+    return emu__decode_vector(d, source0, EMU_B32, &inst->src[0]);
   }
   if (!row->type[0] && format == EMU_VOP1 && target) return EMU_DECODE_RESERVED;  // v_nop and its like
   if (row->type[3] == EMU_MASK) emu__decode_implied(d, EMU_VCC_LO, &inst->src[2]);
@@ -310,6 +319,7 @@ static enum emu_decode_status decode_long_sources(struct emu_decoder *d) {
 static enum emu_decode_status decode_byte(struct emu_decoder *d) {
   unsigned sel = emu__bits(d->word[0], 11, 4);
   bool of_source = !emu__op_rows[d->inst->op].type[2];
+  if (of_source && d->target->encoding->byte_as_op_sel) return EMU_DECODE_OK;  // SDWA chooses
   if (sel & (d->inst->lanes ? 0 : of_source ? 12u : 3u)) return EMU_DECODE_RESERVED;
   d->inst->imm = of_source ? (int32_t)((sel >> 1 & 1) | (sel & 1) << 1) : (int32_t)(sel >> 2);
   return EMU_DECODE_OK;
@@ -338,6 +348,8 @@ enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
   if (two_halves && emu__bits(w, 13, 1)) return EMU_DECODE_RESERVED;
   if (two_halves && row->type[0] == EMU_B64 && emu__bits(w, 12, 1)) return EMU_DECODE_RESERVED;
   if (row->flags & EMU_FLAG_BYTE) EMU_DECODE_TRY(decode_byte(d));
+  bool random = inst->op == EMU_V_CVT_SR_FP8_F32 || inst->op == EMU_V_CVT_SR_BF8_F32;
+  if (random && d->target->encoding->byte_as_op_sel) neg &= 1, abs &= 1;  // of the number itself
   if ((neg | abs) & ~modified) return EMU_DECODE_RESERVED;
   for (int i = 0; i < 3; i++) {
     inst->src[i].neg = neg >> i & 1;
@@ -390,6 +402,40 @@ static enum emu_decode_status decode_fixed(struct emu_decoder *d, unsigned neg, 
   return EMU_DECODE_OK;
 }
 
+// A source that is a vector register, and an accumulation register if so marked.
+static enum emu_decode_status decode_accumulator(struct emu_decoder *d, int i, bool accumulator) {
+  unsigned code = emu__bits(d->word[1], 9 * (unsigned)i, 9);
+  if (code < 256) return EMU_DECODE_OPERAND;
+  return emu__decode_vector(d, code - 256 + (accumulator ? EMU_ACCUMULATOR : 0),
+                            (enum emu_type)emu__op_rows[d->inst->op].type[i + 1], &d->inst->src[i]);
+}
+
+// VOP3P-MAI:
+//
+//     | 0x1a7 | op | acc_cd | abid | cbsz | vdst |    | blgp | acc: of B, of A | src2 | src1 | src0 |
+//       31…23  22   15       14     10     7            31     28                26     17     8
+static enum emu_decode_status decode_matrix(struct emu_decoder *d) {
+  uint32_t w = d->word[0], v = d->word[1];
+  struct emu_inst *inst = d->inst;
+  const struct emu_op_row *row = &emu__op_rows[inst->op];
+  bool reads = inst->op == EMU_V_ACCVGPR_READ_B32, moves = reads || inst->op == EMU_V_ACCVGPR_WRITE_B32;
+  bool acc_cd = moves ? !reads : emu__bits(w, 15, 1), sparse = row->type[3] == EMU_B32 && row->type[0] != EMU_B32;
+  unsigned target = emu__bits(w, 0, 8) + (acc_cd ? EMU_ACCUMULATOR : 0);
+  EMU_DECODE_TRY(emu__decode_vector(d, target, (enum emu_type)row->type[0], &inst->dst));
+  if (moves && (emu__bits(w, 8, 6) || emu__bits(v, 29, 3))) return EMU_DECODE_RESERVED;
+  if (reads) return decode_accumulator(d, 0, true);
+  if (moves) return emu__decode_source(d, emu__bits(v, 0, 9), EMU_B32, &inst->src[0]);
+  inst->imm = (int32_t)(emu__bits(w, 8, 7) | emu__bits(v, 29, 3) << 7);
+  EMU_DECODE_TRY(decode_accumulator(d, 0, emu__bits(v, 27, 1)));
+  EMU_DECODE_TRY(decode_accumulator(d, 1, emu__bits(v, 28, 1)));
+  if (sparse) return inst->imm >> 7 ? EMU_DECODE_RESERVED : decode_accumulator(d, 2, false);
+  if (emu__bits(v, 26, 1)) return decode_accumulator(d, 2, acc_cd);
+  EMU_DECODE_TRY(emu__decode_source(d, emu__bits(v, 18, 9), (enum emu_type)row->type[3], &inst->src[2]));
+  bool doubles = emu_isa_multiplies_doubles((enum emu_op)inst->op);
+  if (doubles && inst->src[2].reg >= 240) inst->src[2].value = emu__inline_float(inst->src[2].reg, EMU_F64);
+  return inst->src[2].kind == EMU_OPERAND_CONSTANT ? EMU_DECODE_OK : EMU_DECODE_OPERAND;
+}
+
 enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
   uint32_t w = d->word[0];
   struct emu_inst *inst = d->inst;
@@ -399,6 +445,7 @@ enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
   inst->op = (uint16_t)op;
   if (!op) return EMU_DECODE_OPCODE;
   const struct emu_op_row *row = &emu__op_rows[op];
+  if (row->flags & EMU_FLAG_MAI) return decode_matrix(d);
   EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(w, 0, 8), row->type[0], &inst->dst));
   EMU_DECODE_TRY(decode_long_sources(d));
   if (inst->lanes && emu__is_mix(op) && inst->src[1].kind != EMU_OPERAND_VECTOR) return EMU_DECODE_OPERAND;

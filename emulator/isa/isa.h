@@ -50,7 +50,7 @@ enum emu_format {
 enum emu_operand_kind {
   EMU_OPERAND_NONE,
   EMU_OPERAND_SCALAR,    // reg: a scalar register, numbered the same on every target, see EMU_VCC_LO …
-  EMU_OPERAND_VECTOR,    // reg: 0..255
+  EMU_OPERAND_VECTOR,    // reg: 0..255; from EMU_ACCUMULATOR on accumulation registers
   EMU_OPERAND_CONSTANT,  // value: inline constant or literal, already widened to `type`
   EMU_OPERAND_SPECIAL,   // reg: enum emu_special
 };
@@ -70,6 +70,8 @@ enum {
   EMU_EXEC_HI = 127,
   EMU_SCALAR_COUNT = 128
 };
+
+enum { EMU_ACCUMULATOR = 256 };  // the number of a0 among vector registers
 
 enum emu_special {
   EMU_SHARED_BASE = 235,
@@ -96,6 +98,7 @@ enum emu_type {
   X(B32, 1) X(I32, 1) X(U32, 1) X(F32, 1)                                                               \
   X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1)                    \
   X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2)                                                               \
+  X(PKF32, 2) X(PKB32, 2)                                                                               \
   X(B96, 3) X(B128, 4) X(B256, 8) X(B512, 16) X(B1024, 32)                                              \
   X(MASK, 0) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)                                            \
   X(FRAG1, 1) X(FRAG2, 2) X(FRAG4, 4) X(FRAG8, 8)
@@ -159,7 +162,9 @@ enum emu_sdwa_unused { EMU_UNUSED_PAD, EMU_UNUSED_SEXT, EMU_UNUSED_PRESERVE };
 //           src in the order of the mnemonic's operands; implied VCC in src[2], of V_DIV_FMAS* in src[3]. V_CMP*: only
 //           sdst. V_FMAC*, V_PK_FMAC, V_DOT2ACC, V_DOT4C: the accumulator is dst and is not repeated in src. V_SWAP*:
 //           dst and src[0] are both written.
-//           V_SWMMAC*: dst is the accumulator too, imm the index key. V_CVT_*FP8, *BF8: imm is the byte's number.
+//           V_MFMA*, V_SMFMAC*: imm is cbsz | abid << 3 | blgp << 7; V_SMFMAC*: dst is the accumulator, src[2] the
+//           index. V_SWMMAC*: dst is the accumulator too, imm the index key. V_CVT_*FP8, *BF8: imm is the byte's
+//           number.
 //   VOPD    as VOP for the first half; the second in y. Read all sources of both before writing either.
 //   SMEM    dst = sdata, src[0] = sbase, or NONE where the PC is the base, src[1] = soffset or NONE, imm = offset in
 //           bytes.
@@ -232,6 +237,9 @@ struct emu_isa {
   // 16-bit operands name halves of registers, and compilers wait for halves
   bool halves;
 
+  bool accumulators;   // there are accumulation registers, in the wave's file of vector registers
+  bool scratch_given;  // FLAT_SCRATCH points at the wave's scratch when it begins
+
   // V_CMPX* writes its mask to VCC or to scalar registers as well as to EXEC
   bool compare_both;
 
@@ -253,6 +261,7 @@ struct emu_isa {
   bool zeroes_high;             // 16-bit results make the other half of their register zero; see valu.c
   bool permutes_wave;           // DS_PERMUTE_B32 and DS_BPERMUTE_B32 reach all 64 lanes; else 32
   bool counts_stores;           // VMCNT counts stores as well as loads
+  bool float8_unknown;          // 8-bit floats are not those of OFP8, and not executed
   bool buffer_by_stride;        // a buffer's bounds follow from its stride; else its descriptor chooses
   uint16_t simd_registers;      // vector registers of 32 lanes that a SIMD has
   uint8_t simd_granule;         // how many of them a wave takes at a time
@@ -263,9 +272,9 @@ struct emu_isa {
   struct emu_field v1_swizzle;  // in word 1 of a buffer's descriptor: lanes interleave
 };
 
-enum { EMU_ISA_COUNT = 10 };
+enum { EMU_ISA_COUNT = 12 };
 extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100, emu_isa_gfx1201, emu_isa_gfx1103, emu_isa_gfx1150,
-    emu_isa_gfx1151, emu_isa_gfx1010, emu_isa_gfx1012, emu_isa_gfx906, emu_isa_gfx900;
+    emu_isa_gfx1151, emu_isa_gfx1010, emu_isa_gfx1012, emu_isa_gfx906, emu_isa_gfx900, emu_isa_gfx90a, emu_isa_gfx942;
 const struct emu_isa *emu_isa_at(unsigned index);      // all of them, in that order
 const struct emu_isa *emu_isa_find(const char *name);  // NULL: not one of ours
 
@@ -293,7 +302,8 @@ static inline bool emu__is_mix(unsigned op) {
 
 // Whether a DS instruction has two offsets, in elements, in place of one in bytes.
 bool emu_isa_is_pair(enum emu_op op);
-bool emu_isa_compares_exec(enum emu_op op);  // V_CMPX*
+bool emu_isa_multiplies_doubles(enum emu_op op);  // V_MFMA_F64*
+bool emu_isa_compares_exec(enum emu_op op);       // V_CMPX*
 
 // The counters that s_waitcnt's imm asks for, all ones where it does not wait.
 struct emu_waitcnt {

@@ -30,6 +30,8 @@ const char *isa_exception_name(enum isa_exception exception) {
       return "scalar stores and atomics, DS with a second address: refused here";
     case ISA_VERSION:
       return "s_version: its number, where LLVM spells a sum of names";
+    case ISA_RARE_FORM:
+      return "long forms of sums over their register, DPP of doubles, op_sel of a random number: refused here";
     default:
       return "none";
   }
@@ -66,8 +68,9 @@ static bool has_unused_source(const uint32_t *words, const struct emu_inst *inst
 // The instructions whose sources, or one of them, must be registers: relative and swapping moves, reads of lanes, masks
 // and carries, sums of four registers; with DPP, sources on GFX11.
 static bool has_source_register(const char *theirs) {
-  static const char *const beginnings[] = {"v_swap",  "v_movrel",  "s_movrel",    "v_permlane",  "v_read",
-                                           "v_mqsad", "v_cndmask", "v_add_co_ci", "v_sub_co_ci", "v_subrev_co_ci"};
+  static const char *const beginnings[] = {"v_swap",    "v_movrel",  "s_movrel",     "v_permlane",  "v_read",
+                                           "v_mqsad",   "v_cndmask", "v_add_co_ci",  "v_sub_co_ci", "v_subrev_co_ci",
+                                           "v_addc_co", "v_subb_co", "v_subbrev_co", "v_mfma"};
   for (size_t i = 0; i < sizeof(beginnings) / sizeof(*beginnings); i++) {
     if (strncmp(theirs, beginnings[i], strlen(beginnings[i])) == 0) return true;
   }
@@ -141,6 +144,17 @@ static bool is_scalar_store(const char *theirs) {
   return strncmp(theirs, "ds_", 3) == 0 && strstr(theirs, "_src2_");
 }
 
+// Long forms of sums over their own register and of conversions of 8-bit floats; DPP of doubles; op_sel of v_cvt_sr_*'s
+// second source; stores from LDS.
+static bool is_rare_form(const char *theirs) {
+  if (strncmp(theirs, "v_cvt_sr_", 9) == 0) return true;
+  if (strstr(theirs, "_dpp ") && (strstr(theirs, "_f64") || strncmp(theirs, "v_mov_b64", 9) == 0)) return true;
+  if (strncmp(theirs, "v_cvt_f32_", 10) == 0 || strncmp(theirs, "v_cvt_pk_f32_", 13) == 0) return true;
+  if (strncmp(theirs, "buffer_store_lds_dword", 22) == 0) return true;
+  const char *form = strstr(theirs, "_e64 ");
+  return form && (strncmp(theirs, "v_dot", 5) == 0 || strncmp(theirs, "v_pk_fmac_f16", 13) == 0);
+}
+
 enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32_t *words,
                                       enum emu_decode_status status, const struct emu_inst *inst, const char *ours,
                                       bool accepted, const char *theirs) {
@@ -157,6 +171,8 @@ enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32
     return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OPCODE && accepted && strcmp(theirs, "v_illegal") == 0) return ISA_ILLEGAL;
   if (status == EMU_DECODE_OPCODE && accepted && is_scalar_store(theirs)) return ISA_SCALAR_STORE;
+  bool shares = target->encoding->dpp_share && status != EMU_DECODE_OK;
+  if (shares && accepted && is_rare_form(theirs)) return ISA_RARE_FORM;
   if (status == EMU_DECODE_OPERAND && accepted && is_special_register(target, theirs)) return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OK) {
     if (has_unused_source(words, inst) && !accepted) return ISA_UNUSED_SOURCE;

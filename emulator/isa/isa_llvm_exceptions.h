@@ -17,6 +17,7 @@ enum isa_exception {
   ISA_BAR,              // |, |: LLVM 19 closes the bars of v_cndmask_b32_dpp behind its mask
   ISA_VERSION,          // s_version's operand, which LLVM spells as a sum of names
   ISA_SCALAR_STORE,     // GFX10.1's scalar stores, atomics and scratch, and what DS does to a second address: refused
+  ISA_RARE_FORM,        // forms of gfx908 and later that no compiler writes: refused
   ISA_EXCEPTION_COUNT
 };
 

@@ -139,7 +139,8 @@ static void judge(struct sample *sample) {
   // LLVM decodes some operands and controls that cannot be and says so in a comment
   bool theirs = !sample->refused && !strstr(sample->theirs, "/*Invalid ") && !strstr(sample->theirs, "/* Invalid ") &&
                 !strstr(sample->theirs, "is not supported starting from") &&
-                !strstr(sample->theirs, "is not supported on ASICs earlier");
+                !strstr(sample->theirs, "is not supported on ASICs earlier") &&
+                !strstr(sample->theirs, "dpp only supports");
   if (options.halves) {
     if (!ours || !theirs || !isa_has_high_half(&sample->inst)) return;
     drop_low_marks(sample->ours);
@@ -205,7 +206,8 @@ static bool read_options(int argc, char **argv) {
 int main(int argc, char **argv) {
   if (!read_options(argc, argv)) {
     fprintf(stderr,
-            "usage: isa_llvm_test gfx900|gfx906|gfx1010|gfx1012|gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 [--wave 32|64] "
+            "usage: isa_llvm_test gfx900|gfx906|gfx90a|gfx942|gfx1010|gfx1012|gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 "
+            "[--wave 32|64] "
             "[--count N] [--seed S] "
             "[--show K] [--halves 1]\n");
     return 2;

@@ -30,7 +30,8 @@ enum {
   PREFETCH = EMU_FLAG_PREFETCH,
   SCALAR = EMU_FLAG_SCALAR,
   NOSEL = EMU_FLAG_NOSEL,
-  BYTE = EMU_FLAG_BYTE
+  BYTE = EMU_FLAG_BYTE,
+  MAI = EMU_FLAG_MAI
 };
 
 #define T(dst, src0, src1, src2) {TYPE_##dst, TYPE_##src0, TYPE_##src1, TYPE_##src2}
@@ -88,8 +89,8 @@ unsigned emu__type_dwords(enum emu_type type, unsigned wave) {
 
 const struct emu_isa *emu_isa_at(unsigned index) {
   static const struct emu_isa *const all[EMU_ISA_COUNT] = {
-      &emu_isa_gfx1030, &emu_isa_gfx1100, &emu_isa_gfx1201, &emu_isa_gfx1103, &emu_isa_gfx1150,
-      &emu_isa_gfx1151, &emu_isa_gfx1010, &emu_isa_gfx1012, &emu_isa_gfx906,  &emu_isa_gfx900};
+      &emu_isa_gfx1030, &emu_isa_gfx1100, &emu_isa_gfx1201, &emu_isa_gfx1103, &emu_isa_gfx1150, &emu_isa_gfx1151,
+      &emu_isa_gfx1010, &emu_isa_gfx1012, &emu_isa_gfx906,  &emu_isa_gfx900,  &emu_isa_gfx90a,  &emu_isa_gfx942};
   return all[index];
 }
 
@@ -115,6 +116,10 @@ const char *emu_isa_mnemonic(const struct emu_isa *target, enum emu_op op, char 
   strncpy(name, alias, 63);
   name[63] = 0;
   return name;
+}
+
+bool emu_isa_multiplies_doubles(enum emu_op op) {
+  return op == EMU_V_MFMA_F64_16X16X4_F64 || op == EMU_V_MFMA_F64_4X4X4_4B_F64;
 }
 
 bool emu_isa_compares_exec(enum emu_op op) { return strncmp(emu__op_rows[op].name, "V_CMPX_", 7) == 0; }
@@ -147,6 +152,12 @@ struct emu_waitcnt emu_isa_waitcnt(const struct emu_isa *target, int32_t imm) {
   return (struct emu_waitcnt){.vm = (uint8_t)(emu__field(bits, e->vm) | emu__field(bits, e->vm_high) << e->vm.bits),
                               .exp = (uint8_t)emu__field(bits, e->exp),
                               .lgkm = (uint8_t)emu__field(bits, e->lgkm)};
+}
+
+bool emu__is_short_only(const struct emu_isa *target, unsigned op) {
+  bool sums = op == EMU_V_DOT2ACC_F32_F16 || op == EMU_V_DOT2C_I32_I16 || op == EMU_V_DOT4C_I32_I8 ||
+              op == EMU_V_DOT8C_I32_I4 || op == EMU_V_PK_FMAC_F16;
+  return emu__op_rows[op].flags & EMU_FLAG_NO64 && !(sums && target->encoding->sums_long);
 }
 
 bool emu__is_permlane(enum emu_op op) {

@@ -25,6 +25,7 @@ enum emu_op_flag {
   EMU_FLAG_PREFETCH = 1 << 16,  // SMEM: the place of the destination is a length
   EMU_FLAG_SCALAR = 1 << 17,    // VOP3: one source and the result are scalar registers
   EMU_FLAG_NOSEL = 1 << 18,     // VOP3P: op_sel has one value; signs: of both factors with MODS2, neg_lo with CLAMP
+  EMU_FLAG_MAI = 1 << 20,       // VOP3P: products of matrices and moves of accumulation registers
   EMU_FLAG_BYTE = 1 << 19,      // VOP3: op_sel chooses a byte
 };
 
@@ -81,8 +82,10 @@ struct emu_encoding {
   bool no_null;           // there is no register NULL
   bool m0_before_null;    // M0 has the number 124 and NULL 125; else the other way round
   bool lds_direct;        // a vector source may be the dword of LDS at which M0 points
+  bool gds_alone;         // … which then has instructions of its own
   bool gds;               // DS may name the global data share
   bool dpp_wave;          // DPP moves between rows, but has neither shares nor fi
+  bool dpp_share;         // … but for shares, which it calls new broadcasts
   bool dpp8;              // DPP of eight selectors
   bool sdwa;              // short encodings may be followed by SDWA
   bool dpp_compare;       // DPP for VOPC and V_PK_FMAC_F16
@@ -101,7 +104,7 @@ struct emu_encoding {
     struct emu_field register_too, immediate;  // GFX9: a register in the upper place; the offset is no register
   } smem;
   struct emu_ds_fields {
-    struct emu_field op, gds;
+    struct emu_field op, gds, accumulators;
     struct emu_field spare;  // 0 where there are no operands
   } ds;
   struct emu_flat_fields {
@@ -111,7 +114,8 @@ struct emu_encoding {
     bool
         vector_is_set;  // `vector` says whether scratch has an address in a VGPR; else it has if it has none in an SGPR
     struct emu_field op, segment, glc, slc, dlc, temporal, scope, lds, offset, vaddr, data, saddr, vector, dst;
-    struct emu_field nv;  // GFX9: its memory is not shared; not for loads to LDS
+    struct emu_field accumulators;  // data are in accumulation registers
+    struct emu_field nv;            // GFX9: its memory is not shared; not for loads to LDS
   } flat;
   struct emu_buffer_fields {
     uint8_t words;
@@ -120,7 +124,9 @@ struct emu_encoding {
     bool offset_signed;
     struct emu_field typed;  // set: MTBUF, where it shares its mark with MUBUF
     struct emu_field op, typed_op, typed_op_high, glc, slc, dlc, temporal, scope, lds, tfe, offen, idxen, offset,
-        typed_slc, format, number_format;
+        typed_slc, typed_dlc, format, number_format;
+    struct emu_field accumulators;
+    bool policy_alone;       // cache operations have a policy
     struct emu_field spare;  // 0 where there are no operands
     struct emu_field vaddr, data, resource, soffset;
   } buffer;
@@ -135,6 +141,10 @@ struct emu_encoding {
   const char *const *messages;        // [16]
   bool message_operations;            // messages have an operation and a stream
   uint8_t returning_messages;         // how many there are of those that return a value, from 128 on
+  const char *cache_names[3];         // set: of what stands at the places of glc, slc and dlc in vector accesses
+  bool sums_long;                     // sums over their own register have a 64-bit form, which is not decoded here
+  bool neg_f64;                       // products of doubles have signs in place of blgp
+  bool byte_as_op_sel;                // what chooses a byte is shown as op_sel
   const char *const *number_formats;  // set: buffers have a data format, named below, and one of these
   const char *const *buffer_formats;  // "layout kinds" in the order of their numbers from 1 on; ends with NULL
 };
@@ -174,9 +184,14 @@ static inline const struct emu_op_code *emu__op_code(const struct emu_isa *targe
   return &target->encoding->codes[op];
 }
 
+// Whether it has no 64-bit form. Sums over their own register have one from gfx908 on.
+bool emu__is_short_only(const struct emu_isa *target, unsigned op);
+
 // Whether op_sel chooses halves of the instruction's operands: what has a short form too names halves there, or none.
 static inline bool emu__has_op_sel(const struct emu_isa *target, unsigned op) {
   if (!(emu__op_rows[op].flags & EMU_FLAG_OPSEL)) return false;
+  bool by_sdwa = op == EMU_V_CVT_PK_F32_FP8 || op == EMU_V_CVT_PK_F32_BF8;
+  if (by_sdwa && target->encoding->byte_as_op_sel) return false;
   return target->halves || emu__op_code(target, op)->format != EMU_VOP2;
 }
 

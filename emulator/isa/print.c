@@ -39,6 +39,7 @@ static const char *special_name(unsigned reg) {
 }
 
 static void print_registers(struct emu_text *text, const char *file, unsigned first, unsigned count) {
+  if (first >= EMU_ACCUMULATOR) file = "a", first -= EMU_ACCUMULATOR;
   if (count == 1) {
     emu__print(text, "%s%u", file, first);
   } else {
@@ -97,7 +98,7 @@ static void print_constant(struct emu_text *text, const struct emu_operand *oper
     emu__print(text, "%d", operand->reg <= 192 ? operand->reg - 128 : 192 - operand->reg);
   } else if (type == EMU_I16 || type == EMU_U16 || type == EMU_B16) {
     emu__print(text, "0x%x", (unsigned)operand->value);
-  } else if (operand->reg == 248 && emu__type_dwords(type, 32) == 2) {
+  } else if (operand->reg == 248 && emu__type_dwords(type, 32) == 2 && type != EMU_PKF32 && type != EMU_PKB32) {
     emu__print(text, "0.15915494309189532");
   } else {
     emu__print(text, "%s", floats[operand->reg - 240]);
@@ -189,7 +190,7 @@ static void print_mnemonic(struct emu_text *text, const struct emu_inst *inst, c
   emu__print(text, "%s", emu_isa_mnemonic(target, (enum emu_op)inst->op, name) ? name : row->name);
   bool short_form = inst->format == EMU_VOP1 || inst->format == EMU_VOP2 || inst->format == EMU_VOPC;
   bool has_both = format == EMU_VOP1 || format == EMU_VOP2 || format == EMU_VOPC;
-  bool two_sizes = has_both && !(row->flags & EMU_FLAG_NO64) && row->type[1];
+  bool two_sizes = has_both && !emu__is_short_only(target, inst->op) && row->type[1];
   bool dpp = inst->lanes == EMU_LANES_DPP16 || inst->lanes == EMU_LANES_DPP8;
   if (inst->lanes == EMU_LANES_SDWA) {
     emu__print(text, "_sdwa");
@@ -229,7 +230,8 @@ static void print_dpp(struct emu_text *text, const struct emu_inst *inst) {
     emu__print(text, " wave_%s:1", names[c >> 2 & 3]);
   } else {
     static const char *const names[7] = {"row_shl", "row_shr", "row_ror", "", "", "row_share", "row_xmask"};
-    emu__print(text, " %s:%u", names[(c >> 4) - 0x10], c & 15);
+    bool share = c >> 4 == EMU_DPP_ROW_SHARE >> 4 && text->target->encoding->dpp_share;
+    emu__print(text, " %s:%u", share ? "row_newbcast" : names[(c >> 4) - 0x10], c & 15);
   }
   emu__print(text, " row_mask:0x%x bank_mask:0x%x%s%s", inst->row_mask, inst->bank_mask,
              inst->bound_ctrl ? " bound_ctrl:1" : "", inst->fetch_inactive ? " fi:1" : "");
@@ -245,7 +247,7 @@ static void print_sdwa(struct emu_text *text, const struct emu_inst *inst) {
   static const char *const select[8] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD", ""};
   static const char *const unused[4] = {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", ""};
   print_output(text, inst);
-  if (inst->format != EMU_VOPC) {
+  if (inst->format != EMU_VOPC && !(emu__op_rows[inst->op].flags & EMU_FLAG_BYTE)) {
     emu__print(text, " dst_sel:%s dst_unused:%s", select[inst->dst_sel], unused[inst->dst_unused]);
   }
   emu__print(text, " src0_sel:%s", select[inst->src_sel[0]]);
@@ -254,7 +256,11 @@ static void print_sdwa(struct emu_text *text, const struct emu_inst *inst) {
 
 static void print_op_sel(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   const struct emu_op_row *row = &emu__op_rows[inst->op];
-  if (row->flags & EMU_FLAG_BYTE && inst->imm) emu__print(text, " byte_sel:%d", inst->imm);
+  if (row->flags & EMU_FLAG_BYTE && inst->imm && target->encoding->byte_as_op_sel) {
+    print_bits(text, "op_sel", (unsigned)inst->imm << 2, 4);
+  } else if (row->flags & EMU_FLAG_BYTE && inst->imm) {
+    emu__print(text, " byte_sel:%d", inst->imm);
+  }
   if (!emu__has_op_sel(target, inst->op)) return;
   unsigned bits = 0, count = 0;
   for (; count < 3 && inst->src[count].kind; count++) bits |= (unsigned)inst->src[count].high << count;
@@ -289,6 +295,17 @@ static void print_packed(struct emu_text *text, const struct emu_inst *inst) {
   if (mix) return;
   if (neg) print_bits(text, "neg_lo", neg, count);
   if (neg_hi) print_bits(text, "neg_hi", neg_hi, count);
+}
+
+static void print_matrix(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
+  unsigned cbsz = (unsigned)inst->imm & 7, abid = (unsigned)inst->imm >> 3 & 15, blgp = (unsigned)inst->imm >> 7;
+  if (cbsz) emu__print(text, " cbsz:%u", cbsz);
+  if (abid) emu__print(text, " abid:%u", abid);
+  if (blgp && target->encoding->neg_f64 && emu_isa_multiplies_doubles((enum emu_op)inst->op)) {
+    print_bits(text, "neg", blgp, 3);
+  } else if (blgp) {
+    emu__print(text, " blgp:%u", blgp);
+  }
 }
 
 // The source that is a literal by the opcode: always shown in hexadecimal.
@@ -336,6 +353,10 @@ static void print_vop(struct emu_text *text, const struct emu_inst *inst, const 
     return;
   }
   if (inst->format == EMU_VOP3) print_op_sel(text, inst, target);
+  if (inst->format == EMU_VOP3P && emu__op_rows[inst->op].flags & EMU_FLAG_MAI) {
+    print_matrix(text, inst, target);
+    return;
+  }
   if (inst->format == EMU_VOP3P) print_packed(text, inst);
   print_output(text, inst);
   if (inst->lanes != EMU_LANES_PLAIN) print_dpp(text, inst);

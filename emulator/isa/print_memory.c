@@ -43,6 +43,13 @@ static void print_cache(struct emu_text *text, const struct emu_inst *inst, cons
     print_temporal(text, inst);
     return;
   }
+  const char *const *names = target->encoding->cache_names;
+  if (names[0] && inst->format != EMU_SMEM) {
+    const bool set[3] = {inst->glc, inst->slc, inst->dlc};
+    for (int k = 0; k < 3; k++)
+      if (set[k]) emu__print(text, " %s", names[k]);
+    return;
+  }
   emu__print(text, "%s%s%s", inst->glc ? " glc" : "", inst->slc ? " slc" : "", inst->dlc ? " dlc" : "");
 }
 
@@ -181,7 +188,10 @@ static void print_format(struct emu_text *text, unsigned number, const struct em
 }
 
 static void print_buffer(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
-  if (!emu__op_rows[inst->op].type[1]) return;
+  if (!emu__op_rows[inst->op].type[1]) {
+    if (inst->op == EMU_BUFFER_WBL2 || inst->op == EMU_BUFFER_INV) print_cache(text, inst, target);
+    return;
+  }
   const char *comma = " ";
   print_list(text, inst->src[1].kind ? &inst->src[1] : &inst->dst, &comma);
   emu__print(text, "%s", comma);

@@ -24,6 +24,8 @@ static inline uint32_t emu__in_bits(uint32_t value, unsigned low, unsigned count
 #define EMU_RSRC2_ENABLE_SGPR_WORKGROUP_INFO 10, 1
 #define EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID 11, 2  // 0: x; 1: x and y; 2: all three
 
+#define EMU_RSRC3_ACCUM_OFFSET 0, 6  // gfx90a and gfx942: in units of four registers, less one
+
 #define EMU_PROPERTY_ENABLE_WAVEFRONT_SIZE32 10, 1
 
 // Kernel code properties that ask for user SGPRs: the enumerator is the property's bit, the order is that of the

@@ -179,8 +179,9 @@ static void make_begun(struct emu_wave_check *c, const struct emu_run *run, unsi
   if (run->target->scratch_offset) at += emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT);
   memset(c, 0, sizeof(*c));
   for (unsigned i = 0; i < EMU_SCALAR_COUNT; i++) {
-    bool defined = i < given || (ttmp && i >= EMU_TTMP0 + 7 && i <= EMU_TTMP0 + 9) || (i >= users && i < at) ||
-                   i == EMU_NULL || i == EMU_EXEC_LO || i == EMU_EXEC_HI;
+    bool given_scratch = run->target->scratch_given && (i == EMU_FLAT_SCRATCH_LO || i == EMU_FLAT_SCRATCH_LO + 1);
+    bool defined = given_scratch || i < given || (ttmp && i >= EMU_TTMP0 + 7 && i <= EMU_TTMP0 + 9) ||
+                   (i >= users && i < at) || i == EMU_NULL || i == EMU_EXEC_LO || i == EMU_EXEC_HI;
     c->scalar[i] = defined ? 0 : UINT32_MAX;
     emu__set_put(&c->dirty, EMU_SET_SCALAR + i, !defined);
   }

@@ -87,6 +87,17 @@ static uint8_t vector_rule(const struct emu_inst *inst, unsigned op) {
     case EMU_V_MOV_B32:
     case EMU_V_MOV_B16:
       return EMU_RULE_MOVE;
+    case EMU_V_MOV_B64:
+    case EMU_V_ACCVGPR_MOV_B32:
+    case EMU_V_ACCVGPR_READ_B32:
+    case EMU_V_ACCVGPR_WRITE_B32:
+      return EMU_RULE_MOVE;
+    case EMU_V_PK_MOV_B32:
+      return EMU_RULE_PAIR;
+    case EMU_V_PK_FMA_F32:
+    case EMU_V_PK_MUL_F32:
+    case EMU_V_PK_ADD_F32:
+      return EMU_RULE_WORDS;
     case EMU_V_PACK_B32_F16:
       return EMU_RULE_PACK;
     case EMU_V_CNDMASK_B32:

@@ -16,7 +16,7 @@
 
 // ---- sets of registers: vectors, then scalars, then SCC
 
-enum { EMU_SET_SCALAR = 256, EMU_SET_SCC = 256 + EMU_SCALAR_COUNT + 16, EMU_SET_SIZE = 512 };
+enum { EMU_SET_SCALAR = 512, EMU_SET_SCC = EMU_SET_SCALAR + EMU_SCALAR_COUNT + 16, EMU_SET_SIZE = 768 };
 struct emu_set {
   uint64_t word[EMU_SET_SIZE / 64];
 };
@@ -57,6 +57,8 @@ enum emu_rule {
   EMU_RULE_MAD64,
   EMU_RULE_PACK,
   EMU_RULE_HALVES,  // each half of the result depends on one half of each source
+  EMU_RULE_PAIR,    // one dword of each source
+  EMU_RULE_WORDS,   // each dword of the result depends on one dword of each source
   EMU_RULE_BYTE,    // one byte of the source
   EMU_RULE_COMPARE,
   // scalar
@@ -108,9 +110,9 @@ struct emu_wave_check {
   uint32_t scalar[EMU_SCALAR_COUNT + 16];  // shadow of the scalar registers
   bool scc;                                // SCC is undefined
   uint8_t pending_on[EMU_SET_SIZE];        // counters that the load in flight raised, EMU_WAIT_ bits
-  uint8_t pending_half[256];               // what the newest load fills: 1 the low half, 2 the high half, 3 all
+  uint8_t pending_half[EMU_SET_SCALAR];    // what the newest load fills: 1 the low half, 2 the high half, 3 all
   // how many loads of each counter were issued so far, and how many when the one into this register was
-  uint32_t vm_at[256], lds_at[256], vm_issued, lds_issued;
+  uint32_t vm_at[EMU_SET_SCALAR], lds_at[EMU_SET_SCALAR], vm_issued, lds_issued;
   uint64_t barrier, sync;  // times: of the group's last barrier, of the wave's last acquire
   uint64_t started;        // lanes that were on when the wave began
   bool acquires;           // the instruction that is under way
@@ -177,6 +179,7 @@ void emu__check_vector(struct emu_wave *wave, const struct emu_step *step, const
 void emu__check_lanes(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_cross(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step);
+bool emu__check_matrix(struct emu_wave *wave, const struct emu_step *step);  // false: it is none of mfma.c
 void emu__check_wmma(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_scalar(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
 void emu__check_saveexec(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);

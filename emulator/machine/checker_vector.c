@@ -29,10 +29,6 @@ static bool is_half(unsigned type) {
 static bool is_packed(unsigned type) {
   return type == EMU_PKB16 || type == EMU_PKI16 || type == EMU_PKU16 || type == EMU_PKF16 || type == EMU_PKBF16;
 }
-static bool is_mix(unsigned op) {
-  return op == EMU_V_FMA_MIX_F32 || op == EMU_V_FMA_MIXLO_F16 || op == EMU_V_FMA_MIXHI_F16;
-}
-
 static const struct emu_operand *operand_at(const struct shadow *s, unsigned i) {
   return i < 3 && s->src[i].kind && s->src[i].type != EMU_MASK ? &s->src[i] : s->dst;
 }
@@ -90,7 +86,13 @@ static void take(struct shadow *s, unsigned i, uint32_t *writable) {
   if (i == 0 && (inst->lanes == EMU_LANES_DPP16 || inst->lanes == EMU_LANES_DPP8)) *writable &= through_dpp(s, inst, u);
   if (i < 2 && inst->lanes == EMU_LANES_SDWA) {
     take_sdwa(u, inst->src_sel[i]);
-  } else if (is_mix(s->op)) {
+  } else if (o->type == EMU_PKF32 || o->type == EMU_PKB32) {
+    EMU_EACH {
+      uint32_t low = u[l], high = s->u[i][1][l];
+      u[l] = o->high ? high : low;
+      s->u[i][1][l] = o->high_high ? high : low;
+    }
+  } else if (emu__is_mix(s->op)) {
     if (o->high_high) EMU_EACH u[l] = o->high ? u[l] >> 16 : u[l] & 0xffff;
   } else if (is_packed(o->type) && inst->format == EMU_VOP3P) {
     unsigned low = o->high ? 16 : 0, high = o->high_high ? 16 : 0;
@@ -235,6 +237,17 @@ static void shift_and_add(struct shadow *s, uint32_t *u) {
   }
 }
 
+// Of results of two dwords: each is one dword of the first and of the second source (`pair`), or depends on one of
+// each.
+static void apply_words(struct shadow *s, unsigned sources, bool pair) {
+  for (unsigned k = 0; k < 2; k++) {
+    for (int l = 0; l < EMU_HALF; l++) {
+      uint32_t third = sources > 2 ? s->u[2][k][l] : 0;
+      s->out[k][l] = pair ? s->u[k][0][l] : s->u[0][k][l] | s->u[1][k][l] | third ? UINT32_MAX : 0;
+    }
+  }
+}
+
 // Fills s->out. Returns the lanes in which any bit that was read is undefined.
 static uint32_t apply(struct shadow *s, unsigned rule) {
   unsigned n = s->step->nsrc;
@@ -243,7 +256,11 @@ static uint32_t apply(struct shadow *s, unsigned rule) {
   if (s->dst->kind != EMU_OPERAND_VECTOR) return any;
   switch (rule) {
     case EMU_RULE_MOVE:
-      memcpy(u, s->u[0][0], EMU_HALF * 4);
+      memcpy(s->out, s->u[0], sizeof(s->out));
+      break;
+    case EMU_RULE_PAIR:
+    case EMU_RULE_WORDS:
+      apply_words(s, n, rule == EMU_RULE_PAIR);
       break;
     case EMU_RULE_PACK:
       EMU_EACH u[l] = (s->u[0][0][l] & 0xffff) | s->u[1][0][l] << 16;
@@ -616,6 +633,7 @@ static void check_fragment(struct emu_wave *wave, const struct emu_inst *inst, u
 
 void emu__check_wmma(struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
+  if (emu__check_matrix(wave, step)) return;
   uint32_t rows = lines_undefined(wave, &inst->src[0]), columns = lines_undefined(wave, &inst->src[1]);
   if (is_fragment(&inst->dst)) {
     check_fragment(wave, inst, rows, columns);

@@ -49,10 +49,16 @@ void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, cons
         unsigned halves = halves_touched(step->inst, plan, i);
         if (halves && !(halves & c->pending_half[i])) continue;
       }
+      unsigned accumulators = wave->group->run->accumulators;
+      bool accumulator = vector && accumulators && i >= accumulators;
+      unsigned number = !vector ? i - EMU_SET_SCALAR : accumulator ? i - accumulators : i;
       emu__check_report(wave, step, "missing wait", -1, 0,
                         "It %s %s%u while a load into that register is in flight: no wait for %s has retired it.",
-                        reads ? "reads" : "overwrites", vector ? "v" : "s", vector ? i : i - EMU_SET_SCALAR,
-                        counter_name(wave->group->run->target, on));
+                        reads ? "reads" : "overwrites",
+                        !vector       ? "s"
+                        : accumulator ? "a"
+                                      : "v",
+                        number, counter_name(wave->group->run->target, on));
       forget(c, i);
     }
   }
@@ -64,8 +70,8 @@ static void retire(struct emu_wave_check *c, uint32_t vm, uint32_t lds, bool loo
   for (unsigned k = 0; k < EMU_SET_SIZE / 64; k++) {
     for (uint64_t rest = c->pending.word[k]; rest; rest &= rest - 1) {
       unsigned i = k * 64 + (unsigned)__builtin_ctzll(rest);
-      if (i < 256 && (int32_t)(vm - c->vm_at[i]) >= 0) c->pending_on[i] &= (uint8_t)~EMU_WAIT_VM;
-      if (i < 256 && (int32_t)(lds - c->lds_at[i]) >= 0) c->pending_on[i] &= (uint8_t)~EMU_WAIT_LDS;
+      if (i < EMU_SET_SCALAR && (int32_t)(vm - c->vm_at[i]) >= 0) c->pending_on[i] &= (uint8_t)~EMU_WAIT_VM;
+      if (i < EMU_SET_SCALAR && (int32_t)(lds - c->lds_at[i]) >= 0) c->pending_on[i] &= (uint8_t)~EMU_WAIT_LDS;
       if (loose) c->pending_on[i] &= (uint8_t)~EMU_WAIT_LOOSE;
       if (!c->pending_on[i]) forget(c, i);
     }

@@ -2,7 +2,7 @@
 #include "machine/schedule.h"
 
 static void jump(struct emu_wave *w, uint64_t offset) {
-  w->next = emu__program_step(w->group->run->program, w->lanes, offset);
+  w->next = emu__program_step(w->group->run->program, w->group->run->step_set, offset);
 }
 
 // Relative to the instruction behind this one, in words.
@@ -274,6 +274,9 @@ const struct emu_action emu__control_actions[] = {ROW(S_BRANCH, BRANCH, S_BRANCH
                                                   IDLE(S_DCACHE_INV),
                                                   IDLE(S_GL1_INV),
                                                   IDLE(BUFFER_GL0_INV),
+                                                  IDLE(BUFFER_INVL2),
+                                                  IDLE(BUFFER_INV),
+                                                  IDLE(BUFFER_WBL2),
                                                   IDLE(S_DCACHE_WB_VOL),
                                                   IDLE(S_DCACHE_INV_VOL),
                                                   IDLE(S_DCACHE_WB),

@@ -206,4 +206,5 @@ const struct emu_action emu__dot_actions[] = {ROW_F(V_DOT2_F32_F16, dot2_f16),  
                                               ROW(V_DOT4_I32_IU8, dot4_iu8),     ROW(V_DOT4_U32_U8, dot4_u8),
                                               ROW(V_DOT8_I32_I4, dot8_i4),       ROW(V_DOT8_I32_IU4, dot8_iu4),
                                               ROW(V_DOT8_U32_U4, dot8_u4),       ROW(V_DOT2_I32_I16, dot2_i16),
-                                              ROW(V_DOT2_U32_U16, dot2_u16),     {0}};
+                                              ROW(V_DOT2_U32_U16, dot2_u16),     ROW(V_DOT2C_I32_I16, dot2_i16),
+                                              ROW(V_DOT8C_I32_I4, dot8_i4),      {0}};

@@ -313,7 +313,7 @@ ATOMIC(a_csub, CSUB, 4)
 ATOMIC(a_cond_sub, COND_SUB, 4)
 ATOMIC(a_pk_f16, PK_ADD_F16, 4)
 ATOMIC(a_pk_bf16, PK_ADD_BF16, 4)
-ATOMIC(a_add_f, ADD_F, 4)
+ATOMICS(a_add_f, ADD_F)
 
 #define ROW(P, name, what, function) {.op = EMU_##P##_##name, .klass = EMU_CLASS_##what, .run = function}
 #define LOADS(P, what)                                                                                              \
@@ -334,9 +334,9 @@ ATOMIC(a_add_f, ADD_F, 4)
       TWO(P, MIN, I, a_min_i), TWO(P, MIN, U, a_min_u), TWO(P, MAX, I, a_max_i), TWO(P, MAX, U, a_max_u),              \
       TWO(P, AND, B, a_and), TWO(P, OR, B, a_or), TWO(P, XOR, B, a_xor), TWO(P, INC, U, a_inc), TWO(P, DEC, U, a_dec), \
       TWO(P, CMPSWAP, F, a_cmpswap_f), TWO(P, MIN, F, a_min_f), TWO(P, MAX, F, a_max_f),                               \
-      ROW(P, ATOMIC_ADD_F32, ATOMIC, a_add_f), ROW(P, ATOMIC_CSUB_U32, ATOMIC, a_csub),                                \
-      ROW(P, ATOMIC_COND_SUB_U32, ATOMIC, a_cond_sub), ROW(P, ATOMIC_PK_ADD_F16, ATOMIC, a_pk_f16),                    \
-      ROW(P, ATOMIC_PK_ADD_BF16, ATOMIC, a_pk_bf16)
+      ROW(P, ATOMIC_ADD_F32, ATOMIC, a_add_f_32), ROW(P, ATOMIC_ADD_F64, ATOMIC, a_add_f_64),                          \
+      ROW(P, ATOMIC_CSUB_U32, ATOMIC, a_csub), ROW(P, ATOMIC_COND_SUB_U32, ATOMIC, a_cond_sub),                        \
+      ROW(P, ATOMIC_PK_ADD_F16, ATOMIC, a_pk_f16), ROW(P, ATOMIC_PK_ADD_BF16, ATOMIC, a_pk_bf16)
 
 const struct emu_action emu__global_actions[] = {LOADS(GLOBAL, LOAD),
                                                  STORES(GLOBAL, STORE),

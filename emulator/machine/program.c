@@ -17,7 +17,7 @@
 #include "machine/checker.h"
 #include "machine/valu.h"
 
-enum { PAGE_STEPS = 1024, LONGEST = 4 };  // an instruction has up to four words
+enum { PAGE_STEPS = 1024, SETS = 2 + 128, LONGEST = 4 };  // an instruction has up to four words
 
 // Steps of PAGE_STEPS words of code. Whoever runs past them meets one of the LONGEST behind, which go to the next page.
 struct page {
@@ -30,8 +30,8 @@ struct emu_program {
   size_t bytes, page_count;
   uint64_t address;
   pthread_mutex_t lock;
-  struct page **pages[2];  // of 32 lanes, of 64; entries are published atomically
-  struct chunk *chunks;    // what steps point to, freed with the program
+  struct page **pages[SETS];  // see emu__program_set; entries are published atomically, and so are sets from 2 on
+  struct chunk *chunks;       // what steps point to, freed with the program
   struct emu_roots *roots;
 };
 
@@ -73,8 +73,8 @@ struct emu_program *emu_program_create(const struct emu_isa *target, const void 
 
 void emu_program_release(struct emu_program *program) {
   if (!program) return;
-  for (int i = 0; i < 2; i++) {
-    for (size_t p = 0; p < program->page_count; p++) free(program->pages[i][p]);
+  for (int i = 0; i < SETS; i++) {
+    for (size_t p = 0; program->pages[i] && p < program->page_count; p++) free(program->pages[i][p]);
     free(program->pages[i]);
   }
   emu__roots_release(program->roots);
@@ -104,26 +104,43 @@ uint64_t emu__step_offset(const struct emu_wave *wave, const struct emu_step *st
 
 // ---- actions by opcode
 
-static const struct emu_action *actions[EMU_OP_COUNT], *pairs[EMU_OP_COUNT];
+static const struct emu_action *actions[EMU_OP_COUNT], *pairs[EMU_OP_COUNT], *float8[EMU_OP_COUNT];
 static pthread_once_t actions_once = PTHREAD_ONCE_INIT;
 
 static void collect_actions(void) {
-  const struct emu_action *tables[] = {emu__salu_actions,     emu__smem_actions,           emu__control_actions,
-                                       emu__int_actions,      emu__int16_actions,          emu__float_actions,
-                                       emu__half_actions,     emu__double_actions,         emu__convert_actions,
-                                       emu__divide_actions,   emu__transcendental_actions, emu__compare_actions,
-                                       emu__fragment_actions, emu__scalar_float_actions,   emu__cross_actions,
-                                       emu__dot_actions,      emu__wmma_actions,           emu__lds_actions,
-                                       emu__gws_actions,      emu__global_actions,         emu__buffer_actions,
+  const struct emu_action *tables[] = {emu__salu_actions,
+                                       emu__smem_actions,
+                                       emu__control_actions,
+                                       emu__int_actions,
+                                       emu__int16_actions,
+                                       emu__float_actions,
+                                       emu__half_actions,
+                                       emu__double_actions,
+                                       emu__convert_actions,
+                                       emu__divide_actions,
+                                       emu__transcendental_actions,
+                                       emu__compare_actions,
+                                       emu__fragment_actions,
+                                       emu__scalar_float_actions,
+                                       emu__cross_actions,
+                                       emu__dot_actions,
+                                       emu__matrix_actions,
+                                       emu__wmma_actions,
+                                       emu__lds_actions,
+                                       emu__gws_actions,
+                                       emu__global_actions,
+                                       emu__buffer_actions,
                                        emu__float8_actions};
   for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
     for (const struct emu_action *a = tables[i]; a->op; a++) actions[a->op] = a;
   }
   for (const struct emu_action *a = emu__pairs_actions; a->op; a++) pairs[a->op] = a;
+  for (const struct emu_action *a = emu__float8_actions; a->op; a++) float8[a->op] = a;
 }
 
 const struct emu_action *emu__action_of(const struct emu_isa *target, enum emu_op op) {
   pthread_once(&actions_once, collect_actions);
+  if (target->float8_unknown && float8[op]) return NULL;
   return target->dot_pairs && pairs[op] ? pairs[op] : actions[op];
 }
 
@@ -172,7 +189,7 @@ static void run_unknown(struct emu_wave *wave, const struct emu_step *step) {
 }
 
 static void run_next_page(struct emu_wave *wave, const struct emu_step *step) {
-  wave->next = emu__program_step(wave->group->run->program, wave->lanes, step->offset);
+  wave->next = emu__program_step(wave->group->run->program, wave->group->run->step_set, step->offset);
 }
 
 static void need(struct emu_step *step, const struct emu_operand *operand) {
@@ -191,8 +208,19 @@ static bool place_constants(struct emu_program *program, struct emu_step *step, 
   return true;
 }
 
+// Accumulation registers stand behind the others in the wave's file.
+static void place_accumulators(struct emu_inst *inst, unsigned first) {
+  struct emu_operand *operands[5] = {&inst->dst, &inst->src[0], &inst->src[1], &inst->src[2], &inst->src[3]};
+  for (int i = 0; i < 5; i++) {
+    struct emu_operand *o = operands[i];
+    if (o->kind == EMU_OPERAND_VECTOR && o->reg >= EMU_ACCUMULATOR)
+      o->reg = (uint16_t)(o->reg - EMU_ACCUMULATOR + first);
+  }
+}
+
 // Fills everything but `run`, which is returned; NULL: out of memory.
-static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, struct emu_step *step) {
+static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, unsigned accumulators,
+                              struct emu_step *step) {
   uint32_t words[LONGEST + 1] = {0};
   struct emu_inst *inst = keep(program, sizeof(*inst));
   if (!inst) return NULL;
@@ -201,6 +229,7 @@ static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, struc
   step->inst = inst;
   if (status != EMU_DECODE_OK) return run_undecodable;
   step->words = inst->size / 4;
+  place_accumulators(inst, accumulators);
   const struct emu_action *action = emu__action_of(program->target, (enum emu_op)inst->op);
   if (!action) return run_unknown;
   step->action = action;
@@ -235,7 +264,7 @@ void emu__step_decode(struct emu_wave *wave, const struct emu_step *at) {
   pthread_mutex_lock(&program->lock);
   if (__atomic_load_n(&step->run, __ATOMIC_RELAXED) == emu__step_decode) {
     struct emu_step filled = *step;
-    emu_step_fn *run = fill_step(program, wave->lanes, &filled);
+    emu_step_fn *run = fill_step(program, wave->lanes, wave->group->run->accumulators, &filled);
     if (!run) {
       pthread_mutex_unlock(&program->lock);
       emu__wave_trap(wave, at, EMU_NO_MEMORY, "no memory", -1, 0, "There is no memory to decode it.");
@@ -270,9 +299,17 @@ static struct page *make_page(struct emu_program *program, unsigned which, size_
   return page;
 }
 
-const struct emu_step *emu__program_step(struct emu_program *program, unsigned lanes, uint64_t offset) {
-  if (offset % 4 || offset >= program->bytes) return &outside;
-  unsigned which = lanes == 64;
+static bool has_set(struct emu_program *program, unsigned which) {
+  if (__atomic_load_n(&program->pages[which], __ATOMIC_ACQUIRE)) return true;
+  struct page **pages = calloc(program->page_count, sizeof(*pages)), **none = NULL;
+  if (!pages) return false;
+  if (!__atomic_compare_exchange_n(&program->pages[which], &none, pages, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+    free(pages);
+  return true;
+}
+
+const struct emu_step *emu__program_step(struct emu_program *program, unsigned which, uint64_t offset) {
+  if (offset % 4 || offset >= program->bytes || !has_set(program, which)) return &outside;
   size_t index = offset / 4 / PAGE_STEPS;
   struct page *page = __atomic_load_n(&program->pages[which][index], __ATOMIC_ACQUIRE);
   if (!page) page = make_page(program, which, index);

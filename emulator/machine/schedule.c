@@ -42,6 +42,10 @@ unsigned emu_kernel_wave(const struct emu_kernel *kernel) {
   return emu__bits(kernel->properties, EMU_PROPERTY_ENABLE_WAVEFRONT_SIZE32) ? 32 : 64;
 }
 
+unsigned emu_kernel_accumulators(const struct emu_isa *target, const struct emu_kernel *kernel) {
+  return target->accumulators ? 4 * (emu__bits(kernel->rsrc3, EMU_RSRC3_ACCUM_OFFSET) + 1) : 0;
+}
+
 unsigned emu_kernel_vgprs(const struct emu_isa *target, const struct emu_kernel *kernel) {
   unsigned granules = emu__bits(kernel->rsrc1, EMU_RSRC1_GRANULATED_WORKITEM_VGPR_COUNT) + 1;
   return granules * target->count_granule * 64 / emu_kernel_wave(kernel);
@@ -396,6 +400,8 @@ enum emu_status emu_dispatch_run(struct emu_dispatch *d, struct emu_report *fail
   run->program = d->program;
   run->target = emu__program_target(d->program);
   run->lanes = emu_kernel_wave(&d->kernel);
+  run->accumulators = emu_kernel_accumulators(run->target, &d->kernel);
+  run->step_set = emu__program_set(run->lanes, run->accumulators);
   unsigned threads = d->threads[0] * d->threads[1] * d->threads[2];
   run->waves_per_group = (threads + run->lanes - 1) / run->lanes;
   run->group_count = (uint64_t)d->groups[0] * d->groups[1] * d->groups[2];

@@ -123,6 +123,16 @@ static void select_packed(uint32_t *value, const struct emu_operand *operand) {
   EMU_EACH value[l] = ((value[l] >> low & 0xffff) | value[l] >> high << 16) ^ flip;
 }
 
+// Of two registers: each half of the result takes either, with a sign of its own.
+static void select_wide(uint32_t *value, const struct emu_operand *o) {
+  uint32_t low_flip = o->neg ? 0x80000000u : 0, high_flip = o->neg_high ? 0x80000000u : 0;
+  EMU_EACH {
+    uint32_t low = value[l], high = value[l + EMU_HALF];
+    value[l] = (o->high ? high : low) ^ low_flip;
+    value[l + EMU_HALF] = (o->high_high ? high : low) ^ high_flip;
+  }
+}
+
 static void apply_signs(uint32_t *value, const struct emu_operand *operand) {
   unsigned type = operand->type;
   uint32_t sign = is_half_type(type) ? 0x8000 : 0x80000000u;
@@ -193,6 +203,8 @@ static void read_source(const struct general *g, unsigned i, uint32_t *to, uint3
   if (inst->lanes == EMU_LANES_SDWA && i < 2) select_sdwa(to, inst->src_sel[i], o->sext);
   if (emu__is_mix(inst->op)) {
     select_mixed(to, o);
+  } else if (o->type == EMU_PKF32 || o->type == EMU_PKB32) {
+    select_wide(to, o);
   } else if (is_packed(o->type) && inst->format == EMU_VOP3P) {
     select_packed(to, o);
   } else {
@@ -264,6 +276,14 @@ static void apply_clamp(const struct emu_wave *wave, unsigned type, uint32_t *va
       value[l] = emu__is_nan32(v) ? (dx10 ? 0 : v) : v >> 31 ? 0 : v > 0x3f800000 ? 0x3f800000 : v;
     } else if (type == EMU_F16) {
       value[l] = clamp16(v & 0xffff, dx10);
+    } else if (type == EMU_PKF32) {
+      uint32_t both[2] = {v, value[l + EMU_HALF]};
+      for (int k = 0; k < 2; k++)
+        both[k] = emu__is_nan32(both[k]) ? (dx10 ? 0 : both[k])
+                  : both[k] >> 31        ? 0
+                  : both[k] > 0x3f800000 ? 0x3f800000
+                                         : both[k];
+      value[l] = both[0], value[l + EMU_HALF] = both[1];
     } else if (type == EMU_PKF16) {
       value[l] = clamp16(v & 0xffff, dx10) | clamp16(v >> 16, dx10) << 16;
     } else if (type == EMU_F64) {
@@ -427,6 +447,9 @@ static bool accumulates(unsigned op) {
     case EMU_V_PK_FMAC_F16:
     case EMU_V_DOT2ACC_F32_F16:
     case EMU_V_DOT4C_I32_I8:
+    case EMU_V_DOT2C_I32_I16:
+    case EMU_V_DOT8C_I32_I4:
+    case EMU_V_FMAC_F64:
       return true;
     default:
       return false;
@@ -434,7 +457,7 @@ static bool accumulates(unsigned op) {
 }
 
 static bool is_integer(unsigned type) {
-  return type != EMU_F16 && type != EMU_F32 && type != EMU_F64 && type != EMU_PKF16;
+  return type != EMU_F16 && type != EMU_F32 && type != EMU_F64 && type != EMU_PKF16 && type != EMU_PKF32;
 }
 
 // What decodes but is not executed. An operation that ignored a modifier would be a guess.
@@ -449,7 +472,10 @@ static bool has_unknown_modifier(const struct emu_inst *inst, const struct emu_a
     if (pairs && (o->neg || o->abs || o->high)) return true;  // which of the two halves they mean is not known
     // a packed operation has a third source of one number: the bits for its second half have no meaning
     bool float8 = inst->op >= EMU_V_DOT4_F32_FP8_BF8 && inst->op <= EMU_V_DOT4_F32_BF8_BF8;  // it is abs there
-    bool odd_high = o->kind && o->neg_high && !is_packed(o->type) && !float8;
+    bool wide = o->type == EMU_PKF32 || o->type == EMU_PKB32;
+    if (wide && o->kind == EMU_OPERAND_CONSTANT && (o->high || o->high_high))
+      return true;  // what lies in its upper half
+    bool odd_high = o->kind && o->neg_high && !is_packed(o->type) && !wide && !float8;
     if (inst->format == EMU_VOP3P && odd_high && action->lanes) return true;
     if (inst->lanes != EMU_LANES_PLAIN && i == 0 && o->dwords > 1) return true;
   }

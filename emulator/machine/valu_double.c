@@ -131,6 +131,7 @@ static void trig_preop(struct emu_half_wave *x) {
 const struct emu_action emu__double_actions[] = {F(V_ADD_F64, add),
                                                  F(V_MUL_F64, mul),
                                                  F(V_FMA_F64, fma_),
+                                                 F(V_FMAC_F64, fma_),
                                                  F(V_MIN_F64, min2),
                                                  F(V_MAX_F64, max2),
                                                  F(V_MINIMUM_F64, minimum2),

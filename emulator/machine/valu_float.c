@@ -270,6 +270,19 @@ CUBE(cube_tc, LIST(-b, -b, c, -c, -b, -b))
 CUBE(cube_ma, LIST(2 * a, 2 * a, 2 * b, 2 * b, 2 * c, 2 * c))
 
 #define F(name, function) EMU_ALU_F(name, function, 32)
+// Two floats in two registers.
+#define PACKED(name, one)                                                  \
+  static void name(struct emu_half_wave *x) {                              \
+    struct emu_half_wave low = *x, high = *x;                              \
+    high.d = x->d + EMU_HALF;                                              \
+    for (int i = 0; i < 3 && x->s[i]; i++) high.s[i] = x->s[i] + EMU_HALF; \
+    one(&low);                                                             \
+    one(&high);                                                            \
+  }
+PACKED(pk_fma, fma_)
+PACKED(pk_mul, mul)
+PACKED(pk_add, add)
+
 const struct emu_action emu__float_actions[] = {F(V_ADD_F32, add),
                                                 F(V_SUB_F32, sub),
                                                 F(V_SUBREV_F32, subrev),
@@ -290,6 +303,9 @@ const struct emu_action emu__float_actions[] = {F(V_ADD_F32, add),
                                                 F(V_FMAC_DX9_ZERO_F32, fma_dx9),
                                                 F(V_FMA_MIX_F32, fma_),
                                                 F(V_MAD_MIX_F32, mad),
+                                                F(V_PK_FMA_F32, pk_fma),
+                                                F(V_PK_MUL_F32, pk_mul),
+                                                F(V_PK_ADD_F32, pk_add),
                                                 EMU_ALU_F(V_MAD_MIXLO_F16, mad_mix, 64),
                                                 EMU_ALU_F(V_MAD_MIXHI_F16, mad_mix, 64),
                                                 F(V_MIN_F32, min2),

@@ -313,8 +313,23 @@ static void mbcnt_hi(struct emu_half_wave *x) {
   }
 }
 
+static void mov64(struct emu_half_wave *x) { EMU_EACH emu__set_pair(x->d, l, emu__pair(x->s[0], l)); }
+static void lshl_add64(struct emu_half_wave *x) {
+  EMU_EACH emu__set_pair(x->d, l, (emu__pair(x->s[0], l) << (x->s[1][l] & 7)) + emu__pair(x->s[2], l));
+}
+// The first half is the one that op_sel chose of the first source, the second that of the second.
+static void pk_mov(struct emu_half_wave *x) {
+  EMU_EACH emu__set_pair(x->d, l, x->s[0][l] | (uint64_t)x->s[1][l] << 32);
+}
+
 const struct emu_action emu__int_actions[] = {
     EMU_ALU(V_MOV_B32, mov),
+    EMU_ALU(V_ACCVGPR_MOV_B32, mov),
+    EMU_ALU(V_ACCVGPR_READ_B32, mov),
+    EMU_ALU(V_ACCVGPR_WRITE_B32, mov),
+    EMU_ALU(V_MOV_B64, mov64),
+    EMU_ALU(V_PK_MOV_B32, pk_mov),
+    EMU_ALU(V_LSHL_ADD_U64, lshl_add64),
     EMU_ALU(V_NOT_B32, not),
     EMU_ALU(V_BFREV_B32, bfrev),
     EMU_ALU(V_CLZ_I32_U32, clz),

@@ -204,6 +204,7 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
   uint64_t left = threads - (uint64_t)index * w->lanes;
   emu__scalar_write64(w, EMU_EXEC_LO, left >= 64 ? UINT64_MAX : (UINT64_C(1) << left) - 1);
   if (w->lanes == 32) w->s[EMU_EXEC_HI] = 0;
+  if (run->target->scratch_given) emu__scalar_write64(w, EMU_FLAT_SCRATCH_LO, w->flat_scratch);
   unsigned at = user_registers(w, run), rsrc2 = d->kernel.rsrc2;
   for (unsigned i = 0; i < 3 && !run->target->groups_in_ttmp; i++) {
     if (emu__bits(rsrc2, EMU_RSRC2_ENABLE_SGPR_WORKGROUP_ID(i))) w->s[at++] = group->id[i];
@@ -217,7 +218,7 @@ void emu__wave_begin(struct emu_wave *w, struct emu_group *group, unsigned index
   if (run->target->scratch_offset && emu__bits(rsrc2, EMU_RSRC2_ENABLE_PRIVATE_SEGMENT))
     w->s[at++] = index * run->scratch_bytes * run->lanes;
   work_item_ids(w, run);
-  w->next = emu__program_step(run->program, w->lanes, d->entry);
+  w->next = emu__program_step(run->program, run->step_set, d->entry);
   uint32_t rsrc1 = d->kernel.rsrc1;
   emu__wave_set_mode(w, emu__bits(rsrc1, EMU_RSRC1_FLOAT_MODE) |
                             (emu__bits(rsrc1, EMU_RSRC1_ENABLE_DX10_CLAMP) ? EMU_MODE_DX10_CLAMP : 0) |

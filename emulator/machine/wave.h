@@ -141,6 +141,8 @@ struct emu_run {
   struct emu_program *program;
   const struct emu_isa *target;
   unsigned lanes, waves_per_group;
+  unsigned step_set;      // of the program's steps
+  unsigned accumulators;  // the number of the first accumulation register in the wave's file
   uint64_t group_count;
   uint64_t shuffle;  // seed of the order of groups and waves; 0: ascending
   uint64_t packet;
@@ -161,7 +163,12 @@ struct emu_run {
 };
 
 // ---- program.c
-const struct emu_step *emu__program_step(struct emu_program *program, unsigned lanes, uint64_t offset);
+// Steps stand in sets: of waves of 32 lanes, of 64, and where there are accumulation registers one for each place in
+// the wave's file at which they begin, since kernels differ in it and share functions.
+static inline unsigned emu__program_set(unsigned lanes, unsigned accumulators) {
+  return accumulators ? 1 + accumulators / 4 : lanes == 64;
+}
+const struct emu_step *emu__program_step(struct emu_program *program, unsigned set, uint64_t offset);
 uint64_t emu__step_offset(const struct emu_wave *wave, const struct emu_step *step);
 void emu__step_decode(struct emu_wave *wave, const struct emu_step *at);  // the `run` of a step not yet decoded
 const struct emu_isa *emu__program_target(const struct emu_program *program);
@@ -176,8 +183,9 @@ void emu__step_text(const struct emu_wave *wave, const struct emu_step *step, ch
 extern const struct emu_action emu__salu_actions[], emu__smem_actions[], emu__control_actions[], emu__int_actions[],
     emu__int16_actions[], emu__float_actions[], emu__half_actions[], emu__double_actions[], emu__convert_actions[],
     emu__divide_actions[], emu__transcendental_actions[], emu__compare_actions[], emu__cross_actions[],
-    emu__dot_actions[], emu__pairs_actions[], emu__float8_actions[], emu__wmma_actions[], emu__fragment_actions[],
-    emu__scalar_float_actions[], emu__lds_actions[], emu__gws_actions[], emu__global_actions[], emu__buffer_actions[];
+    emu__dot_actions[], emu__pairs_actions[], emu__float8_actions[], emu__wmma_actions[], emu__matrix_actions[],
+    emu__fragment_actions[], emu__scalar_float_actions[], emu__lds_actions[], emu__gws_actions[], emu__global_actions[],
+    emu__buffer_actions[];
 bool emu__is_scalar_float(unsigned op);  // of salu_float.c
 bool emu__scalar_float_compares(unsigned op);
 const struct emu_action *emu__action_of(const struct emu_isa *target, enum emu_op op);  // NULL: not executed

@@ -61,6 +61,8 @@ static bool run_step(void) {
   run->program = program;
   run->target = emu_isa_at(c.target);
   run->lanes = c.lanes;
+  run->accumulators = run->target->accumulators ? c.vgprs / 8 * 4 : 0;  // the upper half
+  run->step_set = emu__program_set(run->lanes, run->accumulators);
   run->waves_per_group = 1;
   run->lds_bytes = c.lds_bytes;
   run->scratch_bytes = c.scratch_bytes;

@@ -9,7 +9,7 @@ from emulator import NULL, assemble_groups
 from floats import F16, F32, F64, SPECIAL, signed
 
 DWORDS = {"B64": 2, "I64": 2, "U64": 2, "F64": 2, "B96": 3, "B128": 4, "B256": 8, "B512": 16, "B1024": 32, "FRAG4": 4,
-          "FRAG2": 2}
+          "FRAG2": 2, "PKF32": 2, "PKB32": 2}
 PARTS = ("scalar", "vector", "memory")
 CODES = {target: [f"{codes}_{part}" for part in PARTS] for target, codes in
          (("gfx1030", "codes_gfx10"), ("gfx1100", "codes_gfx11"), ("gfx1201", "codes_gfx12"))}
@@ -17,6 +17,8 @@ CODES["gfx1030"] += ["codes_gfx10_dot", "codes_gfx103"]
 CODES["gfx1150"], CODES["gfx1010"] = ["codes_gfx115"], ["codes_gfx101"]  # what gfx1100 and gfx1030 have not
 CODES["gfx906"] = [f"codes_gfx9_{part}" for part in PARTS] + ["codes_gfx906", "codes_gfx9_gcn", "codes_gfx9_mad"]
 CODES["gfx900"] = ["codes_gfx900"]
+CODES["gfx90a"] = ["codes_gfx908_mfma", "codes_gfx90a_only"]
+CODES["gfx942"] = ["codes_gfx908", "codes_gfx90a", "codes_gfx942"]
 FORMATS = {"F16": F16, "F32": F32, "F64": F64}
 
 

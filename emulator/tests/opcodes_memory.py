@@ -63,7 +63,7 @@ ATOMICS = {
     "MAX_F": lambda m, d, e, n: max(m, d, key=lambda x: float_order(F32 if n == 32 else F64, x)),
     "COND_SUB_U": lambda m, d, e, n: m - d if m >= d else m, "SUB_CLAMP_U": lambda m, d, e, n: max(m - d, 0),
     "PK_ADD_F16": add_halves(F16), "PK_ADD_BF16": add_halves(BF16),
-    "ADD_F": lambda m, d, e, n: add_floats(F32, m, d), "WRAP_B": lambda m, d, e, n: m - d if m >= d else m + e,
+    "ADD_F": lambda m, d, e, n: add_floats(F32 if n == 32 else F64, m, d), "WRAP_B": lambda m, d, e, n: m - d if m >= d else m + e,
 }
 ATOMICS["CMPSTORE_B"], ATOMICS["CMPSTORE_F"] = ATOMICS["CMPSWAP_B"], ATOMICS["CMPSWAP_F"]
 
@@ -562,7 +562,7 @@ def add_memory(t, row, space, rest):
     if operation == "ORDERED_ADD_B64":
         return False
     bits = atomic_kinds(operation)[2]
-    dwords, return_it = bits // 32, " th:TH_ATOMIC_RETURN" if t.rdna4 else " glc"
+    dwords, return_it = bits // 32, " th:TH_ATOMIC_RETURN" if t.rdna4 else " sc0" if t.target == "gfx942" else " glc"
     data = vector(DATA, 2 * dwords if "CMPSWAP" in operation else dwords)
     for i, (address, behind, more, prepare) in enumerate(FORMS[space](t, bits == 64)):
         returns = "CSUB" in operation or i % 2 == 0

@@ -273,6 +273,8 @@ def add_barrier(t, row):
 
 def add(t, row):
     """Whether it is an opcode that is checked here."""
+    if t.gfx9:
+        return False
     if re.match(r"S_BARRIER_(SIGNAL|WAIT)|S_GET_BARRIER_STATE", row.name):
         add_barrier(t, row)
     elif is_scalar_float(row):

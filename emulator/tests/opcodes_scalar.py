@@ -145,7 +145,7 @@ IDLE = {"S_NOP": "3", "S_SET_INST_PREFETCH_DISTANCE": "1", "S_CLAUSE": "2", "S_D
         "S_VERSION": "0x1", "S_SETPRIO": "2", "S_INCPERFLEVEL": "1", "S_DECPERFLEVEL": "1", "S_ICACHE_INV": "",
         "S_TTRACEDATA": "", "S_TTRACEDATA_IMM": "1", "S_WAKEUP": "", "S_SLEEP": "1", "S_BARRIER": "",
         "S_DCACHE_INV": "", "S_DCACHE_WB": "", "S_DCACHE_INV_VOL": "", "S_DCACHE_WB_VOL": "", "BUFFER_WBINVL1": "",
-        "BUFFER_WBINVL1_VOL": "", "S_GL1_INV": "", "BUFFER_GL0_INV": "", "BUFFER_GL1_INV": "", "V_NOP": "", "V_PIPEFLUSH": "",
+        "BUFFER_WBINVL1_VOL": "", "BUFFER_WBL2": "", "BUFFER_INVL2": "", "BUFFER_INV": "sc1", "S_GL1_INV": "", "BUFFER_GL0_INV": "", "BUFFER_GL1_INV": "", "V_NOP": "", "V_PIPEFLUSH": "",
         "V_CLREXCP": "", "DS_NOP": "", "S_SETHALT": "0", "S_SENDMSG": "sendmsg(MSG_INTERRUPT)",
         "S_WAIT_EVENT": "1", "S_WAIT_LOADCNT": "0x0", "S_WAIT_STORECNT": "0x0", "S_WAIT_SAMPLECNT": "0x0",
         "S_WAIT_BVHCNT": "0x0", "S_WAIT_EXPCNT": "0x0", "S_WAIT_DSCNT": "0x0", "S_WAIT_KMCNT": "0x0",

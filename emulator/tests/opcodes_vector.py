@@ -442,8 +442,11 @@ for _bits in (16, 32):
                  f"V_MINMAX_{_k}{_bits}": lambda a, b, c: max(min(a, b), c)}
 # The destination comes last.
 VALU["V_FMAC_F32"] = VALU["V_FMA_F32"]
+VALU["V_FMAC_F64"] = VALU["V_FMA_F64"]
 VALU["V_FMA_LEGACY_F16"], VALU["V_DIV_FIXUP_LEGACY_F16"] = VALU["V_FMA_F16"], VALU["V_DIV_FIXUP_F16"]
 VALU["V_SUBREV_NC_U16"] = lambda a, b: b - a
+VALU["V_MOV_B64"] = lambda a: a
+VALU["V_LSHL_ADD_U64"] = lambda a, b, c: (a << (b & 7)) + c & M64
 VALU["V_MAD_LEGACY_U16"], VALU["V_MAD_LEGACY_I16"] = VALU["V_MAD_U16"], VALU["V_MAD_I16"]
 VALU["V_CVT_PKACCUM_U8_F32"] = VALU["V_CVT_PK_U8_F32"]
 VALU["V_FMAC_F16"] = VALU["V_FMA_F16"]
@@ -484,7 +487,8 @@ def dot(bits, signs=None):
 VALU |= {"V_DOT4_I32_IU8": dot(8), "V_DOT8_I32_IU4": dot(4), "V_DOT4_I32_I8": dot(8, (1, 1)),
          "V_DOT4_U32_U8": dot(8, (0, 0)), "V_DOT8_I32_I4": dot(4, (1, 1)), "V_DOT8_U32_U4": dot(4, (0, 0)),
          "V_DOT2_I32_I16": dot(16, (1, 1)),
-         "V_DOT2_U32_U16": dot(16, (0, 0)), "V_DOT4C_I32_I8": dot(8, (1, 1))}
+         "V_DOT2_U32_U16": dot(16, (0, 0)), "V_DOT4C_I32_I8": dot(8, (1, 1)),
+         "V_DOT2C_I32_I16": dot(16, (1, 1)), "V_DOT8C_I32_I4": dot(4, (1, 1))}
 
 
 def dot_float(to, part):
@@ -500,7 +504,7 @@ VALU["V_DOT2ACC_F32_F16"] = VALU["V_DOT2_F32_F16"]
 VALU["V_DOT2_F32_BF16"] = dot_float(lambda x, c: F32.round(x + F32.value(c)), lambda v: F32.value(v << 16))
 VALU["V_DOT2_F16_F16"] = dot_float(lambda x, c: F16.round(x + F16.value(c)), F16.value)
 WHOLE_NUMBERS = {n for n in VALU if n.startswith("V_DOT2") and "F" in n}
-ACCUMULATES = {"V_MAC_F32", "V_MAC_F16", "V_CVT_PKACCUM_U8_F32", "V_MAC_DX9_ZERO_F32", "V_FMAC_F32", "V_FMAC_F16", "V_FMAC_DX9_ZERO_F32", "V_PK_FMAC_F16", "V_DOT2ACC_F32_F16",
+ACCUMULATES = {"V_MAC_F32", "V_MAC_F16", "V_CVT_PKACCUM_U8_F32", "V_FMAC_F64", "V_DOT2C_I32_I16", "V_DOT8C_I32_I4", "V_MAC_DX9_ZERO_F32", "V_FMAC_F32", "V_FMAC_F16", "V_FMAC_DX9_ZERO_F32", "V_PK_FMAC_F16", "V_DOT2ACC_F32_F16",
                "V_DOT4C_I32_I8"}
 FINITE = {"V_CUBEID_F32", "V_CUBESC_F32", "V_CUBETC_F32", "V_CUBEMA_F32"}  # of a NaN no direction is meant
 NEARLY = {"V_RCP_IFLAG_F32"}

@@ -731,6 +731,58 @@ def add_indexed(t, row):
         t.add(row.name, f"s_set_gpr_idx_on s4, gpr_idx({names})\nv_xor_b32 v8, v3, v5\ns_set_gpr_idx_off", check)
 
 
+def add_accumulator(t, row):
+    """Moves between the two kinds of registers; those of accumulation are the upper half of a case's."""
+    name = row.on[t.target][1]
+    for text, source, target in {"V_ACCVGPR_READ_B32": ((f"{name} v5, a3", 15, 5),),
+                                 "V_ACCVGPR_WRITE_B32": ((f"{name} a5, v3", 3, 17), (f"{name} a5, 17", None, 17)),
+                                 "V_ACCVGPR_MOV_B32": ((f"{name} a5, a2", 14, 17),)}[row.name]:
+        def check(code, source=source, target=target):
+            s, v, mask = t.scalars(), t.words(24, t.wave), t.lanes_on()  # a0 is then register 12
+            want = v.copy()
+            for l in range(t.wave):
+                if mask >> l & 1:
+                    want[target, l] = 17 if source is None else v[source, l]
+            expect_wave(t, code, s, v, list(s), want, mask)
+        t.add(row.name, text, check)
+
+
+def add_wide(t, row):
+    """Two floats, or two dwords, in two registers each: either half of a source, with a sign of its own."""
+    name, n, signs = row.on[t.target][1], len(row.src), row.name != "V_PK_MOV_B32"
+    one = {"V_PK_FMA_F32": VALU["V_FMA_F32"], "V_PK_MUL_F32": VALU["V_MUL_F32"], "V_PK_ADD_F32": VALU["V_ADD_F32"]}.get(row.name)
+    for i in range(6):
+        choices = [[t.rng.getrandbits(1) if i else k for _ in range(n)] for k in (0, 1)]
+        negated = [[t.rng.getrandbits(1) if i > 1 and signs else 0 for _ in range(n)] for _ in range(2)]
+        if not signs:
+            choices[1] = [1] * n
+        scalar = i == 3
+        texts = ["v[8:9]"] + ["s[24:25]" if scalar and k == 1 else f"v[{2 * k}:{2 * k + 1}]" for k in range(n)]
+        more = "".join(f" {what}:[{','.join(map(str, bits))}]" for what, bits, default in (
+            ("op_sel", choices[0], 0), ("op_sel_hi", choices[1], 1), ("neg_lo", negated[0], 0), ("neg_hi", negated[1], 0))
+            if any(b != default for b in bits))
+
+        def check(code, choices=choices, negated=negated, scalar=scalar):
+            for _ in range(2):
+                s, v, mask = t.scalars(), t.words(16, t.wave), t.lanes_on()
+                for r in range(2 * n):
+                    v[r] = [sample(t.rng, "F32", True) for _ in range(t.wave)]
+                s[24], s[25] = sample(t.rng, "F32", True), sample(t.rng, "F32", True)
+                want, Now.mode = v.copy(), 0x3f0
+                for l in range(t.wave):
+                    if not mask >> l & 1:
+                        continue
+                    for half in (0, 1):
+                        values = [(s[24 + choices[half][k]] if scalar and k == 1 else int(v[2 * k + choices[half][k], l])) ^
+                                  negated[half][k] << 31 for k in range(n)]
+                        if one is None:  # the first from the first source, the second from the second
+                            values = [int(v[2 * half + choices[0][half], l]) if not (scalar and half == 1) else
+                                      s[24 + choices[0][1]]]
+                        want[8 + half, l] = one(*values) if one else values[0]
+                expect_wave(t, code, s, v, list(s), want, mask)
+        t.add(row.name, f"{name} {', '.join(texts)}{more}", check)
+
+
 # ---- VOPD
 
 def add_dual(t, opcodes):
@@ -795,7 +847,11 @@ def add_pair(t, pair, literal):
 
 def add(t, row):
     """Whether it is a vector opcode that is checked here."""
-    if row.name in VALU:
+    if row.name.startswith("V_ACCVGPR"):
+        add_accumulator(t, row)
+    elif re.fullmatch(r"V_PK_(FMA|MUL|ADD)_F32|V_PK_MOV_B32", row.name):
+        add_wide(t, row)
+    elif row.name in VALU:
         add_valu(t, row)
     elif row.name in ("V_READFIRSTLANE_B32", "V_READLANE_B32", "V_WRITELANE_B32"):
         add_read_lane(t, row)

@@ -1,0 +1,157 @@
+"""MFMA of gfx90a and gfx942: every element's place as AMD's matrix instruction calculator prints it, with whole numbers,
+whose sums are exact; registers of both kinds, constants, blocks that share a factor, lanes of B that are exchanged.
+Usage: matrix_cdna_test.py [emu_step]
+"""
+import random
+import re
+import sys
+
+import numpy as np
+
+from emulator import EXEC, Checks, Emulator, assemble
+from floats import F16, F32, F64, M32
+from opcode_table import rows
+
+ROWS, FIRST = 160, 80  # registers of a case, and the place of a0 among them (tests/emu_step.c)
+
+# Of A by row i, column k and block b: (register, lowest bit, lane). B is the same by column j.
+FACTORS = {
+    (32, "blocks", 1): lambda m, i, k, b: (0, 0, m * b + i),
+    (32, "k", 1): lambda m, i, k, b: (0, 0, m * k + i),
+    (32, "k", 2): lambda m, i, k, b: (k % 2, 0, m * (k // 2) + i),
+    (16, "blocks", 2): lambda m, i, k, b: (0, 16 * k, m * b + i),
+    (16, "blocks", 4): lambda m, i, k, b: (k // 2, 16 * (k % 2), m * b + i),
+    (16, "k", 2): lambda m, i, k, b: (0, 16 * (k % 2), m * (k // 2) + i),
+    (16, "k", 4): lambda m, i, k, b: (k // 2 % 2, 16 * (k % 2), m * (k // 4) + i),
+    (8, "blocks", 4): lambda m, i, k, b: (0, 8 * k, m * b + i),
+    (8, "k", 4): lambda m, i, k, b: (0, 8 * (k % 4), m * (k // 4) + i),
+    (8, "k", 8): lambda m, i, k, b: (k // 4 % 2, 8 * (k % 4), m * (k // 8) + i),
+    (64, "blocks", 1): lambda m, i, k, b: (0, 0, 4 * b + 16 * k + i),
+    (64, "k", 1): lambda m, i, k, b: (0, 0, 16 * k + i),
+}
+# Of C and D by row i, column j and block b: (register, lane).
+RESULTS = {
+    (32, 32): lambda i, j, b: (16 * b + 4 * (i // 8) + i % 4, 32 * (i // 4) % 64 + j),
+    (32, 16): lambda i, j, b: (4 * b + i % 4, 16 * (i // 4) + j),
+    (32, 4): lambda i, j, b: (i, 4 * b + j),
+    (64, 16): lambda i, j, b: (2 * (i // 4), 16 * (i % 4) + j),
+    (64, 4): lambda i, j, b: (0, 16 * (i % 4) + 4 * b + j),
+}
+ENCODE = {"F32": lambda n: F32.round(n), "XF32": lambda n: F32.round(n), "F16": lambda n: F16.round(n),
+          "BF16": lambda n: F32.round(n) >> 16, "I8": lambda n: n & 255, "F64": lambda n: F64.round(n)}
+BITS = {"F32": 32, "XF32": 32, "F16": 16, "BF16": 16, "I8": 8, "F64": 64}
+
+
+class Form:
+    def __init__(self, name, mnemonic):
+        out, m, k, blocks, self.kind = re.fullmatch(r"V_MFMA_([FI]\d+)_(\d+)X\d+X(\d+)_(?:(\d+)B_)?(\w+)", name).groups()
+        self.mnemonic, self.m, self.k, self.blocks = mnemonic, int(m), int(k), int(blocks or 1)
+        self.bits, self.out = BITS[self.kind], 64 if out == "F64" else 32
+        run = self.m * self.k * self.blocks // 64  # elements of a factor that a lane has
+        self.factor = FACTORS[self.bits, "blocks" if self.blocks > 1 else "k", run]
+        self.result = RESULTS[self.out, self.m]
+        self.in_factor = max(run * self.bits // 32, 1)
+        self.in_result = self.m * self.m * self.blocks // 64 * self.out // 32
+
+
+class Tester(Checks):
+    def __init__(self, emulator, target):
+        super().__init__(target)
+        self.emulator, self.target, self.rng = emulator, target, random.Random(target)
+
+
+def span(file, first, count):
+    return f"{file}{first}" if count == 1 else f"{file}[{first}:{first + count - 1}]"
+
+
+def put(v, register, low, lane, bits, value):
+    for part in range(max(bits // 32, 1)):
+        mask = ((1 << min(bits, 32)) - 1) << low
+        word = value >> 32 * part & M32
+        v[register + part, lane] = int(v[register + part, lane]) & ~mask & M32 | word << low & mask
+
+
+def lane_of_b(blgp, lane):
+    if blgp in (1, 2):
+        return lane % 32 + 32 * (blgp - 1)
+    return (lane + 16) % 64 if blgp == 3 else lane % 16 + 16 * (blgp - 4) if blgp else lane
+
+
+def check(t, form, variant):
+    rng = t.rng
+    files = [rng.choice("va") for _ in range(3)]
+    at = [0, 8, 16]
+    over = variant == 1 and form.in_result >= form.in_factor  # D over A and C
+    cbsz = rng.randint(1, form.blocks.bit_length() - 1) if form.blocks > 1 and variant == 2 else 0
+    abid = rng.randrange(1 << cbsz) if cbsz else 0
+    blgp = rng.randrange(1, 8) if variant == 3 and form.kind != "F64" and form.kind != "I8" else 0
+    constant = rng.choice((0, 1, -3, 17)) if variant == 4 else None
+    if over:
+        at[0], files[0] = 16, files[2]
+    v = np.array([[rng.getrandbits(32) for _ in range(64)] for _ in range(ROWS)], np.uint32)
+    base = [a + (FIRST if f == "a" else 0) for a, f in zip(at, files)]
+    small = 127 if form.kind == "I8" else 15
+    limit = 1 << 31 if form.kind == "I8" else 1000
+
+    def factor(where):
+        values = {(i, k, b): rng.randint(-small, small) for i in range(form.m) for k in range(form.k)
+                  for b in range(form.blocks)}
+        for (i, k, b), n in values.items():
+            register, low, lane = form.factor(form.m, i, k, b)
+            put(v, where + register, low, lane, form.bits, ENCODE[form.kind](n))
+        return values
+    c = {}
+    encode = (lambda n: n & M32) if form.kind == "I8" else F64.round if form.out == 64 else F32.round
+    for b in range(form.blocks):
+        for i in range(form.m):
+            for j in range(form.m):
+                register, lane = form.result(i, j, b)
+                c[i, j, b] = rng.randint(-limit, limit - 1)
+                if not over:
+                    put(v, base[2] + register, 0, lane, form.out, encode(c[i, j, b]))
+    a, bb = factor(base[0]), factor(base[1])
+    if over:  # C is then whatever A left there: make it zero by a constant
+        constant = 0
+    if constant is not None:  # inline whole numbers are their bits, not floats
+        constant = constant if form.kind == "I8" or not constant else {1: "1.0", -3: "-4.0", 17: "2.0"}[constant]
+        c = dict.fromkeys(c, int(float(constant)))
+    source = span(files[2], at[2], form.in_result) if constant is None else str(constant)
+    text = (f"{form.mnemonic} {span(files[2], at[2], form.in_result)}, {span(files[0], at[0], form.in_factor)}, "
+            f"{span(files[1], at[1], form.in_factor)}, {source}")
+    text += f" cbsz:{cbsz}" * bool(cbsz) + f" abid:{abid}" * bool(abid) + f" blgp:{blgp}" * bool(blgp)
+    code = assemble(t.target, [text], 64)[0]
+    s = [0] * 128
+    s[EXEC], s[EXEC + 1] = rng.getrandbits(32), rng.getrandbits(32)  # of no matter to matrices
+    # where each of B lies says what the exchanged lanes hold
+    lies = {form.factor(form.m, i, k, b): n for (i, k, b), n in bb.items()}
+    want = v.copy()
+    for (i, j, b), n in c.items():
+        block = (b >> cbsz << cbsz) + abid
+        total = n
+        for k in range(form.k):
+            register, low, lane = form.factor(form.m, j, k, b)
+            total += a[i, k, block] * lies[register, low, lane_of_b(blgp, lane)]
+        register, lane = form.result(i, j, b)
+        put(want, base[2] + register, 0, lane, form.out, encode(total))
+    r = t.emulator.step(t.target, code, s, v)
+    same = not r.status and np.array_equal(r.v, want)
+    where = "" if r.status or same else str([tuple(map(int, x)) for x in np.argwhere(r.v != want)[:3]])
+    t.expect(text, same, r.text or where)
+
+
+def main():
+    emulator = Emulator(sys.argv[1] if len(sys.argv) > 1 else None)
+    testers = [Tester(emulator, target) for target in ("gfx90a", "gfx942")]
+    found = {t.target: [Form(row.name, row.on[t.target][1]) for row in rows()
+                        if t.target in row.on and row.name.startswith("V_MFMA") and "FP8" not in row.name
+                        and "BF8" not in row.name] for t in testers}
+
+    def test(t):
+        for form in found[t.target]:
+            for variant in (0, 1, t.rng.randrange(2, 5)):
+                check(t, form, variant)
+    return emulator.run_tests(testers, [test])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
