@@ -254,13 +254,11 @@ static uint32_t apply(struct shadow *s, unsigned rule) {
   uint32_t any = any_lanes(s, n), *u = s->out[0];
   if (s->step->inst->format != EMU_VOPD) any |= mask_undefined(s, &s->src[3]) | mask_undefined(s, &s->src[2]);
   if (s->dst->kind != EMU_OPERAND_VECTOR) return any;
+  bool pair = rule == EMU_RULE_PAIR;
+  if (pair || rule == EMU_RULE_WORDS) return apply_words(s, n, pair), any;
   switch (rule) {
     case EMU_RULE_MOVE:
       memcpy(s->out, s->u[0], sizeof(s->out));
-      break;
-    case EMU_RULE_PAIR:
-    case EMU_RULE_WORDS:
-      apply_words(s, n, rule == EMU_RULE_PAIR);
       break;
     case EMU_RULE_PACK:
       EMU_EACH u[l] = (s->u[0][0][l] & 0xffff) | s->u[1][0][l] << 16;
