@@ -148,6 +148,42 @@ class Vision(unittest.TestCase):
                 want = made.model.rows(picture)
                 self.assertLess(relative_squared_error(tower.see(picture, made.width).astype(float), want), 1e-9)
 
+    def test_converted(self):
+        """A folder that transformers wrote, as the file that llama.cpp's converter would make of it."""
+        for row in ROWS:
+            with self.subTest(row.name):
+                made, folder = Made(row, self.folder), self.folder / "m"
+                made.model.network({}, torch.float32).save_pretrained(folder)
+                row.processor(made.model.config).save_pretrained(folder)
+                rdna_program.output("convert", "--mmproj", folder, self.folder / "got.gguf")
+                rdna_program.output("convert", folder, self.folder / "model.gguf")  # the language model alone
+                got, want = gf.Reader(self.folder / "got.gguf"), gf.Reader(made.tower_path)
+                self.assertEqual(got.tensors.keys(), want.tensors.keys())
+                for name, array in want.tensors.items():
+                    if name == "mm.soft_emb_norm.weight":  # 1 less in the folder, in float32
+                        np.testing.assert_allclose(got.tensors[name], array, 2e-7, 1e-7, err_msg=name)
+                    else:
+                        np.testing.assert_array_equal(got.tensors[name], array, name)
+                for name in want.keys.keys() - {"clip.vision.image_size"}:
+                    self.assertEqual(got.keys[name], want.keys[name], name)
+                picture = next(pictures(np.random.default_rng(6)))
+                rows = [self.seen(path, made.width, picture) for path in (self.folder / "got.gguf", made.tower_path)]
+                self.assertLess(relative_squared_error(*rows), 1e-11)
+                (folder / "preprocessor_config.json").unlink()
+                result = rdna_program.run("convert", "--mmproj", folder, self.folder / "none.gguf")
+                self.assertEqual((result.returncode, b"preprocessor_config.json" in result.stderr), (1, True))
+        for arguments, status in ((["--mmproj", "--json"], 2), (["--mmproj", "--type", "q8_0"], 2)):
+            self.assertEqual(rdna_program.run("convert", *arguments, self.folder / "m", self.folder / "x").returncode, status)
+
+    def seen(self, path, width, picture):
+        model = llm_sessions.Model(self.folder / "model.gguf", rdna_program.DEVICE)
+        tower = Tower(model, path)
+        tower.check()
+        rows = tower.see(picture, width)
+        tower.close()
+        model.close()
+        return rows
+
     def test_what_is_refused(self):
         made = Made(ROWS[0], self.folder)
         model, tower = self.open(made)

@@ -21,12 +21,20 @@ static rdna_status convert(const char *const *positionals, const char *type_name
   return status;
 }
 
+static int convert_tower(const char *folder, const char *path) {
+  rdna_status status = check_not_input(folder, path);
+  if (status == RDNA_OK) status = rdna__convert_vision(folder, path, show_converting, NULL);
+  end_progress();
+  return status == RDNA_OK ? EXIT_OK : fail_with_status();
+}
+
 int command_convert(int argc, char **argv) {
   device_choice choice = {"host", ""};
   const char *type = "";
-  bool json = false;
+  bool json = false, tower = false;
   const option_row options[] = {
       {"--type", OPTION_TEXT, &type, "TYPE", "of the weights, as rdna quantize makes it (as they are)", 0, 0},
+      {"--mmproj", OPTION_FLAG, &tower, NULL, "the tower that sees pictures, in place of the language model", 0, 0},
       {"--json", OPTION_FLAG, &json, NULL, "print the table as JSON", 0, 0},
       DEVICE_OPTIONS(choice),
   };
@@ -43,10 +51,15 @@ int command_convert(int argc, char **argv) {
       2,
       2,
       options,
-      4};
+      sizeof options / sizeof *options};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  if (tower && (json || type[0])) {
+    fprintf(stderr, "rdna convert: --mmproj goes without --type and --json; see rdna convert --help\n");
+    return EXIT_USAGE;
+  }
+  if (tower) return convert_tower(positionals[0], positionals[1]);
   rdna__conversion made;
   if (convert(positionals, type, &choice, &made) != RDNA_OK) return fail_with_status();
   if (!json) {

@@ -4,6 +4,7 @@
 
 #include "server/embeddings.h"
 #include "server/keep_alive.h"
+#include "server/pictures.h"
 #include "server/request.h"
 #include "server/rerank.h"
 
@@ -51,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const field_row fields[] = {{"messages", FIELD_READ}, {"stop", FIELD_READ},    {"logit_bias", FIELD_READ},
                                      {"tools", FIELD_REFUSED}, {"user", FIELD_IGNORED}, {"temperature", FIELD_READ},
                                      {"seed", FIELD_READ},     {"top_k", FIELD_READ}};
-  const served_model model = {0};
+  static int tower; /* is there, and is not asked */
+  const served_model model = {.vision = (rdna_vision *)&tower};
   read_time(data, size);
   problem p = {0};
   request r = REQUEST_DEFAULT;
@@ -62,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
               read_sampling(r.json, "repetition_penalty", &r.settings, &p) &&
               read_stops(r.json, "stop", &r.settings, &p) && read_logit_bias(r.json, 100, &r.settings, &p);
   json_t *messages = r.json ? read_messages(&model, json_object_get(r.json, "messages"), &p) : NULL;
-  check(fine && messages, &p);
+  fine = messages && take_pictures(&model, messages, &r, &p) && fine;
+  check(fine, &p);
   json_decref(messages);
   request_deinit(&r);
   return 0;

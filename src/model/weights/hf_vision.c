@@ -1,0 +1,282 @@
+/* The tower of a Hugging Face folder that sees pictures, as the GGUF file that llama.cpp's converter makes of it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "model/weights/convert.h"
+#include "model/weights/hf.h"
+
+enum { NAME = 96, PATH_BYTES = 4096, MOST_PIECES = 3 };
+
+typedef struct kind {
+  const char *hf, *projector, *tower, *head;    /* head: what stands before names of what makes rows */
+  const char *use;                              /* clip.use_gelu or clip.use_silu */
+  const char *width, *layers, *heads, *epsilon; /* settings of vision_config; epsilon NULL: 1e-6 */
+  struct name {
+    const char *hf, *gguf; /* behind "layers.N." and "v.blk.N.", or what begins without a layer, with a dot before it */
+  } names[20];
+} kind;
+
+static const kind kinds[] = {
+    {"Gemma3ForConditionalGeneration",
+     "gemma3",
+     "vision_tower.",
+     "multi_modal_projector.",
+     "clip.use_gelu",
+     "hidden_size",
+     "num_hidden_layers",
+     "num_attention_heads",
+     "layer_norm_eps",
+     {{"layer_norm1", "ln1"},
+      {"layer_norm2", "ln2"},
+      {"self_attn.q_proj", "attn_q"},
+      {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"},
+      {"self_attn.out_proj", "attn_out"},
+      {"mlp.fc1", "ffn_up"},
+      {"mlp.fc2", "ffn_down"},
+      {".embeddings.patch_embedding", "v.patch_embd"},
+      {".embeddings.position_embedding", "v.position_embd"},
+      {".post_layernorm", "v.post_ln"},
+      {".mm_soft_emb_norm", "mm.soft_emb_norm"},
+      {".mm_input_projection_weight", "mm.input_projection.weight"}}},
+    {"Qwen2_5_VLForConditionalGeneration",
+     "qwen2.5vl_merger",
+     "visual.",
+     NULL,
+     "clip.use_silu",
+     "hidden_size",
+     "depth",
+     "num_heads",
+     NULL,
+     {{"norm1", "ln1"},
+      {"norm2", "ln2"},
+      {"attn.qkv", "attn_qkv"},
+      {"attn.proj", "attn_out"},
+      {"mlp.gate_proj", "ffn_gate"},
+      {"mlp.up_proj", "ffn_up"},
+      {"mlp.down_proj", "ffn_down"},
+      {".patch_embed.proj", "v.patch_embd"},
+      {".merger.ln_q", "v.post_ln"},
+      {".merger.mlp.0", "mm.0"},
+      {".merger.mlp.2", "mm.2"}}},
+};
+
+typedef struct conversion {
+  const kind *kind;
+  const json_t *vision, *text;
+  json_t *config, *processor;
+  rdna__safetensors *weights;
+  rdna_gguf_writer *writer;
+  float **made; /* (count) values of tensors, but for matrices of layers, which stay as they are */
+  size_t count;
+} conversion;
+
+/* ---- settings ---- */
+
+static rdna_status read_json(const char *folder, const char *name, json_t **out) {
+  char path[PATH_BYTES];
+  rdna__file file;
+  json_error_t error;
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %s is too long", name);
+  RDNA_TRY(rdna__annotate(rdna__file_map(path, &file), "%s", path));
+  *out = json_loadb((const char *)file.data, file.size, 0, &error);
+  rdna__file_unmap(&file);
+  return json_is_object(*out) ? RDNA_OK : rdna__fail(RDNA_BAD_DATA, "%s: no JSON object", path);
+}
+
+static rdna_status find_kind(conversion *c) {
+  const char *name = json_string_value(json_array_get(json_object_get(c->config, "architectures"), 0));
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (name && strcmp(kinds[i].hf, name) == 0) c->kind = &kinds[i];
+  c->vision = json_object_get(c->config, "vision_config");
+  c->text = json_object_get(c->config, "text_config");
+  if (!json_is_object(c->text)) c->text = c->config; /* as older folders of Qwen have it */
+  if (c->kind && json_is_object(c->vision)) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "'%.80s' has no tower that can be converted; those of %s and %s are known",
+                    name ? name : "", kinds[0].hf, kinds[1].hf);
+}
+
+static rdna_status put_count(const conversion *c, const json_t *from, const char *name, int64_t initial,
+                             const char *key) {
+  int64_t value;
+  RDNA_TRY(rdna__hf_count(from, name, initial, &value));
+  if (value < 1 || value > INT32_MAX)
+    return rdna__fail(RDNA_BAD_DATA, "'%s' is %lld, or missing", name, (long long)value);
+  uint32_t number = (uint32_t)value;
+  return rdna_gguf_writer_put(c->writer, key, RDNA_GGUF_TYPE_U32, &number);
+}
+
+static rdna_status put_colours(const conversion *c, const char *name) {
+  const json_t *list = json_object_get(c->processor, name);
+  float values[3];
+  char key[NAME];
+  if (json_array_size(list) != 3) return rdna__fail(RDNA_BAD_DATA, "'%s' is no list of three numbers", name);
+  for (size_t i = 0; i < 3; i++) values[i] = (float)json_number_value(json_array_get(list, i));
+  snprintf(key, sizeof key, "clip.vision.%s", name);
+  return rdna_gguf_writer_put_array(c->writer, key, RDNA_GGUF_TYPE_F32, values, 3);
+}
+
+/* The sides of squares of which tokens are means, where they are not 4. */
+static rdna_status put_gemma(const conversion *c) {
+  int64_t image, patch, tokens, side = 1;
+  RDNA_TRY(rdna__hf_count(c->vision, "image_size", 0, &image));
+  RDNA_TRY(rdna__hf_count(c->vision, "patch_size", 0, &patch));
+  RDNA_TRY(rdna__hf_count(c->config, "mm_tokens_per_image", 256, &tokens));
+  while (side < 1 << 12 && side * side < tokens) side++;
+  if (patch < 1 || side * side != tokens || image / patch % side != 0)
+    return rdna__fail(RDNA_BAD_DATA, "a picture of %lld pixels, patches of %lld, and %lld tokens", (long long)image,
+                      (long long)patch, (long long)tokens);
+  uint32_t scale = (uint32_t)(image / patch / side);
+  RDNA_TRY(put_count(c, c->vision, "image_size", 0, "clip.vision.image_size"));
+  return rdna_gguf_writer_put(c->writer, "clip.vision.projector.scale_factor", RDNA_GGUF_TYPE_U32, &scale);
+}
+
+/* Of layers that see all patches, the first number says which others do, too. */
+static rdna_status put_qwen(const conversion *c) {
+  const json_t *whole = json_object_get(c->vision, "fullatt_block_indexes");
+  const json_t *size = json_object_get(c->processor, "size"); /* as transformers 5 has the limits */
+  uint32_t period = (uint32_t)json_integer_value(json_array_get(whole, 0)) + 1;
+  for (size_t i = 0; i < json_array_size(whole); i++)
+    if (json_integer_value(json_array_get(whole, i)) != (json_int_t)((i + 1) * period - 1))
+      return rdna__fail(RDNA_UNSUPPORTED,
+                        "'fullatt_block_indexes' are not at equal distances, for which GGUF has no key");
+  RDNA_TRY(rdna_gguf_writer_put(c->writer, "clip.vision.n_wa_pattern", RDNA_GGUF_TYPE_U32, &period));
+  RDNA_TRY(put_count(c, c->vision, "window_size", 112, "clip.vision.window_size"));
+  RDNA_TRY(put_count(c, c->vision, "spatial_merge_size", 2, "clip.vision.spatial_merge_size"));
+  bool old = rdna__hf_is_set(c->processor, "min_pixels");
+  RDNA_TRY(put_count(c, old ? c->processor : size, old ? "min_pixels" : "shortest_edge", 56 * 56,
+                     "clip.vision.image_min_pixels"));
+  return put_count(c, old ? c->processor : size, old ? "max_pixels" : "longest_edge", 28 * 28 * 1280,
+                   "clip.vision.image_max_pixels");
+}
+
+static rdna_status put_settings(const conversion *c) {
+  const kind *k = c->kind;
+  const rdna_text clip = {"clip", 4}, type = {"mmproj", 6}, projector = {k->projector, strlen(k->projector)};
+  const bool yes = true;
+  double epsilon = 1e-6;
+  RDNA_TRY(rdna_gguf_writer_put(c->writer, "general.architecture", RDNA_GGUF_TYPE_TEXT, &clip));
+  RDNA_TRY(rdna_gguf_writer_put(c->writer, "general.type", RDNA_GGUF_TYPE_TEXT, &type));
+  RDNA_TRY(rdna_gguf_writer_put(c->writer, "clip.has_vision_encoder", RDNA_GGUF_TYPE_BOOL, &yes));
+  RDNA_TRY(rdna_gguf_writer_put(c->writer, "clip.projector_type", RDNA_GGUF_TYPE_TEXT, &projector));
+  RDNA_TRY(rdna_gguf_writer_put(c->writer, k->use, RDNA_GGUF_TYPE_BOOL, &yes));
+  RDNA_TRY(put_count(c, c->vision, k->width, 0, "clip.vision.embedding_length"));
+  RDNA_TRY(put_count(c, c->vision, k->layers, 0, "clip.vision.block_count"));
+  RDNA_TRY(put_count(c, c->vision, k->heads, 0, "clip.vision.attention.head_count"));
+  RDNA_TRY(put_count(c, c->vision, "intermediate_size", 0, "clip.vision.feed_forward_length"));
+  RDNA_TRY(put_count(c, c->vision, "patch_size", 14, "clip.vision.patch_size"));
+  RDNA_TRY(put_count(c, c->text, "hidden_size", 0, "clip.vision.projection_dim"));
+  if (k->epsilon) RDNA_TRY(rdna__hf_number(c->vision, k->epsilon, epsilon, &epsilon));
+  float number = (float)epsilon;
+  RDNA_TRY(rdna_gguf_writer_put(c->writer, "clip.vision.attention.layer_norm_epsilon", RDNA_GGUF_TYPE_F32, &number));
+  RDNA_TRY(put_colours(c, "image_mean"));
+  RDNA_TRY(put_colours(c, "image_std"));
+  return k->head ? put_gemma(c) : put_qwen(c);
+}
+
+/* ---- tensors ---- */
+
+/* |count| values of |t| from |first| on, |step| apart in runs of |run|, plus |more|, as the tensor |name|; a matrix of
+ * a layer as it is. */
+static rdna_status add_tensor(conversion *c, const char *name, const rdna__safetensor *t, int rank,
+                              const int64_t *shape, int64_t first, int64_t run, int64_t step, float more) {
+  rdna_gguf_tensor out = {.name = name, .dtype = RDNA_F32, .rank = rank};
+  int64_t count = 1;
+  for (int i = 0; i < rank; i++) count *= out.shape[i] = shape[i];
+  if (rank == 2 && strncmp(name, "v.blk.", 6) == 0) {
+    out.dtype = t->dtype;
+    out.data = t->data + rdna_dtype_bytes(t->dtype, first);
+    return rdna_gguf_writer_add_tensor(c->writer, &out, NULL, NULL);
+  }
+  float *values = malloc((size_t)(count > 0 ? count : 1) * sizeof *values);
+  if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for '%s'", name);
+  c->made[c->count++] = values;
+  for (int64_t i = 0; i < count; i++) values[i] = rdna__safetensor_value(t, first + i / run * step + i % run) + more;
+  out.data = values;
+  return rdna_gguf_writer_add_tensor(c->writer, &out, NULL, NULL);
+}
+
+/* One tensor of the folder, which becomes |to| with |end| behind it: three where q, k and v are one, of which each has
+ * a third of the rows, and two where a convolution has two frames. */
+static rdna_status add(conversion *c, const rdna__safetensor *t, int layer, const char *to, const char *end) {
+  int64_t count = 1;
+  char name[NAME], before[16] = "";
+  for (int i = 0; i < t->rank; i++) count *= t->shape[i];
+  if (layer >= 0) snprintf(before, sizeof before, "v.blk.%d.", layer);
+  snprintf(name, sizeof name, "%s%s%s", before, to, end);
+  if (t->rank == 5 && t->shape[2] == 2) {
+    int64_t shape[] = {t->shape[0], t->shape[1], t->shape[3], t->shape[4]}, run = shape[2] * shape[3];
+    RDNA_TRY(add_tensor(c, name, t, 4, shape, 0, run, 2 * run, 0));
+    snprintf(name, sizeof name, "%s%s.1", to, end);
+    return add_tensor(c, name, t, 4, shape, run, run, 2 * run, 0);
+  }
+  if (t->rank > 4 || t->rank < 1 || count < 1)
+    return rdna__fail(RDNA_BAD_DATA, "'%s' has %d dimensions, or nothing in it", t->name, t->rank);
+  float more = strcmp(to, "mm.soft_emb_norm") == 0 ? 1 : 0;
+  if (strcmp(to, "attn_qkv") != 0) return add_tensor(c, name, t, t->rank, t->shape, 0, count, count, more);
+  int64_t shape[] = {t->shape[0] / MOST_PIECES, t->rank > 1 ? t->shape[1] : 1};
+  if (t->rank > 2 || t->shape[0] % MOST_PIECES != 0)
+    return rdna__fail(RDNA_BAD_DATA, "'%s' is no three matrices in one", t->name);
+  for (int i = 0; i < MOST_PIECES; i++) {
+    snprintf(name, sizeof name, "%sattn_%c%s", before, "qkv"[i], end);
+    RDNA_TRY(add_tensor(c, name, t, t->rank, shape, i * (count / MOST_PIECES), count, count, 0));
+  }
+  return RDNA_OK;
+}
+
+/* |name| behind the tower's own, without ".weight" or ".bias", which |end| becomes. */
+static rdna_status add_named(conversion *c, const rdna__safetensor *t, const char *name) {
+  const char *at = strstr(name, "layers."), *dot = strrchr(name, '.'), *end = "";
+  int layer = -1, read = 0;
+  char stem[NAME];
+  if (!at) at = strncmp(name, "blocks.", 7) == 0 ? name : NULL;
+  if (at && sscanf(strchr(at, '.') + 1, "%d.%n", &layer, &read) == 1 && read > 0) name = strchr(at, '.') + 1 + read;
+  bool has_end = dot && (strcmp(dot, ".weight") == 0 || strcmp(dot, ".bias") == 0);
+  if (has_end) end = dot;
+  snprintf(stem, sizeof stem, "%s%.*s", layer < 0 ? "." : "", (int)(has_end ? dot - name : (long)strlen(name)), name);
+  for (const struct name *n = c->kind->names; n->hf; n++)
+    if (strcmp(n->hf, stem) == 0) return add(c, t, layer, n->gguf, end);
+  if (strncmp(name, "head.", 5) == 0) return RDNA_OK; /* SigLIP's, which language models do not read */
+  return rdna__fail(RDNA_UNSUPPORTED, "the tensor '%s' has no place in a tower of this kind", t->name);
+}
+
+static rdna_status add_tensors(conversion *c) {
+  size_t count = rdna__safetensors_count(c->weights);
+  c->made = calloc(MOST_PIECES * count + 1, sizeof *c->made);
+  if (!c->made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a list of tensors");
+  for (size_t i = 0; i < count; i++) {
+    const rdna__safetensor *t = rdna__safetensors_at(c->weights, i);
+    const char *tower = strstr(t->name, c->kind->tower), *head = c->kind->head ? strstr(t->name, c->kind->head) : NULL;
+    if (!tower && !head) continue; /* the language model's */
+    if (t->dtype != RDNA_F32 && t->dtype != RDNA_F16 && t->dtype != RDNA_BF16)
+      return rdna__fail(RDNA_UNSUPPORTED, "'%s' is of type %s; f32, f16 and bf16 are converted", t->name, t->type);
+    const char *name = tower ? tower + strlen(c->kind->tower) : head + strlen(c->kind->head);
+    static const char inner[] = "vision_model."; /* in published folders */
+    if (strncmp(name, inner, sizeof inner - 1) == 0) name += sizeof inner - 1;
+    RDNA_TRY(add_named(c, t, name));
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna__convert_vision(const char *folder, const char *path, void (*progress)(void *data, double share),
+                                 void *progress_data) {
+  conversion c = {0};
+  rdna_status status = read_json(folder, "config.json", &c.config);
+  if (status == RDNA_OK) status = rdna__annotate(find_kind(&c), "%s/config.json", folder);
+  if (status == RDNA_OK) status = read_json(folder, "preprocessor_config.json", &c.processor);
+  if (status == RDNA_OK) status = rdna_gguf_writer_create(&c.writer);
+  if (status == RDNA_OK) status = rdna__annotate(put_settings(&c), "the settings of %s", folder);
+  if (status == RDNA_OK) status = rdna__safetensors_open(folder, &c.weights);
+  if (status == RDNA_OK) status = rdna__annotate(add_tensors(&c), "the weights of %s", folder);
+  if (status == RDNA_OK) status = rdna_gguf_writer_write(c.writer, path, progress, progress_data);
+  rdna_gguf_writer_release(c.writer);
+  for (size_t i = 0; i < c.count; i++) free(c.made[i]);
+  free(c.made);
+  rdna__safetensors_close(c.weights);
+  json_decref(c.config);
+  json_decref(c.processor);
+  return status;
+}
