@@ -1,6 +1,7 @@
 /* TensorFlow's C interface as far as this plugin uses it: the structs of PluggableDevice (StreamExecutor C API 0.0.1)
- * and of its profiler, and the types of its kernels. TensorFlow's own headers are not needed to build, so that one plugin serves 2.16
- * to 2.21; tests/test_abi.py compares what is here with the headers of an installed wheel, field by field.
+ * and of its profiler, and the types of its kernels. TensorFlow's own headers are not needed to build, so that one
+ * plugin serves 2.16 to 2.21; tests/test_abi.py compares what is here with the headers of an installed wheel, field by
+ * field.
  *
  * |struct_size| of a struct is where its last field ends, not its sizeof. */
 #ifndef RDNA_TENSORFLOW_ABI_H
@@ -248,5 +249,52 @@ typedef struct TF_ProfilerRegistrationParams {
   void (*destroy_profiler)(TP_Profiler *profiler);
   void (*destroy_profiler_fns)(TP_ProfilerFns *functions);
 } TF_ProfilerRegistrationParams;
+
+typedef struct TF_GrapplerItem TF_GrapplerItem;
+typedef enum TF_TriState { TF_TriState_Default = 0, TF_TriState_Off, TF_TriState_On } TF_TriState;
+
+typedef struct TP_OptimizerConfigs {
+  size_t struct_size;
+  void *ext;
+  TF_TriState disable_model_pruning;
+  TF_TriState implementation_selector;
+  TF_TriState function_optimization;
+  TF_TriState common_subgraph_elimination;
+  TF_TriState arithmetic_optimization;
+  TF_TriState debug_stripper;
+  TF_TriState constant_folding;
+  TF_TriState shape_optimization;
+  TF_TriState auto_mixed_precision;
+  TF_TriState auto_mixed_precision_onednn_bfloat16;
+  TF_TriState auto_mixed_precision_mkl;
+  TF_TriState pin_to_host_optimization;
+  TF_TriState layout_optimizer;
+  TF_TriState remapping;
+  TF_TriState loop_optimization;
+  TF_TriState dependency_optimization;
+  TF_TriState auto_parallel;
+  TF_TriState memory_optimization;
+  TF_TriState scoped_allocator_optimization;
+} TP_OptimizerConfigs;
+
+typedef struct TP_Optimizer {
+  size_t struct_size;
+  void *ext;
+  void *(*create_func)(void);
+  void (*optimize_func)(void *optimizer, const TF_Buffer *graph, const TF_GrapplerItem *item, TF_Buffer *out,
+                        TF_Status *status);
+  void (*destroy_func)(void *optimizer);
+} TP_Optimizer;
+
+typedef struct TP_OptimizerRegistrationParams {
+  size_t struct_size;
+  void *ext;
+  int32_t major_version;
+  int32_t minor_version;
+  int32_t patch_version;
+  const char *device_type;
+  TP_OptimizerConfigs *optimizer_configs;
+  TP_Optimizer *optimizer;
+} TP_OptimizerRegistrationParams;
 
 #endif

@@ -177,27 +177,3 @@ rdna_status compute_from_dlpack(call *c) {
   tf.DeleteTensor(tensor);
   return call_status(c);
 }
-
-/* ---- the operators ---- */
-
-static void any_shape(TF_ShapeInferenceContext *ctx, TF_Status *status) {
-  tf.ShapeInferenceContextSetUnknownShape(ctx, status);
-}
-
-void register_operators(TF_Status *status) {
-  TF_OpDefinitionBuilder *to = tf.NewOpDefinitionBuilder("RdnaToDlpack"),
-                         *from = tf.NewOpDefinitionBuilder("RdnaFromDlpack");
-  tf.OpDefinitionBuilderAddAttr(to, "T: type");
-  tf.OpDefinitionBuilderAddInput(to, "x: T");
-  tf.OpDefinitionBuilderAddOutput(to, "managed: int64");
-  tf.OpDefinitionBuilderAddAttr(from, "dtype: type");
-  tf.OpDefinitionBuilderAddAttr(from, "versioned: bool");
-  tf.OpDefinitionBuilderAddInput(from, "managed: int64");
-  tf.OpDefinitionBuilderAddOutput(from, "x: dtype");
-  TF_OpDefinitionBuilder *both[] = {to, from};
-  for (int i = 0; i < 2; i++) {
-    tf.OpDefinitionBuilderSetIsStateful(both[i], true);
-    tf.OpDefinitionBuilderSetShapeInferenceFunction(both[i], any_shape);
-    tf.RegisterOpDefinition(both[i], status);
-  }
-}

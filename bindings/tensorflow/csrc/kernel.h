@@ -108,7 +108,7 @@ rdna_status call_fail(call *c, rdna_status status, const char *format, ...) __at
 /* What TensorFlow said in |c->status|. */
 rdna_status call_status(call *c);
 
-/* Makes known the operators that TensorFlow has not (dlpack.c). */
+/* Makes known the operators that TensorFlow has not (operators.c). */
 void register_operators(TF_Status *status);
 
 bool same_shape(const rdna_tensor *x, int rank, const int64_t *shape);

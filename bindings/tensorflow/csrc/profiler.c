@@ -1,5 +1,5 @@
-/* TensorFlow's profiler, of which TensorBoard shows the trace: a plane for each device with a line for each stream, as an
- * XSpace in protobuf's wire format (tsl/profiler/protobuf/xplane.proto). */
+/* TensorFlow's profiler, of which TensorBoard shows the trace: a plane for each device with a line for each stream, as
+ * an XSpace in protobuf's wire format (tsl/profiler/protobuf/xplane.proto). */
 #include "profiler.h"
 
 #include <stdio.h>
@@ -14,12 +14,12 @@
 atomic_bool profiler_on;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t turn;                   /* how often it was begun: marks of before mean nothing */
-static char **names;                    /* "dense/MatMul:MatMul" of mark i + 1 */
-static size_t name_count, name_room;    /* 32 bits are enough for marks */
-static struct timespec began;           /* by the wall's clock */
+static uint64_t turn;                    /* how often it was begun: marks of before mean nothing */
+static char **names;                     /* "dense/MatMul:MatMul" of mark i + 1 */
+static size_t name_count, name_room;     /* 32 bits are enough for marks */
+static struct timespec began;            /* by the wall's clock */
 static rdna_device *active[MAX_DEVICES]; /* by ordinal; NULL: not profiled */
-static struct wire collected;           /* what was found, until TensorFlow has taken it */
+static struct wire collected;            /* what was found, until TensorFlow has taken it */
 
 /* ---- marks ---- */
 
@@ -139,7 +139,8 @@ static void put_plane(struct wire *space, int ordinal, const rdna_profile_record
 
 /* ---- TensorFlow's calls ---- */
 
-/* Ends what was begun, and takes what was found into |space| unless that is NULL. |status| keeps a failure of before. */
+/* Ends what was begun, and takes what was found into |space| unless that is NULL. |status| keeps a failure of before.
+ */
 static void end_devices(struct wire *space, TF_Status *status) {
   for (int i = 0; i < MAX_DEVICES; i++) {
     if (!active[i]) continue;

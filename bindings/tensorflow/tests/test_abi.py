@@ -9,6 +9,7 @@ import tensorflow as tf
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "csrc"
 HEADERS = """
 #include "tensorflow/c/experimental/stream_executor/stream_executor.h"
+#include "tensorflow/c/experimental/grappler/grappler.h"
 #include "tensorflow/c/experimental/pluggable_profiler/pluggable_profiler.h"
 #include "tensorflow/c/kernels.h"
 typedef struct TF_OpDefinitionBuilder TF_OpDefinitionBuilder; /* which the next is not complete without in C */

@@ -29,7 +29,8 @@ def test_conv_more():
         beside_cpu.compare(lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, stride, stride, 1], "SAME"),
                            [normal(2, 7, 6, 3), normal(3, 3, 3, 2)], scale=256)  # fmt: skip
     for samples in (2, -1):
-        beside_cpu.compare(lambda x, w: tf.nn.conv2d_transpose(x, w, [samples, 9, 8, 3], 2, "SAME"),
+        # the CPU of some releases ends the process at -1
+        beside_cpu.compare(lambda x, w: tf.nn.conv2d_transpose(x, w, [samples if "RDNA" in x.device else 2, 9, 8, 3], 2, "SAME"),
                            [normal(2, 5, 4, 4), normal(3, 3, 3, 4)], scale=256)  # fmt: skip
 
 

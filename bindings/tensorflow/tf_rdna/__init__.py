@@ -5,7 +5,7 @@ from . import config
 from . import _data, _keras, _patches, dlpack
 from ._plugin import device_count, ledger as _ledger, library as _library, operators
 
-__all__ = ["config", "device_count", "dlpack", "is_available", "operator_report", "operators", "reset_operator_report", "why_none"]
+__all__ = ["config", "device_count", "dlpack", "fusions", "is_available", "operator_report", "operators", "reset_operator_report", "why_none"]
 
 
 def is_available():
@@ -23,6 +23,11 @@ def operator_report():
     TensorFlow keeps its values in host memory (shapes and positions in int32)."""
     device, host = _ledger()
     return {"device": device, "host": host}
+
+
+def fusions():
+    """How many products and convolutions the graph pass has joined with their biases and activations, in all traced functions."""
+    return _library().rdna_tensorflow_fused()
 
 
 def reset_operator_report():

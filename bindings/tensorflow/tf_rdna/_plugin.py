@@ -40,6 +40,7 @@ def library():
     found.rdna_tensorflow_set_visible.restype = ctypes.c_bool
     found.rdna_tensorflow_memory.restype = ctypes.c_bool
     found.rdna_tensorflow_ledger.restype = ctypes.c_char_p
+    found.rdna_tensorflow_fused.restype = ctypes.c_long
     return found
 
 

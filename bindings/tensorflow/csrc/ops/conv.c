@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "activation.h"
 #include "compose.h"
 #include "ops.h"
 #include "rdna/op/index.h"
@@ -105,16 +106,35 @@ static rdna_status image_input(call *c, int i, rdna_tensor *out) {
   return RDNA_OK;
 }
 
-rdna_status compute_conv(call *c) {
-  rdna_tensor x, filter, y;
-  rdna_convolution conv;
+/* Both operands as they are convolved, and where to. */
+static rdna_status images(call *c, rdna_convolution *conv, rdna_tensor *x, rdna_tensor *weight, rdna_tensor *y) {
+  rdna_tensor filter;
   int64_t shape[RDNA_MAX_RANK];
-  TRY(image_input(c, 0, &x));
+  TRY(image_input(c, 0, x));
   TRY(call_input(c, 1, &filter));
-  rdna_tensor weight = as_weight(c, &filter);
-  TRY(describe(c, &x, &weight, &conv, shape));
-  TRY(image_output(c, 0, x.rank, shape, &y));
+  *weight = as_weight(c, &filter);
+  TRY(describe(c, x, weight, conv, shape));
+  return image_output(c, 0, x->rank, shape, y);
+}
+
+rdna_status compute_conv(call *c) {
+  rdna_tensor x, weight, y;
+  rdna_convolution conv;
+  TRY(images(c, &conv, &x, &weight, &y));
   return rdna_op_conv(c->stream, &conv, &x, &weight, NULL, &y);
+}
+
+/* activation(x * filter + bias) */
+rdna_status compute_fused_conv(call *c) {
+  rdna_tensor x, weight, bias, y;
+  rdna_convolution conv;
+  rdna_activation activation;
+  TRY(images(c, &conv, &x, &weight, &y));
+  TRY(call_input(c, 2, &bias));
+  TRY(call_activation(c, &activation));
+  if (bias.rank != 1 || bias.shape[0] != y.shape[1])
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "Must provide as many biases as the last dimension of the input tensor");
+  return rdna_op_conv_activate(c->stream, &conv, &x, &weight, &bias, activation, &y);
 }
 
 /* (sizes of x, filter, dy); as many samples as dy has where the sizes say -1 */

@@ -1,4 +1,7 @@
 /* Products of matrices, and biases. */
+#include <string.h>
+
+#include "activation.h"
 #include "ops.h"
 #include "rdna/op/gemm.h"
 #include "rdna/op/movement.h"
@@ -12,9 +15,10 @@ static rdna_status multiply(call *c, rdna_tensor a, bool turn_a, rdna_tensor b, 
   return rdna_op_gemm(c->stream, 1, &a, &b, 0, NULL, out);
 }
 
-rdna_status compute_matmul(call *c) {
+/* Both operands as they are multiplied, and where to. */
+static rdna_status matrices(call *c, rdna_tensor *out_a, rdna_tensor *out_b, rdna_tensor *out) {
   const struct attributes *at = c->attributes;
-  rdna_tensor a, b, out;
+  rdna_tensor a, b;
   TRY(call_input(c, 0, &a));
   TRY(call_input(c, 1, &b));
   if (a.rank != 2 || b.rank != 2)
@@ -25,8 +29,39 @@ rdna_status compute_matmul(call *c) {
   if (inner_a != inner_b)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "Matrix size-incompatible: In[0]: [%lld,%lld], In[1]: [%lld,%lld]",
                      (long long)a.shape[0], (long long)a.shape[1], (long long)b.shape[0], (long long)b.shape[1]);
-  TRY(call_output(c, 0, 2, shape, &out));
-  return multiply(c, a, at->transpose_a, b, at->transpose_b, &out);
+  *out_a = at->transpose_a ? transposed(a) : a;
+  *out_b = at->transpose_b ? transposed(b) : b;
+  return call_output(c, 0, 2, shape, out);
+}
+
+rdna_status compute_matmul(call *c) {
+  rdna_tensor a, b, out;
+  TRY(matrices(c, &a, &b, &out));
+  return rdna_op_gemm(c->stream, 1, &a, &b, 0, NULL, &out);
+}
+
+rdna_status call_activation(call *c, rdna_activation *out) {
+  static const char *const words[] = {[RDNA_ACTIVATION_NONE] = "none",
+                                      [RDNA_ACTIVATION_RELU] = "relu",
+                                      [RDNA_ACTIVATION_SIGMOID] = "sigmoid",
+                                      [RDNA_ACTIVATION_TANH] = "tanh"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    *out = (rdna_activation)i;
+    if (strcmp(c->attributes->activation, words[i]) == 0) return RDNA_OK;
+  }
+  return call_fail(c, RDNA_INVALID_ARGUMENT, "no activation '%s'", c->attributes->activation);
+}
+
+/* activation(a b + bias) */
+rdna_status compute_fused_matmul(call *c) {
+  rdna_tensor a, b, bias, out;
+  rdna_gemm_epilogue epilogue = {RDNA_GEMM_EPILOGUE_INIT, .alpha = 1, .bias = &bias};
+  TRY(matrices(c, &a, &b, &out));
+  TRY(call_input(c, 2, &bias));
+  TRY(call_activation(c, &epilogue.activation));
+  if (bias.rank != 1 || bias.shape[0] != out.shape[1])
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "Must provide as many biases as the last dimension of the input tensor");
+  return rdna_op_gemm_epilogue(c->stream, &epilogue, &a, &b, &out);
 }
 
 /* |x| broadcast to |batch| dimensions in front of its matrices, as one dimension; copied where no one stride says it.

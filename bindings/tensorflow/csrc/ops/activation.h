@@ -1,0 +1,11 @@
+/* What a fused operator does to its result. */
+#ifndef RDNA_TENSORFLOW_ACTIVATION_H
+#define RDNA_TENSORFLOW_ACTIVATION_H
+
+#include "kernel.h"
+#include "rdna/op/activation.h"
+
+/* By the attribute |activation|. */
+rdna_status call_activation(call *c, rdna_activation *out_activation);
+
+#endif
