@@ -175,13 +175,16 @@ def test_matmul():
     ("abc,cd->abd", [(3, 4, 5), (5, 6)]), ("abc,cde->abde", [(2, 3, 4), (4, 5, 6)]), ("aecd,abcd->acbe", [(2, 3, 4, 5), (2, 6, 4, 5)]),
     ("acbe,aecd->abcd", [(2, 4, 6, 3), (2, 3, 4, 5)]), ("...ij,...jk->...ik", [(2, 3, 4, 5), (2, 3, 5, 6)]), ("ij,j->i", [(3, 4), (4,)]),
     ("i,j->ji", [(3,), (4,)]), ("ij,kj->", [(3, 4), (2, 4)]), ("ijk->ki", [(3, 4, 5)]), ("ij->", [(3, 4)]), ("b...->...b", [(3, 4, 5)]),
+    ("...i,...i->...", [(2, 1, 4), (2, 3, 4)]), ("...ij,...jk->...ik", [(1, 3, 4, 5), (2, 1, 5, 6)]), ("...ij,...jk->ik...", [(3, 1, 4, 5), (2, 5, 6)]),
+    ("...i,...i->...", [(3, 4), (2, 1, 4)]), ("...i,ij->...j", [(2, 3, 4), (4, 5)]), ("...i,...i->...", [(0, 4), (1, 4)]),
 ])  # fmt: skip
 def test_einsum(equation, shapes):
     beside_cpu.compare(lambda *x: tf.einsum(equation, *x), [normal(*shape) for shape in shapes], scale=256)
     with tf.device("/device:RDNA:0"), pytest.raises(tf.errors.UnimplementedError, match="diagonal"):
         tf.einsum("ii->i", tf.zeros([3, 3]))
-    with tf.device("/device:RDNA:0"), pytest.raises(tf.errors.UnimplementedError, match="sizes 1 and 3 of one dimension"):
-        tf.einsum("...i,...i->...", tf.zeros([2, 1, 4]), tf.zeros([2, 3, 4]))
+    for equation, a, b in (("ai,ai->a", [1, 4], [3, 4]), ("...i,...i->...", [2, 4], [3, 4])):
+        with tf.device("/device:RDNA:0"), pytest.raises((tf.errors.UnimplementedError, tf.errors.InvalidArgumentError)):
+            tf.einsum(equation, tf.zeros(a), tf.zeros(b))
 
 
 def test_softmax_and_losses():

@@ -75,11 +75,19 @@ static rdna_tensor ordered(const struct operand *x, const char *labels) {
   return view;
 }
 
-/* The same as one matrix for each of the batch: (batch, rows, columns). Copied where its order is another. */
-static rdna_status as_matrices(call *c, const struct operand *x, const char *labels, const int64_t *flat,
-                               rdna_tensor *out) {
+/* The same as one matrix for each of the batch: (batch, rows, columns), with the sizes of |size|. Copied where its
+ * order is another, or a size of an ellipsis is 1 here and more there. */
+static rdna_status as_matrices(call *c, const struct operand *x, const char *labels, const int64_t *size,
+                               const int64_t *flat, rdna_tensor *out) {
   rdna_tensor view = ordered(x, labels), whole;
-  if (strcmp(labels, x->labels) != 0) {
+  bool copied = strcmp(labels, x->labels) != 0;
+  for (int i = 0; labels[i]; i++) {
+    if (view.shape[i] == size[(int)labels[i]]) continue;
+    view.shape[i] = size[(int)labels[i]];
+    view.stride[i] = 0;
+    copied = true;
+  }
+  if (copied) {
     TRY(call_scratch(c, view.dtype, view.rank, view.shape, &whole));
     TRY(rdna_op_copy(c->stream, &view, &whole));
     view = whole;
@@ -111,9 +119,12 @@ static rdna_status find_roles(call *c, const struct operand *a, const struct ope
   }
   for (int i = 0; i < b->tensor.rank; i++) {
     char label = b->labels[i];
+    bool broadcast = label <= RDNA_MAX_RANK; /* of an ellipsis */
     if (!strchr(a->labels, label))
       append(roles->columns, label);
-    else if (roles->size[(int)label] != b->tensor.shape[i])
+    else if (broadcast && b->tensor.shape[i] == 1)
+      continue;
+    else if (roles->size[(int)label] != b->tensor.shape[i] && !(broadcast && roles->size[(int)label] == 1))
       return call_fail(c, RDNA_UNSUPPORTED, "Einsum '%s': sizes %lld and %lld of one dimension",
                        c->attributes->equation, (long long)roles->size[(int)label], (long long)b->tensor.shape[i]);
     roles->size[(int)label] = b->tensor.shape[i];
@@ -142,9 +153,9 @@ static rdna_status multiply(call *c, const struct operand *a, const struct opera
   int64_t batch = count_of(&roles, roles.batch), m = count_of(&roles, roles.rows), n = count_of(&roles, roles.columns),
           k = count_of(&roles, roles.summed);
   joined(labels, roles.batch, roles.rows, roles.summed);
-  TRY(as_matrices(c, a, labels, (int64_t[]){batch, m, k}, &matrix_a));
+  TRY(as_matrices(c, a, labels, roles.size, (int64_t[]){batch, m, k}, &matrix_a));
   joined(labels, roles.batch, roles.summed, roles.columns);
-  TRY(as_matrices(c, b, labels, (int64_t[]){batch, k, n}, &matrix_b));
+  TRY(as_matrices(c, b, labels, roles.size, (int64_t[]){batch, k, n}, &matrix_b));
   joined(labels, roles.batch, roles.rows, roles.columns);
   if (strlen(labels) != strlen(result) || strlen(result) > RDNA_MAX_RANK)
     return call_fail(c, RDNA_UNSUPPORTED, "Einsum '%s': the result has a dimension that no operand has",
