@@ -67,6 +67,7 @@ class Page(unittest.TestCase):
         policy = dict(part.strip().partition(" ")[::2] for part in headers["Content-Security-Policy"].split(";"))
         self.assertEqual(policy["default-src"], "'none'")
         self.assertTrue(set(policy) >= {"base-uri", "form-action", "frame-ancestors"})
+        self.assertEqual(policy.pop("img-src"), "'self' data:")  # thumbnails of pictures that messages show
         for name, value in policy.items():  # no host, no scheme, nothing inline
             self.assertIn(value, ("'none'", "'self'") if not name.startswith("require") else ("'script'",), name)
         self.assertEqual((headers["X-Content-Type-Options"], headers["Referrer-Policy"]), ("nosniff", "no-referrer"))

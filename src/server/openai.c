@@ -266,13 +266,13 @@ enum MHD_Result handle_completions(exchange *x) { return handle(x, false); }
 static json_t *model_of(const catalog_model *m) {
   json_t *model = json_pack("{s:s, s:s, s:I, s:s}", "id", m->preset.name, "object", "model", "created",
                             (json_int_t)m->served.opened, "owned_by", "rdna");
+  if (m->preset.vision_path) json_object_set_new(model, "input_modalities", json_pack("[s, s]", "text", "image"));
   if (m->state != MODEL_IN) return model;
   const rdna_llm_info *info = rdna_llm_get_info(m->served.llm);
   json_object_set_new(model, "meta",
                       json_pack("{s:s, s:i, s:i, s:i, s:I}", "architecture", info->architecture, "context",
                                 scheduler_context(m->scheduler), "trained_context", info->context, "vocabulary",
                                 info->vocabulary, "parameters", (json_int_t)info->parameters));
-  if (m->served.vision) json_object_set_new(model, "input_modalities", json_pack("[s, s]", "text", "image"));
   return model;
 }
 

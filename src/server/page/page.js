@@ -1,6 +1,7 @@
 // The page of rdna serve: conversations with the model that is served. No text becomes HTML here or in markdown.js.
 import { render } from "./markdown.js";
 import { askChat, listModels, readMetrics } from "./stream.js";
+import { MOST, contentOf, readPicture, showPictures } from "./pictures.js";
 import * as store from "./store.js";
 
 const $ = (id) => document.getElementById(id);
@@ -11,6 +12,8 @@ let chats = store.loadChats();
 let current = chats[0] ?? store.newChat();
 let settings = store.readObject("settings");
 let running = null; // {abort, chat, message} while an answer comes
+let shown = []; // pictures of the message that is being written
+let seeing = new Set(); // models that take some
 let note = ""; // in place of the numbers, until the next answer
 
 function button(text, label, action) {
@@ -81,6 +84,7 @@ function showMessage(message, index) {
     part(thoughts, "summary", "");
     part(thoughts, "div", "markdown");
   }
+  showPictures(part(node, "div", "pictures"), message.pictures ?? []);
   part(node, "div", message.role === "user" ? "body plain" : "body markdown");
   part(node, "p", "error");
   const foot = part(node, "div", "foot");
@@ -139,7 +143,7 @@ async function copyText(text, where) {
 // ---- asking ----
 
 function requestOf(chat, end) {
-  const messages = chat.messages.slice(0, end).filter((m) => m.content).map(({ role, content }) => ({ role, content }));
+  const messages = chat.messages.slice(0, end).filter((m) => m.content || m.pictures?.length).map((m) => ({ role: m.role, content: contentOf(m) }));
   if (settings.system) messages.unshift({ role: "system", content: settings.system });
   const { system, ...rest } = settings;
   return { model: $("model").value, messages, ...rest };
@@ -211,13 +215,32 @@ async function answer(chat) {
 
 function send() {
   const text = $("text").value.trim();
-  if (!text || running) return;
-  current.messages.push({ role: "user", content: text });
+  if ((!text && !shown.length) || running) return;
+  current.messages.push({ role: "user", content: text, ...(shown.length ? { pictures: shown } : {}) });
   $("text").value = "";
+  setPictures([]);
   fit($("text"));
   $("messages").classList.remove("empty");
   showMessage(current.messages.at(-1), current.messages.length - 1);
   answer(current);
+}
+
+function setPictures(urls) {
+  shown = urls;
+  showPictures($("pictures"), shown, (index) => (setPictures(shown.filter((_, i) => i !== index)), $("text").focus()));
+}
+
+async function addPictures(files) {
+  try {
+    if (!seeing.has($("model").value)) throw new Error("this model takes no pictures");
+    for (const file of files) {
+      if (shown.length === MOST) throw new Error(`a message shows ${MOST} pictures at most`);
+      setPictures([...shown, await readPicture(file)]);
+    }
+  } catch (error) {
+    say(error.message + ".");
+  }
+  $("text").focus();
 }
 
 function cutFrom(index) {
@@ -243,7 +266,7 @@ function edit(message, node) {
   bar.append(button("Cancel", "Esc", leave));
   const done = () => {
     const text = field.value.trim();
-    if (!text || running) return;
+    if ((!text && !message.pictures?.length) || running) return;
     message.content = text;
     const index = current.messages.indexOf(message);
     if (mine) cutFrom(index + 1);
@@ -292,12 +315,16 @@ async function showState() {
 async function showModels() {
   try {
     const models = await listModels(store.read("key")), wanted = store.read("model");
+    seeing = new Set(models.filter((m) => m.input_modalities?.includes("image")).map(({ id }) => id));
     $("model").replaceChildren(...models.map(({ id }) => new Option(id, id, false, id === wanted)));
+    showAttach();
   } catch (error) {
     say(error.status ? error.message : "The server does not answer.");
     if (error.status === 401) openSettings($("key"));
   }
 }
+
+const showAttach = () => ($("attach").hidden = !seeing.has($("model").value));
 
 // ---- settings, files, keys ----
 
@@ -378,6 +405,17 @@ function listen() {
     else send();
   });
   $("text").addEventListener("input", () => fit($("text")));
+  $("attach").addEventListener("click", () => $("picture").click());
+  $("picture").addEventListener("change", async () => {
+    await addPictures([...$("picture").files]);
+    $("picture").value = "";
+  });
+  $("text").addEventListener("paste", (event) => {
+    const files = [...event.clipboardData.files];
+    if (files.length) event.preventDefault(), addPictures(files);
+  });
+  $("composer").addEventListener("dragover", (event) => event.preventDefault());
+  $("composer").addEventListener("drop", (event) => (event.preventDefault(), addPictures([...event.dataTransfer.files])));
   $("text").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) event.preventDefault(), send();
     if (event.key === "ArrowUp" && !$("text").value) event.preventDefault(), editLast();
@@ -404,7 +442,7 @@ function listen() {
     if ($("file").files[0]) await importChats($("file").files[0]);
     $("file").value = "";
   });
-  $("model").addEventListener("change", () => store.write("model", $("model").value));
+  $("model").addEventListener("change", () => (store.write("model", $("model").value), showAttach()));
   $("theme").addEventListener("click", () => {
     store.write("theme", { "": "light", light: "dark" }[store.read("theme")] ?? "");
     showTheme();

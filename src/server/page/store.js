@@ -1,8 +1,10 @@
 // What stays in the browser: conversations, one entry each, settings, and the key.
 //
-//     rdna.chat.ID    {id, title, changed, messages: [{role, content, reasoning, facts, error, stopped}]}
+//     rdna.chat.ID    {id, title, changed, messages: [{role, content, pictures, reasoning, facts, error, stopped}]}
 //     rdna.settings   {system, temperature, …}; only what was set
 //     rdna.key, rdna.theme, rdna.model
+
+import { isPicture, MOST } from "./pictures.js";
 
 const CHAT = "rdna.chat.";
 const ROLES = ["user", "assistant"];
@@ -40,6 +42,7 @@ function checkedChat(value) {
     const kept = { role: message.role, content: message.content };
     for (const field of ["reasoning", "facts", "error"]) if (typeof message[field] === "string") kept[field] = message[field];
     if (message.stopped === true) kept.stopped = true;
+    if (Array.isArray(message.pictures)) kept.pictures = message.pictures.filter(isPicture).slice(0, MOST);
     chat.messages.push(kept);
   }
   if (typeof value.id === "string" && /^[\w-]{1,64}$/.test(value.id)) chat.id = value.id;
