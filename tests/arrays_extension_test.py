@@ -16,7 +16,8 @@ import weakref
 import numpy as np
 from arrays_tools import ROOT, Case, ra, rng
 
-from rdna.compat._pyflame_rocm import MemoryManager, _MemoryStats
+from rdna._native import MemoryStats
+from rdna.compat._pyflame_rocm import MemoryManager
 
 LIBRARY = pathlib.Path(ra._core.path())
 
@@ -36,7 +37,7 @@ class Foreign:
 
 def live_blocks():
     """How many blocks of device memory are in use."""
-    stats = _MemoryStats()
+    stats = MemoryStats()
     ra._core.check(ra._core.library.rdna_stream_synchronize(ra._core.stream()))
     ra._core.library.rdna_memory_get_stats(ra._core.library.rdna_stream_device(ra._core.stream()), ra._core.ctypes.byref(stats))
     return stats.blocks
