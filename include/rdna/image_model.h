@@ -105,6 +105,14 @@ typedef struct rdna_image_request {
   rdna_status (*values)(void *data, const char *name, int picture, int step, int rank, const int64_t *shape,
                         const float *values);
   void *data; /* theirs */
+  /* Texts are read as AUTOMATIC1111's page does: (word) weighs 1.1 times as much, [word] 1 / 1.1, (word:1.3) 1.3 times;
+   * a backslash before a bracket makes it text; what is longer than the text encoders read at a time goes through them
+   * in chunks, as does what follows BREAK. |plain|: as they are, cut where the encoders end. FLUX's always are */
+  bool plain;
+  /* NULL, or with |init| (height, width) of what is to be drawn anew: from 1/2 on. Models made for it read the mask and
+   * the rest of the picture; of others each step's latents outside of the mask are the initial picture's. With a
+   * strength of 1 nothing of it is where the mask is. Not with FLUX */
+  const float *mask;
 } rdna_image_request;
 #define RDNA_IMAGE_REQUEST_INIT .size = sizeof(rdna_image_request), .guidance = -1
 
@@ -114,8 +122,8 @@ typedef struct rdna_image_request {
  * loaded. The model can be used again after any failure. */
 RDNA_CHECKED rdna_status rdna_image_model_draw(rdna_image_model *model, const rdna_image_request *request,
                                                float *out_pictures);
-/* How many tokens |text| has, and how many of them the model reads: the smallest number of its encoders. Loads those.
- */
+/* How many tokens |text| has as it is, and how many of them the model reads in one chunk: the smallest number of its
+ * encoders. Loads those. */
 RDNA_CHECKED rdna_status rdna_image_model_tokens(rdna_image_model *model, const char *text, size_t *out_count,
                                                  size_t *out_read);
 

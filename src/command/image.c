@@ -21,11 +21,11 @@ enum { PATH_BYTES = 4096 };
 
 typedef struct image_options {
   device_choice device;
-  const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *type, *init, *tokenizer, *prediction;
+  const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *type, *init, *tokenizer, *prediction, *mask;
   option_texts loras;
   int64_t steps, seed, count, clip_skip, tile;
   double guidance, strength;
-  bool json, grid;
+  bool json, grid, plain;
 } image_options;
 
 typedef struct imaging {
@@ -38,6 +38,7 @@ typedef struct imaging {
   adapter_option adapters[OPTION_TEXTS_MOST];
   rdna__npy latents;
   float *init; /* (3, height, width) */
+  float *mask; /* (height, width) */
   float *pictures;
   /* by when each stage began, and the present one */
   double began, of_text, of_steps, of_pictures;
@@ -141,6 +142,38 @@ static rdna_status read_init(imaging *g) {
   return status;
 }
 
+/* How bright each pixel is (ITU-R BT.601), from 0 to 1. */
+static void fill_mask(const float *values, size_t pixels, float *mask) {
+  for (size_t k = 0; k < pixels; k++) {
+    double light =
+        0.299 * (double)values[k] + 0.587 * (double)values[pixels + k] + 0.114 * (double)values[2 * pixels + k];
+    mask[k] = (float)(light / 2 + 0.5);
+  }
+}
+
+static rdna_status read_mask(imaging *g) {
+  rdna__picture picture = {0};
+  rdna_image_request *r = &g->request;
+  size_t pixels = (size_t)r->width * (size_t)r->height;
+  RDNA_TRY(rdna__png_load(g->options->mask, &picture));
+  rdna_status status = RDNA_OK;
+  if (picture.width != r->width || picture.height != r->height)
+    status = rdna__fail(RDNA_INVALID_ARGUMENT, "%s is %d x %d, and the picture it masks %d x %d", g->options->mask,
+                        picture.width, picture.height, r->width, r->height);
+  float *values = status == RDNA_OK ? malloc(3 * pixels * sizeof *values) : NULL;
+  g->mask = status == RDNA_OK ? malloc(pixels * sizeof *g->mask) : NULL;
+  if (status == RDNA_OK && (!values || !g->mask))
+    status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a mask of %d x %d", r->width, r->height);
+  if (status == RDNA_OK) {
+    rdna__picture_values(&picture, values);
+    fill_mask(values, pixels, g->mask);
+    r->mask = g->mask;
+  }
+  free(values);
+  rdna__picture_deinit(&picture);
+  return status;
+}
+
 static rdna_status read_seed(const image_options *o, uint64_t *out) {
   uint32_t drawn = 0;
   if (o->seed < 0 && getrandom(&drawn, sizeof drawn, 0) != sizeof drawn)
@@ -179,7 +212,10 @@ static rdna_status prepare(imaging *g) {
                             .sampler = o->sampler ? o->sampler : g->info->sampler,
                             .skip = (int)o->clip_skip - 1,
                             .tile = (int)o->tile,
-                            .strength = o->strength < 0 ? STRENGTH : o->strength,
+                            .strength = o->strength >= 0 ? o->strength
+                                        : o->mask        ? 1
+                                                         : STRENGTH,
+                            .plain = o->plain,
                             .frugal = true,
                             .progress = show,
                             .values = o->dump ? dump : NULL,
@@ -190,6 +226,7 @@ static rdna_status prepare(imaging *g) {
   RDNA_TRY(read_seed(o, &r->seed));
   if (o->size) RDNA_TRY(read_size(o->size, &r->width, &r->height));
   if (o->init) RDNA_TRY(read_init(g));
+  if (o->mask) RDNA_TRY(read_mask(g));
   if (o->latents) RDNA_TRY(read_latents(g));
   if (r->width == 0) r->width = g->info->width;
   if (r->height == 0) r->height = g->info->height;
@@ -225,7 +262,7 @@ static rdna_status warn_of_cut(const imaging *g) {
   static const char *const names[] = {"the prompt", "the negative prompt"};
   for (int i = 0; i < 2; i++) {
     size_t count, read;
-    if (!texts[i]) continue;
+    if (!texts[i] || !(g->options->plain || g->model->flows)) continue;
     RDNA_TRY(rdna_image_model_tokens(g->model, texts[i], &count, &read));
     if (read < count)
       fprintf(stderr, "rdna image: %s has %zu tokens, of which the model reads %zu\n", names[i], count, read);
@@ -281,6 +318,8 @@ static char *describe(const imaging *g, int i) {
   if (r->skip) fprintf(to, ", Clip skip: %d", r->skip + 1);
   fprintf(to, ", Type: %s", rdna_dtype_name(g->model->dtype));
   if (r->tile) fprintf(to, ", Tile: %d", r->tile);
+  if (r->mask) fprintf(to, ", Mask: given");
+  if (r->plain) fprintf(to, ", Plain: true");
   write_loras(to, g);
   if (r->latents) fprintf(to, ", Latents: given");
   if (g->options->grid) fprintf(to, ", Grid of: %d", r->count);
@@ -450,9 +489,12 @@ int command_image(int argc, char **argv) {
       {"--grid", OPTION_FLAG, &o.grid, NULL, "put them into one file", 0, 0},
       {"--out", OPTION_TEXT, &o.out, "FILE.png", "with several pictures numbered (rdna-SEED.png)", 0, 0},
       {"--init", OPTION_TEXT, &o.init, "FILE.png", "change this picture", 0, 0},
-      {"--strength", OPTION_NUMBER, &o.strength, "X", "of that change: the share of steps that is taken (0.75)", 0, 1},
+      {"--strength", OPTION_NUMBER, &o.strength, "X",
+       "of that change: the share of steps that is taken (0.75, with a mask 1)", 0, 1},
       {"--latents", OPTION_TEXT, &o.latents, "FILE.npy", "begin with this noise", 0, 0},
       {"--dump", OPTION_TEXT, &o.dump, "FOLDER", "write text states, noise, timesteps and each step as .npy", 0, 0},
+      {"--mask", OPTION_TEXT, &o.mask, "FILE.png", "draw anew what is bright in this, of the picture of --init", 0, 0},
+      {"--plain", OPTION_FLAG, &o.plain, NULL, "brackets in texts weigh nothing, and long texts are cut", 0, 0},
       {"--lora", OPTION_TEXTS, &o.loras, "FILE[:SCALE]", "change the model's weights; several times", 0, 0},
       {"--tokenizer", OPTION_TEXT, &o.tokenizer, "FOLDER", "of a model in one file: where CLIP's vocabulary is", 0, 0},
       {"--prediction", OPTION_CHOICE, &o.prediction, "epsilon|v_prediction",
@@ -474,6 +516,10 @@ int command_image(int argc, char **argv) {
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
+  if (o.mask && !o.init) {
+    fprintf(stderr, "rdna image: --mask is of an --init picture, and there is none\n");
+    return EXIT_USAGE;
+  }
   if (o.strength >= 0 && !o.init) {
     fprintf(stderr, "rdna image: --strength is of the change to an --init picture, and there is none\n");
     return EXIT_USAGE;
@@ -484,6 +530,7 @@ int command_image(int argc, char **argv) {
   free(g.pictures);
   free(g.latents.values);
   free(g.init);
+  free(g.mask);
   rdna_image_model_release(g.model);
   rdna_device_release(g.device);
   return exit_status;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "model/image/schedule.h"
 
 enum { MOST_PICTURES = 64, MOST_SIDE = 1 << 13, NUMBERS = 6 };
 
@@ -28,6 +29,14 @@ typedef struct drawing {
   float *input;     /* (texts, count) what the U-Net reads */
   float *output;    /* (texts, count) */
   float *fresh;     /* (count) noise that is added */
+  size_t area;      /* of a channel of the latents */
+  int channels;     /* that the U-Net reads */
+  /* with a mask */
+  float *mask;     /* (area) 1 where it is drawn anew */
+  float *begun;    /* (pictures, count) latents of the initial picture */
+  float *hidden;   /* (pictures, count) of that picture without what is under the mask, for a U-Net that reads it */
+  float *noised;   /* (count) the noise that the present picture began with */
+  bool from_noise; /* nothing of the initial picture is where the mask is */
 } drawing;
 
 /* ---- what is asked for ---- */
@@ -78,6 +87,15 @@ static rdna_status check_given(const rdna_image_model *m, const rdna_image_reque
   return RDNA_OK;
 }
 
+static rdna_status check_mask(const rdna_image_model *m, const rdna_image_request *r) {
+  if (r->mask && !r->init) return rdna__fail(RDNA_INVALID_ARGUMENT, "a mask without the initial picture that it is of");
+  if (r->mask && m->flows) return rdna__fail(RDNA_UNSUPPORTED, "%s draws without a mask only", m->info.family);
+  if (!r->mask && m->inpaints)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s was made to fill in a part of a picture, and asks for one and a mask",
+                      m->folder);
+  return RDNA_OK;
+}
+
 static rdna_status read_request(const rdna_image_model *m, const rdna_image_request *given, rdna_image_request *r) {
   RDNA_TRY(RDNA__OPTIONS("rdna_image_model_draw", "request", given, r));
   if (r->count == 0) r->count = 1;
@@ -90,6 +108,7 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   if (strcmp(r->spacing, "ays") == 0 && m->encoders > 1) r->spacing = "ays_xl";
   RDNA_TRY(check_limits(m, r));
   RDNA_TRY(check_given(m, r));
+  RDNA_TRY(check_mask(m, r));
   return check_init(r);
 }
 
@@ -159,12 +178,28 @@ static rdna_status take_flow_step(drawing *d, int step, float *latents) {
   return rdna_image_flow_step(d->flow, step, d->output, latents, d->count);
 }
 
-static rdna_status take_step(drawing *d, int step, float *latents) {
+/* What the U-Net reads of one text: latents and, where it was made to fill in, the mask and the rest of the picture. */
+static void fill_input(const drawing *d, float scale, const float *latents, const float *hidden, float *input) {
+  for (size_t k = 0; k < d->count; k++) input[k] = scale * latents[k];
+  if (!hidden) return;
+  memcpy(input + d->count, d->mask, d->area * sizeof *input);
+  memcpy(input + d->count + d->area, hidden, d->count * sizeof *input);
+}
+
+/* Outside of the mask the latents are the initial picture's, with as much noise as the next step is given. */
+static void keep_rest(drawing *d, int step, const float *begun, float *latents) {
+  if (step + 1 < d->end) rdna__schedule_mix(d->schedule, step + 1, begun, d->noised, d->fresh, d->count);
+  const float *rest = step + 1 < d->end ? d->fresh : begun;
+  for (size_t k = 0; k < d->count; k++)
+    if (d->mask[k % d->area] == 0) latents[k] = rest[k];
+}
+
+static rdna_status take_step(drawing *d, int step, const float *hidden, float *latents) {
   if (d->flow) return take_flow_step(d, step, latents);
   float scale = (float)rdna_image_schedule_input_scale(d->schedule, step), guidance = (float)d->r.guidance;
   bool noisy = rdna_image_schedule_needs_noise(d->schedule);
   for (int i = 0; i < d->texts.count; i++)
-    for (size_t k = 0; k < d->count; k++) d->input[(size_t)i * d->count + k] = scale * latents[k];
+    fill_input(d, scale, latents, hidden, d->input + (size_t)i * d->area * (size_t)d->channels);
   RDNA_TRY(ask(d, rdna_image_schedule_timestep(d->schedule, step)));
   const float *prompted = d->output + d->count;
   for (size_t k = 0; d->guided && k < d->count; k++) d->output[k] += guidance * (prompted[k] - d->output[k]);
@@ -178,21 +213,46 @@ static rdna_status restart_noise(drawing *d, int picture) {
   return rdna_image_noise_create(d->r.seed + (uint64_t)picture, &d->noise);
 }
 
-/* |latents| of the initial picture, drawn with the first numbers of the seed */
+/* Whether the first numbers of a seed are those that the initial picture's latents are drawn with. */
+static bool draws_init(const drawing *d) { return d->r.init && !(d->hidden && d->from_noise); }
+
+/* |latents| of |values|, a picture, drawn with the next numbers. */
+static rdna_status encode(drawing *d, const float *values, float *latents) {
+  rdna_image_noise_draw(d->noise, d->fresh, d->count);
+  RDNA_TRY(rdna_image_autoencoder_encode(d->model->autoencoder, values, 1, d->r.height, d->r.width, d->r.tile, d->fresh,
+                                         latents));
+  return check_finite("the autoencoder", d->model->picture_dtype, latents, d->count);
+}
+
+/* Of the initial picture what is not under the mask, which is grey; its latents are drawn behind the noise. */
+static rdna_status encode_hidden(drawing *d, float *latents) {
+  size_t pixels = (size_t)d->r.width * (size_t)d->r.height;
+  float *rest = malloc(3 * pixels * sizeof *rest);
+  if (!rest) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a masked picture");
+  for (size_t k = 0; k < 3 * pixels; k++) rest[k] = d->r.mask[k % pixels] >= 0.5f ? 0 : d->r.init[k];
+  if (!d->r.latents) rdna_image_noise_draw(d->noise, d->fresh, d->count);
+  rdna_status status = encode(d, rest, latents);
+  free(rest);
+  return status;
+}
+
+/* |latents| of the initial picture, and what a mask needs of it */
 static rdna_status encode_init(drawing *d, int picture, float *latents) {
+  size_t at = (size_t)picture * d->count;
   RDNA_TRY(tell(d, "init", picture, 0, NULL));
   RDNA_TRY(restart_noise(d, picture));
-  rdna_image_noise_draw(d->noise, d->fresh, d->count);
-  RDNA_TRY(rdna_image_autoencoder_encode(d->model->autoencoder, d->r.init, 1, d->r.height, d->r.width, d->r.tile,
-                                         d->fresh, latents));
-  RDNA_TRY(check_finite("the autoencoder", d->model->picture_dtype, latents, d->count));
-  return give(d, "init", picture, -1, 3, d->shape, latents);
+  if (draws_init(d)) {
+    RDNA_TRY(encode(d, d->r.init, latents));
+    RDNA_TRY(give(d, "init", picture, -1, 3, d->shape, latents));
+  }
+  if (d->begun) memcpy(d->begun + at, latents, d->count * sizeof *latents);
+  return d->hidden ? encode_hidden(d, d->hidden + at) : RDNA_OK;
 }
 
 /* |latents|, of the initial picture if there is one, become those before the first step. */
 static rdna_status begin(drawing *d, int picture, float *latents) {
   RDNA_TRY(restart_noise(d, picture));
-  if (d->r.init) rdna_image_noise_draw(d->noise, d->fresh, d->count); /* these its latents have */
+  if (draws_init(d)) rdna_image_noise_draw(d->noise, d->fresh, d->count); /* these its latents have */
   if (d->r.latents)
     memcpy(d->fresh, d->r.latents + (size_t)picture * d->count, d->count * sizeof *latents);
   else
@@ -200,18 +260,23 @@ static rdna_status begin(drawing *d, int picture, float *latents) {
   RDNA_TRY(give(d, "noise", picture, -1, 3, d->shape, d->fresh));
   if (d->flow) /* the first sample of all is noise alone, whatever the picture is */
     return rdna_image_flow_begin(d->flow, d->first, d->r.init ? latents : d->fresh, d->fresh, latents, d->count);
-  if (d->r.init) return rdna_image_schedule_begin(d->schedule, d->first, latents, d->fresh, latents, d->count);
+  if (d->begun) memcpy(d->noised, d->fresh, d->count * sizeof *latents);
+  if (d->r.mask) rdna_image_noise_draw(d->noise, d->output, d->count); /* these the rest of the picture has */
+  if (d->r.init && !d->from_noise)
+    return rdna_image_schedule_begin(d->schedule, d->first, latents, d->fresh, latents, d->count);
   float scale = (float)rdna_image_schedule_initial_scale(d->schedule);
   for (size_t k = 0; k < d->count; k++) latents[k] = scale * d->fresh[k];
   return RDNA_OK;
 }
 
 static rdna_status run_steps(drawing *d, int picture) {
-  float *latents = d->latents + (size_t)picture * d->count;
+  size_t at = (size_t)picture * d->count;
+  float *latents = d->latents + at;
   RDNA_TRY(begin(d, picture, latents));
   for (int i = d->first; i < d->end; i++) {
     RDNA_TRY(tell(d, "noise", picture, i - d->first, latents));
-    RDNA_TRY(take_step(d, i, latents));
+    RDNA_TRY(take_step(d, i, d->hidden ? d->hidden + at : NULL, latents));
+    if (d->begun) keep_rest(d, i, d->begun + at, latents);
     RDNA_TRY(check_finite(d->flow ? "the transformer" : "the U-Net", d->model->dtype, latents, d->count));
     RDNA_TRY(give(d, "latents", picture, i - d->first, 3, d->shape, latents));
   }
@@ -228,11 +293,27 @@ static rdna_status alloc(drawing *d) {
   d->count = (size_t)(d->shape[0] * d->shape[1] * d->shape[2]);
   size_t texts = d->guided ? 2 : 1, bytes = d->count * sizeof(float);
   d->latents = malloc((size_t)d->r.count * bytes);
-  d->input = malloc(texts * bytes);
+  d->area = (size_t)(d->shape[1] * d->shape[2]);
+  d->channels = info->latent_channels * (d->model->inpaints ? 2 : 1) + d->model->inpaints;
+  d->input = malloc(texts * d->area * (size_t)d->channels * sizeof(float));
   d->output = malloc(texts * bytes);
   d->fresh = malloc(bytes);
   if (d->latents && d->input && d->output && d->fresh) return RDNA_OK;
   return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for latents");
+}
+
+/* The mask at latents' places, each by its first pixel. */
+static rdna_status alloc_mask(drawing *d) {
+  size_t bytes = d->count * sizeof(float), factor = (size_t)d->model->info.factor, width = (size_t)d->shape[2];
+  d->mask = malloc(d->area * sizeof *d->mask);
+  d->noised = malloc(bytes);
+  float **const kept = d->model->inpaints ? &d->hidden : &d->begun;
+  *kept = malloc((size_t)d->r.count * bytes);
+  if (!d->mask || !d->noised || !*kept) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a mask");
+  for (size_t k = 0; k < d->area; k++)
+    d->mask[k] = d->r.mask[k / width * factor * (size_t)d->r.width + k % width * factor] >= 0.5f ? 1 : 0;
+  d->from_noise = d->r.strength == 1;
+  return RDNA_OK;
 }
 
 static rdna_status read_texts(drawing *d) {
@@ -267,6 +348,7 @@ static rdna_status draw(drawing *d, float *out) {
   size_t pixels = 3 * (size_t)d->r.width * (size_t)d->r.height;
   const int64_t shape[] = {3, d->r.height, d->r.width};
   RDNA_TRY(alloc(d));
+  if (d->r.mask) RDNA_TRY(alloc_mask(d));
   RDNA_TRY(read_texts(d));
   RDNA_TRY(give_timesteps(d));
   if (d->r.init) RDNA_TRY(rdna__pipeline_need_autoencoder(m, true));
@@ -313,5 +395,9 @@ rdna_status rdna_image_model_draw(rdna_image_model *m, const rdna_image_request 
   free(d.input);
   free(d.output);
   free(d.fresh);
+  free(d.mask);
+  free(d.begun);
+  free(d.hidden);
+  free(d.noised);
   return status;
 }

@@ -19,6 +19,7 @@ struct rdna_image_model {
   int encoders;       /* 1, or 2 of XL */
   bool distilled;     /* the U-Net is told the guidance, and asked once a step */
   rdna__loras *loras; /* NULL: none */
+  bool inpaints;      /* the U-Net reads a mask and the rest of a picture, too */
   bool zeros;         /* what is not asked for is zeros, and not what the encoders make of no text */
   /* NULL: not on the device */
   rdna_image_text_encoder *encoder[RDNA__PIPELINE_ENCODERS];

@@ -114,11 +114,12 @@ static rdna_status fit(rdna_image_model *m, const rdna__safetensors *file, rdna_
   rdna__unet_settings unet;
   rdna__autoencoder_settings of;
   RDNA_TRY(read_parts(m, file, family, &unet, &of));
-  if (unet.in_channels != of.latent_channels || unet.out_channels != of.latent_channels)
+  m->inpaints = unet.in_channels == 2 * of.latent_channels + 1;
+  if ((unet.in_channels != of.latent_channels && !m->inpaints) || unet.out_channels != of.latent_channels)
     return rdna__fail(
         RDNA_UNSUPPORTED,
-        "%s: the U-Net reads %d channels and writes %d, and the autoencoder has %d; models that read a mask "
-        "or a picture beside the latents are not known",
+        "%s: the U-Net reads %d channels and writes %d, and the autoencoder has %d; models that read another "
+        "picture than a masked one beside the latents are not known",
         m->folder, unet.in_channels, unet.out_channels, of.latent_channels);
   if (of.out_channels != 3)
     return rdna__fail(RDNA_UNSUPPORTED, "%s: the autoencoder makes %d channels, not 3", m->folder, of.out_channels);
@@ -141,17 +142,18 @@ static void set_family(rdna_image_model *m, bool xl) {
 }
 
 static rdna_status read_index(rdna_image_model *m, const json_t *index) {
-  static const char *const kinds[][3] = {
-      {"StableDiffusionPipeline", "StableDiffusionImg2ImgPipeline", "LatentConsistencyModelPipeline"},
-      {"StableDiffusionXLPipeline", "StableDiffusionXLImg2ImgPipeline", ""}};
+  static const char *const kinds[][4] = {
+      {"StableDiffusionPipeline", "StableDiffusionImg2ImgPipeline", "LatentConsistencyModelPipeline",
+       "StableDiffusionInpaintPipeline"},
+      {"StableDiffusionXLPipeline", "StableDiffusionXLImg2ImgPipeline", "", "StableDiffusionXLInpaintPipeline"}};
   const char *kind;
   bool aesthetic = false;
   int family = -1;
   RDNA_TRY(rdna__setting_text(index, "_class_name", NULL, &kind));
   m->flows = strcmp(kind, "FluxPipeline") == 0 || strcmp(kind, "FluxImg2ImgPipeline") == 0;
   if (m->flows) return RDNA_OK;
-  for (int i = 0; i < 6; i++)
-    if (strcmp(kind, kinds[i / 3][i % 3]) == 0) family = i / 3;
+  for (int i = 0; i < 8; i++)
+    if (strcmp(kind, kinds[i / 4][i % 4]) == 0) family = i / 4;
   if (family < 0)
     return rdna__fail(RDNA_UNSUPPORTED, "it is a %.80s; %s, %s, %s and FluxPipeline are known", kind, kinds[0][0],
                       kinds[0][2], kinds[1][0]);

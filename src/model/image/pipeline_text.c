@@ -8,67 +8,106 @@
 
 #include "base/status.h"
 #include "model/image/pipeline.h"
+#include "model/image/prompt.h"
 
 enum { ENDS = 2 }; /* tokens that begin and end a text */
 
-/* ids of |count| texts, a NULL one like "". */
-static rdna_status read_texts(const rdna_image_text_encoder *e, const char *const *texts, int count, int32_t *ids) {
-  int positions = rdna_image_text_encoder_get_info(e)->positions;
-  for (int i = 0; i < count; i++) {
-    const char *text = texts[i] ? texts[i] : "";
-    RDNA_TRY(rdna_image_text_encoder_tokens(e, text, strlen(text), ids + (ptrdiff_t)i * positions, NULL));
+/* Each token's state times its weight, and all so that their mean is what it was. */
+static void weigh(const float *weights, size_t tokens, size_t width, float *states) {
+  double before = 0, after = 0;
+  bool weighed = false;
+  for (size_t i = 0; i < tokens; i++) weighed = weighed || weights[i] != 1;
+  if (!weighed) return;
+  for (size_t k = 0; k < tokens * width; k++) {
+    before += (double)states[k];
+    states[k] *= weights[k / width];
+    after += (double)states[k];
   }
-  return RDNA_OK;
+  for (size_t k = 0; after != 0 && k < tokens * width; k++) states[k] = (float)((double)states[k] * (before / after));
 }
 
-/* Encoder |which|'s states go to |t->states| from value |at| of each token on. */
-static rdna_status encode_by(rdna_image_model *m, int which, int skip, const char *const *texts, int at,
-                             rdna__image_texts *t) {
+/* What encoder |which| makes of text |i|'s chunks goes to |t->states| from value |at| of each token on. The text's
+ * vector is its first chunk's. */
+static rdna_status encode_chunks(rdna_image_model *m, int which, int skip, const rdna__prompt_chunks *chunks, int i,
+                                 int at, rdna__image_texts *t) {
   rdna_image_text_encoder *e = m->encoder[which];
   const rdna_image_text_encoder_info *info = rdna_image_text_encoder_get_info(e);
-  size_t tokens = (size_t)t->count * (size_t)t->tokens, width = (size_t)info->width;
+  size_t tokens = (size_t)t->tokens, width = (size_t)info->width, each = (size_t)info->positions;
+  size_t vector = (size_t)info->pooled;
   bool several = m->encoders > 1, last = which + 1 == m->encoders;
-  int32_t *ids = malloc(tokens * sizeof *ids);
   float *states = malloc(tokens * width * sizeof *states);
-  rdna_status status =
-      ids && states ? read_texts(e, texts, t->count, ids) : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for texts");
+  float *vectors = malloc((size_t)chunks->count * vector * sizeof *vectors);
+  rdna_status status = states && vectors ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for texts");
   if (status == RDNA_OK)
-    status = rdna_image_text_encoder_encode(e, ids, t->count, skip + several, !several, states,
-                                            several && last ? t->pooled : NULL);
-  for (size_t i = 0; status == RDNA_OK && i < tokens; i++)
-    memcpy(t->states + i * (size_t)t->width + at, states + i * width, width * sizeof *states);
-  free(ids);
+    status = rdna_image_text_encoder_encode(e, chunks->ids, chunks->count, skip + several, !several, states,
+                                            several && last ? vectors : NULL);
+  if (status == RDNA_OK) {
+    for (size_t c = 0; c < (size_t)chunks->count; c++)
+      weigh(chunks->weights + c * each, each, width, states + c * each * width);
+    for (size_t k = 0; k < tokens; k++)
+      memcpy(t->states + ((size_t)i * tokens + k) * (size_t)t->width + at, states + k * width, width * sizeof *states);
+    if (several && last) memcpy(t->pooled + (size_t)i * vector, vectors, vector * sizeof *vectors);
+  }
   free(states);
+  free(vectors);
   return status;
 }
 
-/* Sizes of what encoders make together. */
-static rdna_status measure(const rdna_image_model *m, rdna__image_texts *t) {
+/* Sizes of what encoders make together, of so many chunks. */
+static rdna_status measure(const rdna_image_model *m, int chunks, rdna__image_texts *t) {
+  int positions = 0;
   for (int i = 0; i < m->encoders; i++) {
     const rdna_image_text_encoder_info *info = rdna_image_text_encoder_get_info(m->encoder[i]);
-    if (i && info->positions != t->tokens)
-      return rdna__fail(RDNA_BAD_DATA, "%s: one text encoder has %d positions and the other %d", m->folder, t->tokens,
+    if (i && info->positions != positions)
+      return rdna__fail(RDNA_BAD_DATA, "%s: one text encoder has %d positions and the other %d", m->folder, positions,
                         info->positions);
-    t->tokens = info->positions;
+    positions = info->positions;
     t->width += info->width;
     if (m->encoders > 1) t->pooled_width = info->pooled;
   }
+  t->tokens = chunks * positions;
   size_t texts = (size_t)t->count, states = texts * (size_t)t->tokens * (size_t)t->width;
   t->states = malloc(states * sizeof *t->states);
   t->pooled = malloc((texts * (size_t)t->pooled_width + 1) * sizeof *t->pooled);
   return t->states && t->pooled ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the states of texts");
 }
 
+typedef struct read_texts {
+  rdna__prompt_chunks chunks[RDNA__PIPELINE_ENCODERS][2]; /* of each encoder's texts */
+  int most;
+} read_texts;
+
+static rdna_status read_all(rdna_image_model *m, const char *const *texts, int count, bool plain, read_texts *out) {
+  for (int which = 0; which < m->encoders; which++) {
+    RDNA_TRY(rdna__pipeline_need_encoder(m, which));
+    for (int i = 0; i < count; i++) {
+      RDNA_TRY(rdna__prompt_read(m->encoder[which], texts[i] ? texts[i] : "", plain, &out->chunks[which][i]));
+      if (out->chunks[which][i].count > out->most) out->most = out->chunks[which][i].count;
+    }
+  }
+  return RDNA_OK;
+}
+
+static rdna_status encode_all(rdna_image_model *m, int skip, read_texts *r, rdna__image_texts *t) {
+  RDNA_TRY(measure(m, r->most, t));
+  for (int which = 0, at = 0; which < m->encoders; which++) {
+    for (int i = 0; i < t->count; i++) {
+      RDNA_TRY(rdna__prompt_extend(m->encoder[which], &r->chunks[which][i], r->most));
+      RDNA_TRY(encode_chunks(m, which, skip, &r->chunks[which][i], i, at, t));
+    }
+    at += rdna_image_text_encoder_get_info(m->encoder[which])->width;
+  }
+  return RDNA_OK;
+}
+
 rdna_status rdna__pipeline_encode(rdna_image_model *m, const rdna_image_request *r, bool guided, rdna__image_texts *t) {
   const char *const both[] = {r->negative, r->prompt};
+  read_texts read = {0};
   *t = (rdna__image_texts){.count = guided ? 2 : 1};
-  for (int i = 0; i < m->encoders; i++) RDNA_TRY(rdna__pipeline_need_encoder(m, i));
-  RDNA_TRY(measure(m, t));
-  for (int i = 0, at = 0; i < m->encoders; i++) {
-    RDNA_TRY(encode_by(m, i, r->skip, guided ? both : both + 1, at, t));
-    at += rdna_image_text_encoder_get_info(m->encoder[i])->width;
-  }
-  if (!guided || r->negative || !m->zeros) return RDNA_OK;
+  rdna_status status = read_all(m, guided ? both : both + 1, t->count, r->plain, &read);
+  if (status == RDNA_OK) status = encode_all(m, r->skip, &read, t);
+  for (int i = 0; i < 2 * RDNA__PIPELINE_ENCODERS; i++) rdna__prompt_chunks_deinit(&read.chunks[i / 2][i % 2]);
+  if (status != RDNA_OK || !guided || r->negative || !m->zeros) return status;
   memset(t->states, 0, (size_t)t->tokens * (size_t)t->width * sizeof *t->states);
   memset(t->pooled, 0, (size_t)t->pooled_width * sizeof *t->pooled);
   return RDNA_OK;

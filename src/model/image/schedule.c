@@ -84,6 +84,12 @@ static bool is_at_level(const rdna_image_schedule *s, int step) {
   return s->sampler->asking == ASKING_ONCE || (s->sampler->asking == ASKING_SECOND ? step != 1 : step % 2 == 0);
 }
 
+void rdna__schedule_mix(const rdna_image_schedule *s, int step, const float *picture, const float *noise, float *sample,
+                        size_t count) {
+  double sigma = s->sigma[step], scale = s->sampler->scaled ? 1 : 1 / sqrt(1 + sigma * sigma);
+  for (size_t k = 0; k < count; k++) sample[k] = (float)(scale * ((double)picture[k] + sigma * (double)noise[k]));
+}
+
 rdna_status rdna_image_schedule_begin(rdna_image_schedule *s, int first, const float *picture, const float *noise,
                                       float *sample, size_t count) {
   if (!s || ((!picture || !noise || !sample) && count > 0))
@@ -91,8 +97,7 @@ rdna_status rdna_image_schedule_begin(rdna_image_schedule *s, int first, const f
                       "rdna_image_schedule_begin needs a schedule, a picture, noise and a place for their mixture");
   if (!is_at_level(s, first))
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a sample that begins with step %d of %d", first, s->steps);
-  double sigma = s->sigma[first], scale = s->sampler->scaled ? 1 : 1 / sqrt(1 + sigma * sigma);
-  for (size_t k = 0; k < count; k++) sample[k] = (float)(scale * ((double)picture[k] + sigma * (double)noise[k]));
+  rdna__schedule_mix(s, first, picture, noise, sample, count);
   s->first = s->next = first;
   s->count = count;
   return RDNA_OK;

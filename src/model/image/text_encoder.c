@@ -226,6 +226,8 @@ const rdna_image_text_encoder_info *rdna_image_text_encoder_get_info(const rdna_
   return &e->info;
 }
 
+const rdna_tokenizer *rdna__text_encoder_tokenizer(const rdna_image_text_encoder *e) { return e->tokenizer.tokenizer; }
+
 rdna_status rdna_image_text_encoder_tokens(const rdna_image_text_encoder *e, const char *text, size_t size,
                                            int32_t *out_ids, size_t *out_count) {
   if (!e || (!text && size) || !out_ids)
