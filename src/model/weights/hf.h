@@ -4,6 +4,7 @@
  *     hf_config.c     config.json, read and checked; hf_keys.c: its settings as keys
  *     hf_tensors.c    safetensors to tensors; hf_order.c: rows and columns that change places
  *     hf_tokenizer.c  tokenizer.json to keys; hf_spm.c: tokenizer.model
+ *     hf_vision.c     the tower that sees pictures, as a file of its own
  *     convert.c       the folder as a whole
  */
 #ifndef RDNA_MODEL_WEIGHTS_HF_H
@@ -175,6 +176,17 @@ rdna_status rdna__hf_tensors_add(const rdna__hf_config *config, const rdna__safe
                                  rdna__transcoder *transcoder, rdna_gguf_writer *writer,
                                  rdna__hf_tensors **out_tensors);
 void rdna__hf_tensors_release(rdna__hf_tensors *tensors); /* NULL is fine */
+
+/* ---- towers ---- */
+
+typedef struct rdna__hf_tower rdna__hf_tower;
+
+/* Puts the keys of the tower that sees pictures, of config.json and preprocessor_config.json, and adds its tensors. All
+ * that is handed over must outlive the writing. RDNA_UNSUPPORTED: there is none, or one of another kind.
+ * RDNA_BAD_DATA: settings that make no sense. */
+rdna_status rdna__hf_tower_add(const json_t *config, const json_t *processor, const rdna__safetensors *weights,
+                               rdna_gguf_writer *writer, rdna__hf_tower **out_tower);
+void rdna__hf_tower_release(rdna__hf_tower *tower); /* NULL is fine */
 
 /* ---- tokenizer ---- */
 

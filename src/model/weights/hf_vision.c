@@ -63,31 +63,18 @@ static const kind kinds[] = {
       {".merger.mlp.2", "mm.2"}}},
 };
 
-typedef struct conversion {
+struct rdna__hf_tower {
   const kind *kind;
-  const json_t *vision, *text;
-  json_t *config, *processor;
-  rdna__safetensors *weights;
+  const json_t *config, *vision, *text, *processor;
+  const rdna__safetensors *weights;
   rdna_gguf_writer *writer;
   float **made; /* (count) values of tensors, but for matrices of layers, which stay as they are */
   size_t count;
-} conversion;
+};
 
 /* ---- settings ---- */
 
-static rdna_status read_json(const char *folder, const char *name, json_t **out) {
-  char path[PATH_BYTES];
-  rdna__file file;
-  json_error_t error;
-  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %s is too long", name);
-  RDNA_TRY(rdna__annotate(rdna__file_map(path, &file), "%s", path));
-  *out = json_loadb((const char *)file.data, file.size, 0, &error);
-  rdna__file_unmap(&file);
-  return json_is_object(*out) ? RDNA_OK : rdna__fail(RDNA_BAD_DATA, "%s: no JSON object", path);
-}
-
-static rdna_status find_kind(conversion *c) {
+static rdna_status find_kind(rdna__hf_tower *c) {
   const char *name = json_string_value(json_array_get(json_object_get(c->config, "architectures"), 0));
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (name && strcmp(kinds[i].hf, name) == 0) c->kind = &kinds[i];
@@ -99,7 +86,7 @@ static rdna_status find_kind(conversion *c) {
                     name ? name : "", kinds[0].hf, kinds[1].hf);
 }
 
-static rdna_status put_count(const conversion *c, const json_t *from, const char *name, int64_t initial,
+static rdna_status put_count(const rdna__hf_tower *c, const json_t *from, const char *name, int64_t initial,
                              const char *key) {
   int64_t value;
   RDNA_TRY(rdna__hf_count(from, name, initial, &value));
@@ -109,7 +96,7 @@ static rdna_status put_count(const conversion *c, const json_t *from, const char
   return rdna_gguf_writer_put(c->writer, key, RDNA_GGUF_TYPE_U32, &number);
 }
 
-static rdna_status put_colours(const conversion *c, const char *name) {
+static rdna_status put_colours(const rdna__hf_tower *c, const char *name) {
   const json_t *list = json_object_get(c->processor, name);
   float values[3];
   char key[NAME];
@@ -120,7 +107,7 @@ static rdna_status put_colours(const conversion *c, const char *name) {
 }
 
 /* The sides of squares of which tokens are means, where they are not 4. */
-static rdna_status put_gemma(const conversion *c) {
+static rdna_status put_gemma(const rdna__hf_tower *c) {
   int64_t image, patch, tokens, side = 1;
   RDNA_TRY(rdna__hf_count(c->vision, "image_size", 0, &image));
   RDNA_TRY(rdna__hf_count(c->vision, "patch_size", 0, &patch));
@@ -135,7 +122,7 @@ static rdna_status put_gemma(const conversion *c) {
 }
 
 /* Of layers that see all patches, the first number says which others do, too. */
-static rdna_status put_qwen(const conversion *c) {
+static rdna_status put_qwen(const rdna__hf_tower *c) {
   const json_t *whole = json_object_get(c->vision, "fullatt_block_indexes");
   const json_t *size = json_object_get(c->processor, "size"); /* as transformers 5 has the limits */
   uint32_t period = (uint32_t)json_integer_value(json_array_get(whole, 0)) + 1;
@@ -153,7 +140,7 @@ static rdna_status put_qwen(const conversion *c) {
                    "clip.vision.image_max_pixels");
 }
 
-static rdna_status put_settings(const conversion *c) {
+static rdna_status put_settings(const rdna__hf_tower *c) {
   const kind *k = c->kind;
   const rdna_text clip = {"clip", 4}, type = {"mmproj", 6}, projector = {k->projector, strlen(k->projector)};
   const bool yes = true;
@@ -181,7 +168,7 @@ static rdna_status put_settings(const conversion *c) {
 
 /* |count| values of |t| from |first| on, |step| apart in runs of |run|, plus |more|, as the tensor |name|; a matrix of
  * a layer as it is. */
-static rdna_status add_tensor(conversion *c, const char *name, const rdna__safetensor *t, int rank,
+static rdna_status add_tensor(rdna__hf_tower *c, const char *name, const rdna__safetensor *t, int rank,
                               const int64_t *shape, int64_t first, int64_t run, int64_t step, float more) {
   rdna_gguf_tensor out = {.name = name, .dtype = RDNA_F32, .rank = rank};
   int64_t count = 1;
@@ -201,7 +188,7 @@ static rdna_status add_tensor(conversion *c, const char *name, const rdna__safet
 
 /* One tensor of the folder, which becomes |to| with |end| behind it: three where q, k and v are one, of which each has
  * a third of the rows, and two where a convolution has two frames. */
-static rdna_status add(conversion *c, const rdna__safetensor *t, int layer, const char *to, const char *end) {
+static rdna_status add(rdna__hf_tower *c, const rdna__safetensor *t, int layer, const char *to, const char *end) {
   int64_t count = 1;
   char name[NAME], before[16] = "";
   for (int i = 0; i < t->rank; i++) count *= t->shape[i];
@@ -228,7 +215,7 @@ static rdna_status add(conversion *c, const rdna__safetensor *t, int layer, cons
 }
 
 /* |name| behind the tower's own, without ".weight" or ".bias", which |end| becomes. */
-static rdna_status add_named(conversion *c, const rdna__safetensor *t, const char *name) {
+static rdna_status add_named(rdna__hf_tower *c, const rdna__safetensor *t, const char *name) {
   const char *at = strstr(name, "layers."), *dot = strrchr(name, '.'), *end = "";
   int layer = -1, read = 0;
   char stem[NAME];
@@ -243,7 +230,7 @@ static rdna_status add_named(conversion *c, const rdna__safetensor *t, const cha
   return rdna__fail(RDNA_UNSUPPORTED, "the tensor '%s' has no place in a tower of this kind", t->name);
 }
 
-static rdna_status add_tensors(conversion *c) {
+static rdna_status add_tensors(rdna__hf_tower *c) {
   size_t count = rdna__safetensors_count(c->weights);
   c->made = calloc(MOST_PIECES * count + 1, sizeof *c->made);
   if (!c->made) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a list of tensors");
@@ -261,22 +248,59 @@ static rdna_status add_tensors(conversion *c) {
   return RDNA_OK;
 }
 
+void rdna__hf_tower_release(rdna__hf_tower *c) {
+  if (!c) return;
+  for (size_t i = 0; i < c->count; i++) free(c->made[i]);
+  free(c->made);
+  free(c);
+}
+
+rdna_status rdna__hf_tower_add(const json_t *config, const json_t *processor, const rdna__safetensors *weights,
+                               rdna_gguf_writer *writer, rdna__hf_tower **out_tower) {
+  rdna__hf_tower *c = calloc(1, sizeof *c);
+  if (!c) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a tower");
+  *c = (rdna__hf_tower){.config = config, .processor = processor, .weights = weights, .writer = writer};
+  rdna_status status = find_kind(c);
+  if (status == RDNA_OK) status = put_settings(c);
+  if (status == RDNA_OK) status = add_tensors(c);
+  if (status == RDNA_OK)
+    *out_tower = c;
+  else
+    rdna__hf_tower_release(c);
+  return status;
+}
+
+/* ---- a folder ---- */
+
+static rdna_status read_json(const char *folder, const char *name, json_t **out) {
+  char path[PATH_BYTES];
+  rdna__file file;
+  json_error_t error;
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %s is too long", name);
+  RDNA_TRY(rdna__annotate(rdna__file_map(path, &file), "%s", path));
+  *out = json_loadb((const char *)file.data, file.size, 0, &error);
+  rdna__file_unmap(&file);
+  return json_is_object(*out) ? RDNA_OK : rdna__fail(RDNA_BAD_DATA, "%s: no JSON object", path);
+}
+
 rdna_status rdna__convert_vision(const char *folder, const char *path, void (*progress)(void *data, double share),
                                  void *progress_data) {
-  conversion c = {0};
-  rdna_status status = read_json(folder, "config.json", &c.config);
-  if (status == RDNA_OK) status = rdna__annotate(find_kind(&c), "%s/config.json", folder);
-  if (status == RDNA_OK) status = read_json(folder, "preprocessor_config.json", &c.processor);
-  if (status == RDNA_OK) status = rdna_gguf_writer_create(&c.writer);
-  if (status == RDNA_OK) status = rdna__annotate(put_settings(&c), "the settings of %s", folder);
-  if (status == RDNA_OK) status = rdna__safetensors_open(folder, &c.weights);
-  if (status == RDNA_OK) status = rdna__annotate(add_tensors(&c), "the weights of %s", folder);
-  if (status == RDNA_OK) status = rdna_gguf_writer_write(c.writer, path, progress, progress_data);
-  rdna_gguf_writer_release(c.writer);
-  for (size_t i = 0; i < c.count; i++) free(c.made[i]);
-  free(c.made);
-  rdna__safetensors_close(c.weights);
-  json_decref(c.config);
-  json_decref(c.processor);
+  json_t *config = NULL, *processor = NULL;
+  rdna__safetensors *weights = NULL;
+  rdna_gguf_writer *writer = NULL;
+  rdna__hf_tower *tower = NULL;
+  rdna_status status = read_json(folder, "config.json", &config);
+  if (status == RDNA_OK) status = read_json(folder, "preprocessor_config.json", &processor);
+  if (status == RDNA_OK) status = rdna_gguf_writer_create(&writer);
+  if (status == RDNA_OK) status = rdna__safetensors_open(folder, &weights);
+  if (status == RDNA_OK)
+    status = rdna__annotate(rdna__hf_tower_add(config, processor, weights, writer, &tower), "the tower of %s", folder);
+  if (status == RDNA_OK) status = rdna_gguf_writer_write(writer, path, progress, progress_data);
+  rdna_gguf_writer_release(writer);
+  rdna__hf_tower_release(tower);
+  rdna__safetensors_close(weights);
+  json_decref(config);
+  json_decref(processor);
   return status;
 }
