@@ -1,4 +1,4 @@
-// libFuzzer: any bytes as code of either target and wave size. The decoder must stay inside the input, and what it
+// libFuzzer: any bytes as code of each target and wave size. The decoder must stay inside the input, and what it
 // accepts must print and have operands inside the register files.
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,12 @@ static void require(bool condition) {
   if (!condition) abort();
 }
 
-static void check_operand(const struct emu_operand *operand) {
+static void check_operand(const struct emu_isa *target, const struct emu_operand *operand) {
   require(operand->type < EMU_TYPE_COUNT);
-  if (operand->kind == EMU_OPERAND_VECTOR) require(operand->reg + operand->dwords <= 256);
+  if (operand->kind == EMU_OPERAND_VECTOR) {
+    require(operand->reg % EMU_ACCUMULATOR + operand->dwords <= EMU_ACCUMULATOR);
+    require(operand->reg < EMU_ACCUMULATOR || target->accumulators);
+  }
   if (operand->kind == EMU_OPERAND_SCALAR && operand->reg != EMU_NULL) {
     require(operand->reg + operand->dwords <= EMU_SCALAR_COUNT);
   }
@@ -35,11 +38,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (status == EMU_DECODE_OK) {
       char text[EMU_ISA_TEXT];
       require(emu_isa_print(&inst, target, text, sizeof(text)) < sizeof(text));
-      check_operand(&inst.dst);
-      check_operand(&inst.sdst);
-      for (int i = 0; i < 4; i++) check_operand(&inst.src[i]);
-      check_operand(&inst.y.dst);
-      for (int i = 0; i < 3; i++) check_operand(&inst.y.src[i]);
+      check_operand(target, &inst.dst);
+      check_operand(target, &inst.sdst);
+      for (int i = 0; i < 4; i++) check_operand(target, &inst.src[i]);
+      check_operand(target, &inst.y.dst);
+      for (int i = 0; i < 3; i++) check_operand(target, &inst.y.src[i]);
     }
     at += inst.size / 4;
   }

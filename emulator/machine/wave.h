@@ -70,10 +70,11 @@ struct emu_step {
   const struct emu_inst *inst;
   const struct emu_action *action;
   uint16_t vgprs;  // vector registers that the kernel must have for it: the highest that it names, plus 1
-  uint8_t words, klass;
+  uint8_t words;
+  uint8_t klass : 6;
+  bool to_exec : 1;  // V_CMPX*, where it writes its mask to scalar registers as well
+  bool zeroes : 1;   // a 16-bit result that makes the other half of its register zero
   uint8_t floats, nsrc;
-  bool to_exec;     // V_CMPX*, where it writes its mask to scalar registers as well
-  bool zeroes;      // a 16-bit result that makes the other half of its register zero
   uint16_t dst;     // vector destination
   uint32_t offset;  // in the program
   struct emu_source src[3];
