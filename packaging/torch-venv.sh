@@ -11,4 +11,4 @@ torch() { # the CPU's build is a tenth of the others' size; indexes that do not 
 }
 # Triton: the release that this PyTorch's Inductor knows
 # transformers and diffusers: what language models and schedules of pictures are compared with, 180 MB beside PyTorch's 700
-make_venv "$venv" "numpy pytest expecttest scikit-learn triton==3.7.0 transformers==5.23.0 diffusers==0.42.1" torch
+make_venv "$venv" "numpy pytest expecttest scikit-learn triton==3.7.0 transformers==5.23.0 diffusers==0.42.1 keras==3.15.1" torch
