@@ -148,7 +148,7 @@ def fork(F, x):
 
 
 def short(F, x):
-    """Eight, one after the other: as many as librdna has in one launch."""
+    """Eight, one after the other."""
     return F.tanh((F.relu(x * 1.5 + 0.5) - 2.0) * x) * 0.25 - x
 
 

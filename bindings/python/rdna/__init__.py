@@ -24,7 +24,7 @@ _PLACES = {name: place for place, names in {
                 "get_library_config set_library_config set_debug_logging set_profiling log_debug log_info log_warning log_error "
                 "get_last_hip_error PerformanceStats PerformanceProfiler ScopedEvent Timer create_timer BenchmarkRunner to_dlpack from_dlpack",
 }.items() for name in names.split()}  # fmt: skip
-_PACKAGES = ("amd", "arrays", "compat", "config", "keras")
+_PACKAGES = ("amd", "arrays", "compat", "config")
 
 __all__ = [*_PLACES, *_PACKAGES, "library", "include", "program", "main"]
 

@@ -13,46 +13,10 @@ import threading
 import numpy as np
 
 from .._library import path
-from .._native import MAX_RANK, DeviceInfo, DriverInfo, Scalar, Tensor
+from .._native import MAX_RANK, DeviceInfo, DriverInfo, Library, Scalar, Tensor
+from .._types import rdna_complex as Complex
 
-
-class Complex(ctypes.Structure):  # rdna_complex of rdna/op/complex.h
-    _fields_ = [("real", ctypes.c_double), ("imag", ctypes.c_double)]
-
-
-library = ctypes.CDLL(path())
-
-# The arguments of every function that is called here, after include/rdna. p: a pointer, also to a tensor; i: int, an enumeration;
-# l: int64_t; u: uint32_t; b: bool; d: double; f: float; s: a scalar; c: a complex number.
-_LETTERS = {"p": ctypes.c_void_p, "i": ctypes.c_int, "l": ctypes.c_int64, "u": ctypes.c_uint32, "b": ctypes.c_bool, "d": ctypes.c_double,
-            "f": ctypes.c_float, "s": Scalar, "c": Complex}
-_ARGUMENTS = {
-    "rdna_array_empty": "piipp", "rdna_array_full": "piipsp", "rdna_array_arange": "pilssp", "rdna_array_from_host": "piippp",
-    "rdna_array_to_host": "ppl", "rdna_array_reshape": "pipp", "rdna_array_permute": "ppp", "rdna_array_slice": "pilllp",
-    "rdna_array_broadcast": "pipp", "rdna_array_expand": "pip", "rdna_array_squeeze": "pip", "rdna_array_diagonal": "piilp",
-    "rdna_array_bits": "pip", "rdna_array_own": "pp", "rdna_array_contiguous": "pp", "rdna_array_cast": "pip", "rdna_array_map": "pissp",
-    "rdna_array_zip": "ppissp", "rdna_array_zip_number": "psbissp", "rdna_array_compare": "ppip", "rdna_array_compare_number": "psip",
-    "rdna_array_where": "pppp", "rdna_array_reduce": "piubdp", "rdna_array_matmul": "ppp", "rdna_array_concat": "piip", "rdna_array_gather": "pipp",
-    "rdna_array_release": "p",
-    "rdna_op_copy": "ppp", "rdna_op_fill": "psp", "rdna_op_pad": "pippsp", "rdna_op_triangle": "ppblp",
-    "rdna_op_index": "ppppp", "rdna_op_index_put": "ppppip", "rdna_op_gather": "ppippp", "rdna_op_nonzero": "ppp",
-    "rdna_op_nonzero_count": "ppp", "rdna_op_sort": "ppibpp", "rdna_op_search_sorted": "pppbp", "rdna_op_cumsum": "ppip",
-    "rdna_op_cumprod": "ppip", "rdna_op_complex_map": "pipp", "rdna_op_complex_zip": "pippcp", "rdna_op_complex_zip_scalar": "pipcbcp",
-    "rdna_op_complex_measure": "pipp", "rdna_op_complex_gemm": "pcpbpbbp", "rdna_op_fft_c2c": "pbdpip", "rdna_op_fft_r2c": "pdpip",
-    "rdna_op_fft_c2r": "pdpip", "rdna_op_cholesky": "pbpp", "rdna_op_solve_triangular": "pbbpp", "rdna_op_lu": "pbppp",
-    "rdna_op_swap_rows": "pbpp", "rdna_op_qr": "ppp", "rdna_op_reflect": "pbbppp", "rdna_op_orthogonalize": "pdpp",
-    "rdna_op_diagonalize": "pppp", "rdna_device_open": "pp", "rdna_device_describe": "pip", "rdna_driver_get_info": "ip",
-    "rdna_stream_synchronize": "p", "rdna_device_synchronize": "p", "rdna_array_to_dlpack": "pbbbp", "rdna_array_from_dlpack": "ppbpp",
-    "rdna_dlpack_release": "pb", "rdna_dlpack_device": "ppp",
-}
-for _name, _letters in _ARGUMENTS.items():
-    getattr(library, _name).argtypes = [_LETTERS[letter] for letter in _letters]
-library.rdna_array_release.restype = library.rdna_dlpack_release.restype = library.rdna_dlpack_device.restype = None
-library.rdna_array_is_lazy.argtypes, library.rdna_array_is_lazy.restype = [ctypes.c_void_p], ctypes.c_bool
-for _name in ("rdna_array_tensor", "rdna_array_retain", "rdna_array_stream", "rdna_stream_device", "rdna_device_default_stream", "rdna_device_get_info"):
-    getattr(library, _name).argtypes, getattr(library, _name).restype = [ctypes.c_void_p], ctypes.c_void_p
-for _name in ("rdna_last_error", "rdna_status_name", "rdna_dtype_name"):
-    getattr(library, _name).restype = ctypes.c_char_p
+library = Library(path())
 
 
 def extension():
@@ -73,7 +37,6 @@ def address(function):
 def _names(function):
     """Number of each name that |function| has, from 0 until it has none."""
     name_of, found = getattr(library, function), {}
-    name_of.restype = ctypes.c_char_p
     while (name := name_of(len(found)).decode()) != "?":
         found[name] = len(found)
     return found

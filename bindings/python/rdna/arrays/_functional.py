@@ -6,36 +6,15 @@ and meanings are those of PyTorch's functional interface.
 
 import ctypes
 
+from .. import _types
 from . import _core
 from ._array import cast, need, unary
-from ._core import library, scalar
+from ._core import scalar
 from ._graph import record
 from ._moving import expand_dims, moveaxis, reshape
 
-_LETTERS = {"conv": "ppppp", "conv_transpose": "pppppp", "max_pool": "ppp", "average_pool": "ppp", "adaptive_average_pool": "ppp",
-            "layer_norm": "ppppd", "rms_norm": "pppd", "batch_norm": "ppppd", "batch_norm_inference": "ppppppd", "group_norm": "pplppd",
-            "softmax": "ppi", "log_softmax": "ppi", "attention": "ppppdb", "dropout": "ppdll", "loss": "pppidi", "cross_entropy": "ppppp"}
-for _name, _letters in _LETTERS.items():
-    _function = getattr(library, "rdna_record_" + _name)
-    _function.argtypes, _function.restype = [_core._LETTERS[letter] for letter in _letters], ctypes.c_void_p
-
 _Three = ctypes.c_int64 * 3
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
-
-
-class _Convolution(ctypes.Structure):  # rdna_convolution
-    _fields_ = [("size", ctypes.c_size_t), ("spatial_dims", ctypes.c_int), ("stride", _Three), ("pad_before", _Three), ("pad_after", _Three),
-                ("dilation", _Three), ("groups", ctypes.c_int64)]
-
-
-class _Pooling(ctypes.Structure):  # rdna_pooling
-    _fields_ = [("size", ctypes.c_size_t), ("spatial_dims", ctypes.c_int), ("window", _Three), ("stride", _Three), ("pad_before", _Three),
-                ("pad_after", _Three), ("dilation", _Three), ("ceil", ctypes.c_bool), ("count_padding", ctypes.c_bool), ("divisor", ctypes.c_int64)]
-
-
-class _CrossEntropy(ctypes.Structure):  # rdna_cross_entropy
-    _fields_ = [("size", ctypes.c_size_t), ("reduction", ctypes.c_int), ("ignore_index", ctypes.c_int64), ("label_smoothing", ctypes.c_float),
-                ("log_probabilities", ctypes.c_bool), ("outside", ctypes.c_void_p)]
 
 
 def _maybe(name, x):
@@ -55,7 +34,7 @@ def _three(name, value, dims):
 
 def _description(name, dims, stride, padding, dilation, groups):
     pad = _three(name, padding, dims)
-    return _Convolution(ctypes.sizeof(_Convolution), dims, _three(name, stride, dims), pad, pad, _three(name, dilation, dims), groups)
+    return _types.rdna_convolution(ctypes.sizeof(_types.rdna_convolution), dims, _three(name, stride, dims), pad, pad, _three(name, dilation, dims), groups)
 
 
 def _conv(name, dims):
@@ -86,7 +65,7 @@ def _pool(name, dims, largest):
     def pooled(x, window, stride, padding, dilation, ceil_mode, count_include_pad):
         pad = _three(name, padding, dims)
         window = _three(name, window, dims)
-        pooling = _Pooling(ctypes.sizeof(_Pooling), dims, window, window if stride is None else _three(name, stride, dims), pad, pad,
+        pooling = _types.rdna_pooling(ctypes.sizeof(_types.rdna_pooling), dims, window, window if stride is None else _three(name, stride, dims), pad, pad,
                            _three(name, dilation, dims), ceil_mode, count_include_pad, 0)
         return record("max_pool" if largest else "average_pool", [need(name, x)], ctypes.byref(pooling))
 
@@ -276,7 +255,7 @@ def _entropy(name, x, target, weight, reduction, ignore_index, smoothing, logari
     elif x.ndim > 2:  # (n, classes, places...)
         x = _rows_of_classes(x)
         target = reshape(target, (target.size,))
-    options = _CrossEntropy(ctypes.sizeof(_CrossEntropy), _reduction(name, reduction), ignore_index, smoothing, logarithms, None)
+    options = _types.rdna_cross_entropy(ctypes.sizeof(_types.rdna_cross_entropy), _reduction(name, reduction), ignore_index, smoothing, logarithms, None)
     made = record("cross_entropy", [x, target, _maybe(name, weight)], ctypes.byref(options))
     return reshape(made, shape) if reduction == "none" else made
 

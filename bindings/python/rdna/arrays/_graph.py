@@ -6,20 +6,7 @@ from . import _core
 from ._array import Array, is_lazy, stream_of
 from ._core import check, fail, library, make, pending, sizes
 
-for _name, _letters in {"rdna_array_lazy": "pp", "rdna_array_placeholder": "piipp", "rdna_array_gradients": "pippip",
-                        "rdna_array_evaluate": "pip", "rdna_array_plan": "pipip", "rdna_array_record": "pipp", "rdna_array_recorded": "ppbp",
-                        "rdna_plan_run": "ppip", "rdna_plan_replay": "pb", "rdna_plan_replays": "pp", "rdna_plan_release": "p", "rdna_plan_steps": "p", "rdna_plan_peak_bytes": "p",
-                        "rdna_nodes_print": "pipp", "rdna_nodes_draw": "pipp", "rdna_plan_print": "ppp", "rdna_recorder_release": "p",
-                        "rdna_record_stop": "pp", "rdna_record_embedding": "ppp",
-                        "rdna_record_checkpoint": "ppl", "rdna_record_mark": ""}.items():
-    getattr(library, _name).argtypes = [_core._LETTERS[letter] for letter in _letters]
-library.rdna_record_mark.restype = ctypes.c_int64
-for _name in ("rdna_record_stop", "rdna_record_embedding", "rdna_record_checkpoint"):
-    getattr(library, _name).restype = ctypes.c_void_p
 _run = library.rdna_plan_run
-library.rdna_plan_release.restype = library.rdna_recorder_release.restype = None
-library.rdna_plan_steps.restype = library.rdna_plan_replays.restype = ctypes.c_int64
-library.rdna_plan_peak_bytes.restype = ctypes.c_size_t
 
 
 def pointers(arrays):

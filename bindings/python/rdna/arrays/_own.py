@@ -13,6 +13,7 @@ import ctypes
 import functools
 import itertools
 
+from .. import _types
 from . import _core
 from ._array import Array, is_lazy, make_tensor
 from ._core import check, library, pending
@@ -22,14 +23,6 @@ _Several = ctypes.POINTER(ctypes.c_void_p)
 _Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _Several, _Several)
 _Differentiate = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _Several, _Several, _Several, _Several)
-
-
-class _Operator(ctypes.Structure):  # rdna_array_operator
-    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("data", ctypes.c_void_p), ("release", _Release), ("run", _Run),
-                ("differentiate", _Differentiate)]
-
-
-library.rdna_array_call.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
 
 
 class _Call:
@@ -84,11 +77,14 @@ def _forget(number, calls=_calls):
     calls.pop(number, None)
 
 
+_ADDRESSES = [ctypes.cast(function, ctypes.c_void_p) for function in (_forget, _run, _differentiate)]
+
+
 def _record(name, function, rule, arrays, like):
     number = next(_numbers)
     _calls[number] = _Call(name, function, rule, [x.pairs for x in arrays], [dtype.kind == "c" for _, dtype in like])
     types, out = (_core.Tensor * len(like))(*(make_tensor(*each) for each in like)), pointers([None] * len(like))
-    operator = _Operator(ctypes.sizeof(_Operator), name.encode(), number, _forget, _run, _differentiate)
+    operator = _types.rdna_array_operator(ctypes.sizeof(_types.rdna_array_operator), name.encode(), number, *_ADDRESSES)
     status = library.rdna_array_call(ctypes.byref(operator), pointers(arrays), len(arrays), types, len(like), out)
     if status:
         del _calls[number]

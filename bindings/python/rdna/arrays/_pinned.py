@@ -10,11 +10,6 @@ from ._array import Array, stream_of, tensor_of
 from ._core import check, library, make, sizes
 from ._types import known
 
-for _name, _letters in {"rdna_host_alloc": "plp", "rdna_host_free": "pp", "rdna_copy_to_device": "pppl", "rdna_event_create": "pbp",
-                        "rdna_event_record": "pp", "rdna_event_query": "p", "rdna_event_synchronize": "p", "rdna_event_release": "p"}.items():
-    getattr(library, _name).argtypes = [_core._LETTERS[letter] for letter in _letters]
-library.rdna_host_free.restype = library.rdna_event_release.restype = None
-
 _LEAST = 4096
 
 

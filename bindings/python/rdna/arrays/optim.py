@@ -7,24 +7,11 @@
 import ctypes
 import math
 
+from .. import _types
 from ._array import Array, become, empty_on, full_on, need, run, stream_of, tensor_of
 from ._core import F32, F64, I64, check, library, make
 from ._making import asarray
 from ._pointwise import minimum, sqrt
-
-
-class _Options(ctypes.Structure):  # rdna_optim
-    _fields_ = [("size", ctypes.c_size_t), ("kind", ctypes.c_int), ("learning_rate", ctypes.c_float), ("weight_decay", ctypes.c_float),
-                ("momentum", ctypes.c_float), ("dampening", ctypes.c_float), ("nesterov", ctypes.c_bool), ("beta1", ctypes.c_float),
-                ("beta2", ctypes.c_float), ("epsilon", ctypes.c_double), ("decoupled", ctypes.c_bool), ("amsgrad", ctypes.c_bool),
-                ("centered", ctypes.c_bool), ("maximize", ctypes.c_bool), ("step", ctypes.c_int64)]
-
-
-class _Item(ctypes.Structure):  # rdna_optim_item
-    _fields_ = [("param", ctypes.c_void_p), ("grad", ctypes.c_void_p), ("state", ctypes.c_void_p * 3), ("step", ctypes.c_void_p)]
-
-
-library.rdna_op_optim_step.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
 
 
 def _copy(x):
@@ -85,7 +72,7 @@ class Optimizer:
             return
         if len({id(x) for x in parameters.values()}) < len(parameters):
             raise ValueError("update: one array has several names, and a gradient of each; a Module's parameters() have it once")
-        items, held = (_Item * len(parameters))(), []
+        items, held = (_types.rdna_optim_item * len(parameters))(), []
         for item, (name, x) in zip(items, parameters.items()):
             g = gradients[name]
             if x.dtype != F32 or g.shape != x.shape:
@@ -98,7 +85,7 @@ class Optimizer:
             item.param, item.grad = tensor_of(own), tensor_of(g)
             item.state = (ctypes.c_void_p * 3)(*(None if s is None else tensor_of(s) for s in (*state, None, None, None)[:3]))
             become(x, own)
-        options = _Options(ctypes.sizeof(_Options), self.kind, self.lr, step=self.step + 1, **self.options)
+        options = _types.rdna_optim(ctypes.sizeof(_types.rdna_optim), self.kind, self.lr, step=self.step + 1, **self.options)
         check(library.rdna_op_optim_step(stream_of(next(iter(parameters.values()))), ctypes.byref(options), items, len(parameters), None, None))
         self.step += 1
 

@@ -1,17 +1,11 @@
 """Random numbers, made on the device from a seed and the place in its row alone: the same on every device. Within compile each run draws others."""
 
-import ctypes
-
 from . import _core
 from ._array import empty_on, run
-from ._core import F32, I32, I64, library
+from ._core import F32, I32, I64
 from ._grad import drawn_anew, recording_plan
 from ._making import shape_of
 from ._types import known
-
-_LETTERS = {"Q": ctypes.c_uint64, "f": ctypes.c_float, "l": ctypes.c_int64, "p": ctypes.c_void_p}
-for _name, _letters in {"uniform": "pQQffp", "normal": "pQQffp", "integers": "pQQllp"}.items():
-    getattr(library, "rdna_op_random_" + _name).argtypes = [_LETTERS[letter] for letter in _letters]
 
 _state = {"seed": 0, "offset": 0}
 

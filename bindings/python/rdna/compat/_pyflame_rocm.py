@@ -10,13 +10,6 @@ from rdna.arrays._pinned import pinned_pool
 from rdna.arrays.random import uniform
 
 _library = _core.library
-_library.rdna_tune_set.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
-_library.rdna_tune_get_stats.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-_library.rdna_memory_empty_cache.argtypes = [ctypes.c_void_p]
-_library.rdna_memory_get_stats.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-_library.rdna_memory_get_stats.restype = None
-_library.rdna_memory_reset_peaks.argtypes = [ctypes.c_void_p]
-_library.rdna_memory_reset_peaks.restype = None
 
 
 class _TuneStats(ctypes.Structure):  # rdna_tune_stats

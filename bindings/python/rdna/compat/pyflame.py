@@ -19,8 +19,6 @@ from ._names import begin, module
 Tensor = ra.Array
 float32, float16, float64, int32, int64 = ra.float32, ra.float16, ra.float64, ra.int32, ra.int64
 
-_core.library.rdna_memory_get_info.argtypes = [ctypes.c_void_p] * 3
-
 
 # ---- devices ----
 
