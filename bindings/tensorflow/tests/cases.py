@@ -29,7 +29,7 @@ def positive(t, *shape):
 
 
 def above_one(t, *shape):
-    return 1 + positive(t, *shape)
+    return np.asarray(1 + positive(t, *shape)).astype(t)  # which older releases of NumPy and ml_dtypes widen
 
 
 def numbers(t, *shape):

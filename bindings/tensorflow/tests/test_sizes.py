@@ -97,7 +97,6 @@ def test_large_numbers_that_are_right():
     large = {
         "slice": lambda: R.StridedSlice(input=np.arange(5.0), begin=long([-(2**63)]), end=long([LARGE]), strides=long([LARGE])),
         "back": lambda: R.StridedSlice(input=np.arange(5.0), begin=long([LARGE]), end=long([-(2**63)]), strides=long([-(2**63) + 1])),
-        "range": lambda: R.Range(start=long(-(2**63)), limit=long(LARGE), delta=long(2**62)),
         "neighbours": lambda: R.LRN(input=np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3), depth_radius=2**20),
         "step": lambda: R.ExtractImagePatches(
             images=X, ksizes=[1, 2, 2, 1], strides=[1, 2**30, 3, 1], rates=[1, 1, 1, 1], padding="SAME"),
@@ -108,6 +107,9 @@ def test_large_numbers_that_are_right():
             with tf.device(device):
                 results.append(function().numpy())
         np.testing.assert_allclose(*results, rtol=1e-5, err_msg=name)
+    with tf.device("/device:RDNA:0"):  # of which the CPU of releases before 2.20 has one number
+        steps = R.Range(start=long(-(2**63)), limit=long(LARGE), delta=long(2**62)).numpy()
+    assert steps.tolist() == [-(2**63) + i * 2**62 for i in range(4)]
     with tf.device("/device:RDNA:0"):  # of which the CPU takes 32 bits
         rolled = R.Roll(input=np.arange(5.0), shift=long([LARGE, LARGE]), axis=long([0, 0])).numpy()
     np.testing.assert_array_equal(rolled, np.roll(np.arange(5.0), 2 * LARGE % 5))
