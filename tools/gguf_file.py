@@ -274,7 +274,7 @@ def write(path, entries, tensors):
 
 
 class Reader:
-    """Keys as Python values, tensors as float64 arrays, of trusted files."""
+    """Keys as Python values, tensors as float64 arrays and their types' numbers, of trusted files."""
 
     def __init__(self, path):
         self.bytes, self.at = pathlib.Path(path).read_bytes(), 4
@@ -292,6 +292,7 @@ class Reader:
         align = self.keys.get("general.alignment", 32)
         start = (self.at + align - 1) // align * align
         self.tensors = {name: self.tensor(shape, kind, start + offset) for name, shape, kind, offset in infos}
+        self.kinds = {name: kind for name, _, kind, _ in infos}
 
     def take(self, kind):
         (value,) = struct.unpack_from("<" + kind, self.bytes, self.at)

@@ -13,12 +13,13 @@ static rdna_status quantize(const char *const *positionals, const char *imatrix_
   rdna__imatrix *imatrix = NULL;
   rdna_device *device = NULL;
   rdna_dtype type;
-  rdna_status status = rdna__weight_type_parse(positionals[2], &type);
+  const rdna__mix *mix;
+  rdna_status status = rdna__weight_recipe_parse(positionals[2], &type, &mix);
   if (status == RDNA_OK) status = rdna_model_open(positionals[0], &file);
   if (status == RDNA_OK && imatrix_path) status = rdna__imatrix_open(imatrix_path, &imatrix);
   if (status == RDNA_OK) status = open_chosen_device(choice, &device);
   if (status == RDNA_OK)
-    status = rdna__quantize(file, positionals[1], type, imatrix, device, show_quantizing, NULL, counts);
+    status = rdna__quantize(file, positionals[1], type, mix, imatrix, device, show_quantizing, NULL, counts);
   end_progress();
   rdna_device_release(device);
   rdna__imatrix_close(imatrix);
@@ -42,7 +43,9 @@ int command_quantize(int argc, char **argv) {
       "q5_1,\nq2_K, q3_K, q4_K, q5_K, q6_K, iq4_nl, iq4_xs, mxfp4, tq1_0, tq2_0, iq1_s, iq1_m, iq2_xxs, "
       "iq2_xs,\niq2_s, "
       "iq3_xxs or iq3_s. The file may be in several parts and of any of these types. With fewer\nbits than q2_K an "
-      "importance matrix matters much.\n\nVectors, norms and the routers of experts are f32. "
+      "importance matrix matters much.\n\nOr a mix by llama.cpp's rules, in which what matters more has more "
+      "bits: q2_K_S, q3_K_S,\nq3_K_M, q3_K_L, q4_K_S, q4_K_M, q5_K_S, q5_K_M, iq2_M, iq3_XS, iq3_M or "
+      "mxfp4_moe (experts in\nmxfp4, all else in q8_0).\n\nVectors, norms and the routers of experts are f32. "
       "output.weight, or token_embd.weight\nwhere the model has no output.weight, is q6_K where the "
       "type has fewer bits. Matrices\nwhose rows are no whole blocks of 256 values take the next type "
       "with blocks of 32, and\nwhere they are no whole blocks of 32, f16 or bf16.",

@@ -34,6 +34,17 @@ rdna_status rdna__weight_type_parse(const char *name, rdna_dtype *out_type) {
   return rdna__fail(RDNA_INVALID_ARGUMENT, "weights cannot be made '%.40s'; types are %s", name, types);
 }
 
+rdna_status rdna__weight_recipe_parse(const char *name, rdna_dtype *out_type, const rdna__mix **out_mix) {
+  char names[128];
+  *out_mix = rdna__mix_find(name);
+  if (*out_mix) {
+    *out_type = rdna__mix_type(*out_mix);
+    return RDNA_OK;
+  }
+  rdna__mix_names(names, sizeof names);
+  return rdna__annotate(rdna__weight_type_parse(name, out_type), "no mix either (%s)", names);
+}
+
 /* llama.h of github.com/ggml-org/llama.cpp, enum llama_ftype; of the names with _S and _M the plain one. */
 uint32_t rdna__weight_file_type(rdna_dtype type) {
   static const struct {
@@ -80,17 +91,28 @@ static rdna_dtype fitting(rdna_dtype type, int64_t columns, rdna_dtype before) {
   return before == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
 }
 
+static bool makes_logits(const rdna_gguf_tensor *tensor, bool tied) {
+  return strcmp(tensor->name, tied ? "token_embd.weight" : "output.weight") == 0;
+}
+
 /* What |tensor| would be if blocks could be of any length. */
 static rdna_dtype wanted_type(const rdna_gguf_tensor *tensor, rdna_dtype type, bool tied) {
   if (!is_matrix(tensor)) return RDNA_F32;
-  bool makes_logits = strcmp(tensor->name, tied ? "token_embd.weight" : "output.weight") == 0;
-  return makes_logits && has_fewer_bits(type, RDNA_Q6_K) ? RDNA_Q6_K : type;
+  return makes_logits(tensor, tied) && has_fewer_bits(type, RDNA_Q6_K) ? RDNA_Q6_K : type;
+}
+/* The same of a mix. */
+static rdna_dtype mixed_type(const rdna_gguf *file, const rdna_gguf_tensor *tensor, const rdna__mix *mix, bool tied) {
+  if (!is_matrix(tensor)) return RDNA_F32;
+  return makes_logits(tensor, tied) ? rdna__mix_logits_type(mix) : rdna__mix_type_of(mix, file, tensor);
+}
+
+static rdna_dtype possible_type(const rdna_gguf_tensor *tensor, rdna_dtype wanted) {
+  if (!rdna__transcodes_from(tensor->dtype)) return tensor->dtype;
+  return tensor->rank == 0 ? wanted : fitting(wanted, tensor->shape[tensor->rank - 1], tensor->dtype);
 }
 
 rdna_dtype rdna__weight_type_for(const rdna_gguf_tensor *tensor, rdna_dtype type, bool tied) {
-  if (!rdna__transcodes_from(tensor->dtype)) return tensor->dtype;
-  rdna_dtype wanted = wanted_type(tensor, type, tied);
-  return tensor->rank == 0 ? wanted : fitting(wanted, tensor->shape[tensor->rank - 1], tensor->dtype);
+  return possible_type(tensor, wanted_type(tensor, type, tied));
 }
 
 void rdna__weight_count(rdna__weight_counts *counts, bool after, const rdna_gguf_tensor *tensor) {
@@ -158,21 +180,22 @@ static rdna_status fill(void *data, rdna_gguf_writer *writer) {
   return rdna__annotate(status, "tensor %s", j->from.name);
 }
 
-static rdna_status put_keys(rdna_gguf_writer *writer, const rdna_gguf *file, rdna_dtype type) {
+static rdna_status put_keys(rdna_gguf_writer *writer, const rdna_gguf *file, rdna_dtype type, const rdna__mix *mix) {
   for (size_t i = 0; i < rdna_gguf_key_count(file); i++) {
     rdna_gguf_key key;
     RDNA_TRY(rdna_gguf_key_at(file, i, &key));
     if (strncmp(key.name, "split.", strlen("split.")) == 0) continue; /* it is one file now */
     RDNA_TRY(rdna_gguf_writer_copy_key(writer, file, key.name));
   }
-  uint32_t file_type = rdna__weight_file_type(type), version = 2; /* of the layout of blocks: since May 2023 */
+  uint32_t file_type = mix ? rdna__mix_file_type(mix) : rdna__weight_file_type(type),
+           version = 2; /* of the layout of blocks: since May 2023 */
   RDNA_TRY(rdna_gguf_writer_put(writer, "general.file_type", RDNA_GGUF_TYPE_U32, &file_type));
   if (rdna_dtype_block_values(type) == 1) return RDNA_OK;
   return rdna_gguf_writer_put(writer, "general.quantization_version", RDNA_GGUF_TYPE_U32, &version);
 }
 
 static rdna_status add_tensor(rdna_gguf_writer *writer, const rdna_gguf *file, size_t index, rdna_dtype type,
-                              const rdna__imatrix *imatrix, job *j, rdna__weight_counts *counts) {
+                              const rdna__mix *mix, const rdna__imatrix *imatrix, job *j, rdna__weight_counts *counts) {
   RDNA_TRY(rdna_gguf_tensor_at(file, index, &j->from));
   bool tied = !rdna_gguf_has_tensor(file, "output.weight");
   rdna__weight_count(counts, false, &j->from);
@@ -180,11 +203,12 @@ static rdna_status add_tensor(rdna_gguf_writer *writer, const rdna_gguf *file, s
     return rdna__fail(RDNA_UNSUPPORTED,
                       "tensor %s is of type %s, which cannot be read here; take a file of another type", j->from.name,
                       rdna_gguf_tensor_type_name(j->from.ggml_type));
-  j->to = rdna__weight_type_for(&j->from, type, tied);
+  rdna_dtype wanted = mix ? mixed_type(file, &j->from, mix, tied) : wanted_type(&j->from, type, tied);
+  j->to = possible_type(&j->from, wanted);
   rdna_gguf_tensor to = j->from;
   to.dtype = j->to;
   rdna__weight_count(counts, true, &to);
-  if (rdna__transcodes_from(j->from.dtype) && j->to != wanted_type(&j->from, type, tied)) counts->fallbacks++;
+  if (rdna__transcodes_from(j->from.dtype) && j->to != wanted) counts->fallbacks++;
   j->searches = imatrix && j->to != j->from.dtype && rdna_dtype_block_values(j->to) > 1 && j->to != RDNA_Q8_0;
   if (j->searches) {
     RDNA_TRY(rdna__imatrix_find(imatrix, &j->from, &j->means, &j->matrices));
@@ -201,8 +225,9 @@ static bool wants_importance(rdna_dtype type) {
   return searched && has_fewer_bits(type, RDNA_Q2_K);
 }
 
-rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, const rdna__imatrix *imatrix,
-                           rdna_device *device, void (*progress)(void *data, double share), void *progress_data,
+rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, const rdna__mix *mix,
+                           const rdna__imatrix *imatrix, rdna_device *device,
+                           void (*progress)(void *data, double share), void *progress_data,
                            rdna__weight_counts *out_counts) {
   size_t count = rdna_gguf_tensor_count(file);
   rdna_gguf_writer *writer = NULL;
@@ -218,14 +243,14 @@ rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype t
   rdna_status status =
       jobs ? rdna_gguf_writer_create(&writer) : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %zu tensors", count);
   if (status == RDNA_OK) status = rdna__transcoder_create(device, &transcoder);
-  if (status == RDNA_OK) status = put_keys(writer, file, type);
+  if (status == RDNA_OK) status = put_keys(writer, file, type, mix);
   if (status == RDNA_OK && imatrix) {
     int32_t entries = (int32_t)rdna__imatrix_count(imatrix);
     status = rdna_gguf_writer_put(writer, "quantize.imatrix.entries_count", RDNA_GGUF_TYPE_I32, &entries);
   }
   for (size_t i = 0; i < count && status == RDNA_OK; i++) {
     jobs[i].transcoder = transcoder;
-    status = add_tensor(writer, file, i, type, imatrix, &jobs[i], out_counts);
+    status = add_tensor(writer, file, i, type, mix, imatrix, &jobs[i], out_counts);
   }
   if (status == RDNA_OK) status = rdna_gguf_writer_write(writer, path, progress, progress_data);
   rdna__transcoder_release(transcoder);

@@ -3,12 +3,16 @@
 #define RDNA_MODEL_WEIGHTS_QUANTIZE_H
 
 #include "model/weights/imatrix.h"
+#include "model/weights/recipe.h"
 #include "rdna/device.h"
 #include "rdna/model.h"
 
 /* The type by its name, "f16" or "q4_K" in any case: f32, f16, bf16, and the blocks that rdna_op_quantize makes.
  * RDNA_INVALID_ARGUMENT, with the list of those. */
 rdna_status rdna__weight_type_parse(const char *name, rdna_dtype *out_type);
+
+/* The same, or a mix by its name, whose type is that of most of its matrices; |*out_mix| is NULL for a type. */
+rdna_status rdna__weight_recipe_parse(const char *name, rdna_dtype *out_type, const rdna__mix **out_mix);
 
 /* GGUF's general.file_type for a file whose weights are mostly |type|. */
 uint32_t rdna__weight_file_type(rdna_dtype type);
@@ -41,12 +45,13 @@ void rdna__weight_count(rdna__weight_counts *counts, bool after, const rdna_gguf
 /* Counts the tensors of |file| as those after; |type|, or RDNA_DTYPE_COUNT, is what was asked for. */
 rdna_status rdna__weight_count_file(const rdna_gguf *file, rdna_dtype type, rdna__weight_counts *counts);
 
-/* Writes |file| to |path| with its weights in |type|, computed on |device|. With |imatrix|, which may be NULL, scales
- * of blocks are searched (rdna_op_quantize_weighted), for matrices that it lacks with all columns alike. Without one
- * types of fewer bits than q2_K that are searched, IQ1 and IQ2, give a warning. |progress| as in
- * rdna_gguf_writer_write. */
-rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, const rdna__imatrix *imatrix,
-                           rdna_device *device, void (*progress)(void *data, double share), void *progress_data,
+/* Writes |file| to |path| with its weights in |type|, or as |mix| has it unless that is NULL, computed on |device|.
+ * With |imatrix|, which may be NULL, scales of blocks are searched (rdna_op_quantize_weighted), for matrices that it
+ * lacks with all columns alike. Without one types of fewer bits than q2_K that are searched, IQ1 and IQ2, give a
+ * warning. |progress| as in rdna_gguf_writer_write. */
+rdna_status rdna__quantize(const rdna_gguf *file, const char *path, rdna_dtype type, const rdna__mix *mix,
+                           const rdna__imatrix *imatrix, rdna_device *device,
+                           void (*progress)(void *data, double share), void *progress_data,
                            rdna__weight_counts *out_counts);
 
 #endif
