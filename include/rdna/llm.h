@@ -80,8 +80,10 @@ typedef struct rdna_llm_session_options {
   int context;         /* positions in the KV cache; 0 means the model's own, at most 4,096 */
   rdna_dtype kv_dtype; /* RDNA_F16, RDNA_BF16, RDNA_F32, or RDNA_Q8_0 where heads are multiples of 32 values */
   int batch;           /* most tokens in one pass of a prompt; 0 means 512 */
-  int exact; /* 1: activations are never rounded to 16 bits, which those of prompts on a GPU otherwise are for its
-                matrix units, nor weights in blocks. The host never rounds. The cache is another matter. */
+  /* 1: neither activations nor weights in blocks are rounded. Otherwise those of prompts on a GPU are, to 16 bits for
+   * its matrix units; and on the host activations that meet weights in blocks, to whole numbers of 16 bits with one
+   * unit for 32 neighbours: a relative squared error of about 1e-9 in each product. The cache is another matter. */
+  int exact;
 } rdna_llm_session_options;
 #define RDNA_LLM_SESSION_OPTIONS_INIT .size = sizeof(rdna_llm_session_options)
 

@@ -143,7 +143,7 @@ int command_embed(int argc, char **argv) {
       {"--context", OPTION_INTEGER, &o.context, "N", "most tokens of a text (the model's, at most 4096)", 1, 1e8},
       {"--batch", OPTION_INTEGER, &o.batch, "N", "most tokens in one pass (512)", 1, 65536},
       {"--kv", OPTION_CHOICE, &o.kv, KV_CHOICES, "type of the cache (f16)", 0, 0},
-      {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing to 16 bits in products on a GPU", 0, 0},
+      {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing in products", 0, 0},
       DEVICE_OPTIONS(o.device),
   };
   const command_line line = {"rdna embed",

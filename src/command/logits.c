@@ -45,7 +45,7 @@ int command_logits(int argc, char **argv) {
       {"--out", OPTION_TEXT, &out_path, "FILE", "where the float32 go, tokens x vocabulary", 0, 0},
       {"--kv", OPTION_CHOICE, &kv, KV_CHOICES, "type of the KV cache (f16)", 0, 0},
       {"--batch", OPTION_INTEGER, &batch, "N", "most tokens in one pass (512)", 1, 65536},
-      {"--exact", OPTION_FLAG, &exact, NULL, "round nothing to 16 bits in products on a GPU", 0, 0},
+      {"--exact", OPTION_FLAG, &exact, NULL, "round nothing in products", 0, 0},
       DEVICE_OPTIONS(choice),
   };
   const command_line line = {

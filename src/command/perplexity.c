@@ -109,7 +109,7 @@ int command_perplexity(int argc, char **argv) {
       {"--window", OPTION_INTEGER, &o.window, "N", "tokens of a part, of which the second half is foretold (512)", 4,
        1e8},
       {"--kv", OPTION_CHOICE, &o.kv, KV_CHOICES, "type of the cache (f16)", 0, 0},
-      {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing to 16 bits in products on a GPU", 0, 0},
+      {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing in products", 0, 0},
       {"--json", OPTION_FLAG, &o.json, NULL, "print JSON", 0, 0},
       DEVICE_OPTIONS(o.device),
   };

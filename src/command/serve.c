@@ -332,7 +332,7 @@ int command_serve(int argc, char **argv) {
       {"--cache", OPTION_INTEGER, &o.cache, "N", "tokens that all texts have room for (slots times context)", 1, 1e10},
       {"--batch", OPTION_INTEGER, &o.batch, "N", "most tokens in a step (512)", 1, 65536},
       {"--kv", OPTION_CHOICE, &o.kv, KV_CHOICES, "type of the cache (f16)", 0, 0},
-      {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing to 16 bits in a prompt's products on a GPU", 0, 0},
+      {"--exact", OPTION_FLAG, &o.exact, NULL, "round nothing in products", 0, 0},
       {"--lanes", OPTION_INTEGER, &o.lanes, "N", "the same bits whatever others ask: 8 or more tokens a pass (0: off)",
        0, 256},
       {"--checkpoints", OPTION_INTEGER, &o.checkpoints, "N", "most states of a text, where layers are recurrent (8)", 3,

@@ -52,6 +52,7 @@ typedef struct rdna_moe_product {
   bool add;                  /* with |shares|: to what |out| holds, as a residual connection does */
   const rdna_tensor *bias;   /* NULL, or (experts, n) f32, contiguous */
   const rdna_tensor *shares; /* NULL, or (tokens, top) f32, contiguous: the slots of a token become one row */
+  bool may_round;            /* values may be rounded: see the table below */
 } rdna_moe_product;
 #define RDNA_MOE_PRODUCT_INIT .size = sizeof(rdna_moe_product)
 
@@ -75,6 +76,9 @@ typedef struct rdna_moe_product {
  *     f16   | f16 or blocks | more than experts    | on matrix units, of weights in blocks rounded to f16
  *     bf16  | bf16          | more than experts    | on matrix units
  *     others                                       | in f32; a copy of an x of 16 bits lies in the device's memory pool
+ *
+ * With |may_round| the host makes x of f32 that meets weights in blocks whole numbers of 16 bits, with one unit for 32
+ * neighbours: a relative squared error of about 1e-9.
  *
  * |out| overlaps nothing else. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, |add| without
  * |shares|, no experts for slots that there are, missing data, overlap. RDNA_UNSUPPORTED: another type, layout or

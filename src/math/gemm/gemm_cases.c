@@ -241,8 +241,10 @@ rdna_status rdna__product_case_make(const rdna__product_case *product, struct ge
     largest_b = largest_value(product->type_b, b_data, b_count);
   }
   double sum = largest_row(&args, product->type_a, a_data) * largest_b;
-  if (a_count > 0 && rdna__random_below(random, 4) == 0) {
-    float special = rdna__random_below(random, 2) ? NAN : INFINITY;
+  if (args.flags & GEMM_MAY_ROUND) /* A is off by up to 2^-15 of its largest, up or down, on either side */
+    sum += 0x1p9 * 6 / (args.k + 2.0) * sqrt(args.k) * largest_value(product->type_a, a_data, a_count) * largest_b;
+  if (a_count > 0 && rdna__random_below(random, 4) == 0) { /* rounded, an infinity is no number */
+    float special = args.flags & GEMM_MAY_ROUND || rdna__random_below(random, 2) ? NAN : INFINITY;
     case_set(product->type_a, a_data, rdna__random_range(random, 0, a_count - 1), special);
   }
   if (product->stepped) RDNA_TRY(add_steps(product, &args, a_data, &sum, random, out_case));

@@ -13,6 +13,7 @@
 #define GEMM_A_TRANSPOSED 1u
 #define GEMM_B_TRANSPOSED 2u
 #define GEMM_BIAS_OF_ROWS 4u /* bias(m) instead of bias(n) */
+#define GEMM_MAY_ROUND 16u   /* A may be rounded to 16 bits: only the host does, see quant/quant_rounded.h */
 #define GEMM_MORE 8u         /* a bias of rows, an activation or a residual: what follows alpha, beta and bias(n) */
 
 struct gemm_args {

@@ -22,7 +22,7 @@ static rdna_status check_weight(const char *op_name, const rdna_tensor *weight, 
 }
 
 static rdna_status linear(rdna_stream *stream, const char *op_name, const rdna_tensor *x, const rdna_tensor *weight,
-                          const rdna_tensor *bias, const rdna_tensor *out, float beta) {
+                          const rdna_tensor *bias, const rdna_tensor *out, float beta, uint32_t flags) {
   char text[RDNA__TENSOR_TEXT], other[RDNA__TENSOR_TEXT];
   int64_t rows, k, x_stride, out_rows, n, out_stride;
   rdna__matrix w;
@@ -62,7 +62,7 @@ static rdna_status linear(rdna_stream *stream, const char *op_name, const rdna_t
       .lda = x_stride,
       .ldb = w.ld,
       .ldc = out_stride,
-      .flags = w.transposed ? 0 : GEMM_B_TRANSPOSED,
+      .flags = flags | (w.transposed ? 0 : GEMM_B_TRANSPOSED),
       .alpha = 1,
       .beta = beta,
   };
@@ -76,10 +76,15 @@ static rdna_status linear(rdna_stream *stream, const char *op_name, const rdna_t
 
 rdna_status rdna_op_linear(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
                            const rdna_tensor *bias, const rdna_tensor *out) {
-  return linear(stream, "linear", x, weight, bias, out, 0);
+  return linear(stream, "linear", x, weight, bias, out, 0, 0);
 }
 
 rdna_status rdna_op_linear_add(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
                                const rdna_tensor *bias, const rdna_tensor *out) {
-  return linear(stream, "linear_add", x, weight, bias, out, 1);
+  return linear(stream, "linear_add", x, weight, bias, out, 1, 0);
+}
+
+rdna_status rdna__linear_rounded(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
+                                 const rdna_tensor *bias, const rdna_tensor *out, bool add) {
+  return linear(stream, add ? "linear_add" : "linear", x, weight, bias, out, add ? 1 : 0, GEMM_MAY_ROUND);
 }

@@ -18,4 +18,10 @@ typedef struct rdna__linear {
 /* x of f16 or bf16 times a weight of another type. */
 rdna_status rdna__linear_halves(const rdna__linear *of);
 
+/* rdna_op_linear, or rdna_op_linear_add, where the result may be that of rounded values: on the host x of f32 that
+ * meets weights in blocks becomes whole numbers of 16 bits with one unit for 32 neighbours. The relative
+ * squared error of random values is about 1e-9. On GPUs nothing is rounded. */
+rdna_status rdna__linear_rounded(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *weight,
+                                 const rdna_tensor *bias, const rdna_tensor *out, bool add);
+
 #endif

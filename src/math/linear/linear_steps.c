@@ -33,7 +33,7 @@ static bool describe(rdna_stream *stream, const rdna__linear_steps *steps, const
                                      .n = (int32_t)n,
                                      .k = (int32_t)k,
                                      .batch = 1,
-                                     .flags = GEMM_B_TRANSPOSED,
+                                     .flags = GEMM_B_TRANSPOSED | (steps->may_round ? GEMM_MAY_ROUND : 0),
                                      .alpha = 1,
                                      .beta = steps->add ? 1 : 0,
                                      .activation = steps->gated ? (uint32_t)steps->activation : 0};

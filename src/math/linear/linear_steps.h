@@ -18,6 +18,7 @@ typedef struct rdna__linear_steps {
   bool gated; /* the weight is (2 n, k), and out = activation(x G^T) * x U^T, of which the first n rows are G; neither
                  a bias nor |add| */
   rdna_activation activation; /* of the gate */
+  bool may_round;             /* as rdna__linear_rounded does */
 } rdna__linear_steps;
 
 /* Whether one launch does it: x (1, k) and out (1, n) of f32, contiguous, and rows of weights where vectors are loaded.

@@ -1,6 +1,7 @@
 #include "rdna/op/linear.h"
 
 #include "math/common/test/operand.h"
+#include "math/linear/linear.h"
 #include "math/linear/linear_steps.h"
 #include "math/quant/quant_case.h"
 #include "math/quant/testing_blocks.h"
@@ -10,6 +11,7 @@ typedef struct layer {
   int64_t m, n, k;
   int64_t x_gap, out_gap; /* values between rows */
   bool with_bias, add;
+  bool may_round;  /* by rdna__linear_rounded */
   int64_t sampled; /* 0, or how many columns in a row are compared: the first, the middle and the last ones */
 } layer;
 
@@ -26,6 +28,12 @@ static bool is_rounded(const layer *l) {
   return is_quantized(l->weight) && l->x != RDNA_F32 && !is_by_units(l) && l->m > 8;
 }
 
+/* Whether x became whole numbers. */
+static bool has_units(const layer *l) {
+  bool on_host = strcmp(rdna_device_get_info(rdna_stream_device(stream))->driver, "host") == 0;
+  return l->may_round && on_host && is_quantized(l->weight);
+}
+
 static double weight_value(const layer *l, const operand *weight, int64_t i) {
   double value = is_quantized(l->weight) ? test_quant_value(l->weight, weight->host, i, NULL) : operand_get(weight, i);
   float rounded = 0; /* or a value of 16 bits */
@@ -36,17 +44,18 @@ static double weight_value(const layer *l, const operand *weight, int64_t i) {
 
 static void compare(const layer *l, const operand *x, const operand *weight, const operand *bias, const operand *before,
                     const operand *out) {
-  double *w = malloc((size_t)l->k * sizeof *w + 1);
+  double *w = malloc((size_t)l->k * sizeof *w + 1), wrong = 0, all = 0;
   assert_non_null(w);
   for (int64_t j = 0; j < l->n; j++) {
     int64_t far = llabs(2 * j - l->n), edge = l->n - 2 * l->sampled;
     if (l->sampled > 0 && far > l->sampled && far < edge) continue;
     for (int64_t p = 0; p < l->k; p++) w[p] = weight_value(l, weight, j * l->k + p);
     for (int64_t i = 0; i < l->m; i++) {
-      double sum = 0, magnitude = 0, squares = 0;
+      double sum = 0, magnitude = 0, squares = 0, largest = 0;
       for (int64_t p = 0; p < l->k; p++) {
         double row = operand_get(x, i * (l->k + l->x_gap) + p), v = row * w[p];
         sum += v;
+        largest = fmax(largest, fabs(row));
         magnitude += fabs(v);
         squares += row * row;
       }
@@ -60,9 +69,13 @@ static void compare(const layer *l, const operand *x, const operand *weight, con
        */
       if (is_by_units(l)) error += 6 * 3 * 0x1p-11 * 4 * sqrt(squares);
       if (is_quantized(l->weight) && !is_rounded(l)) error += 0x1p-24 * 4 * (double)l->k * 4;
+      /* x is off by up to 2^-15 of the largest, up or down: 6 deviations of the sum */
+      if (has_units(l)) error += 6 * 0x1p-15 * 4 * largest * sqrt((double)l->k);
       assert_close(l->out, operand_get(out, at), sum + added, error, rdna_dtype_name(l->weight), at);
+      wrong += pow(operand_get(out, at) - (sum + added), 2), all += sum * sum;
     }
   }
+  if (has_units(l) && l->m * l->n >= 100) assert_true(wrong <= 1e-8 * all);
   free(w);
 }
 
@@ -90,8 +103,9 @@ static void check(layer l) {
     operand_upload(&out);
   if (out.bytes > 0) memcpy(before.host, out.host, out.bytes);
   const rdna_tensor *bias_tensor = l.with_bias ? &bias.tensor : NULL;
-  assert_ok(l.add ? rdna_op_linear_add(stream, &x.tensor, &weight_tensor, bias_tensor, &out.tensor)
-                  : rdna_op_linear(stream, &x.tensor, &weight_tensor, bias_tensor, &out.tensor));
+  assert_ok(l.may_round ? rdna__linear_rounded(stream, &x.tensor, &weight_tensor, bias_tensor, &out.tensor, l.add)
+            : l.add     ? rdna_op_linear_add(stream, &x.tensor, &weight_tensor, bias_tensor, &out.tensor)
+                        : rdna_op_linear(stream, &x.tensor, &weight_tensor, bias_tensor, &out.tensor));
   operand_download(&out);
   compare(&l, &x, &weight, l.with_bias ? &bias : NULL, &before, &out);
   operand_free(&x);
@@ -118,6 +132,58 @@ static void any_weight_and_row_count(void **state) {
       check(l);
     }
   }
+}
+
+/* Where values may be rounded, of every shape of tiles' edges. */
+static void may_be_rounded(void **state) {
+  for (size_t w = 0; w < sizeof weights / sizeof weights[0]; w++) {
+    int64_t block = rdna_dtype_block_values(weights[w]);
+    check((layer){.weight = weights[w], .m = 150, .n = 131, .k = 512, .may_round = true});
+    check((layer){.weight = weights[w], .m = 9, .n = 7, .k = 7 * block, .may_round = true, .with_bias = true});
+    check((layer){.weight = weights[w], .m = 31, .n = 40, .k = 768, .may_round = true, .x_gap = 3, .out_gap = 2});
+    for (int64_t m = 1; m <= 8; m++)
+      check((layer){.weight = weights[w], .m = m, .n = 40, .k = 512, .may_round = true, .add = m % 2, .x_gap = m % 3});
+    check((layer){.weight = weights[w], .m = 1, .n = 9, .k = 40 * 256, .may_round = true});
+    check((layer){.weight = weights[w], .m = 20, .n = 3, .k = 0, .may_round = true, .with_bias = true});
+    check((layer){.weight = weights[w], .m = 20, .n = 0, .k = block, .may_round = true});
+  }
+}
+
+/* Values of every size in one row, and rows with an infinity or a NaN, which spoil no other. */
+static void check_extremes(int64_t m) {
+  const int64_t n = 5, k = 96;
+  static const float sizes[] = {1e-42f, 1e-20f, 1, 1e15f};
+  operand x = operand_make(RDNA_F32, 2, (int64_t[]){m, k}, NULL, 0);
+  operand out = operand_make(RDNA_F32, 2, (int64_t[]){m, n}, NULL, 0);
+  operand weight = operand_make(RDNA_U8, 1, (int64_t[]){(int64_t)rdna_dtype_bytes(RDNA_Q8_0, n * k)}, NULL, 0);
+  rdna_tensor w = rdna_tensor_contiguous(weight.tensor.data, RDNA_Q8_0, 2, (int64_t[]){n, k});
+  float *values = (float *)(void *)x.host;
+  operand_fill(&x, 1);
+  for (int64_t i = 0; i < m * k; i++) values[i] *= sizes[i / k % 4];
+  values[3 * k + 40] = NAN, values[6 * k] = INFINITY;
+  operand_upload(&x);
+  rdna__fill_blocks(&random_state, RDNA_Q8_0, weight.host, n * k);
+  operand_upload(&weight);
+  operand_upload(&out);
+  assert_ok(rdna__linear_rounded(stream, &x.tensor, &w, NULL, &out.tensor, false));
+  operand_download(&out);
+  for (int64_t i = 0; i < m; i++) {
+    for (int64_t j = 0; j < n; j++) {
+      double sum = 0, got = operand_get(&out, i * n + j);
+      for (int64_t p = 0; p < k; p++)
+        sum += (double)values[i * k + p] * test_quant_value(RDNA_Q8_0, weight.host, j * k + p, NULL);
+      if (i == 3 || i == 6)
+        assert_false(isfinite(got));
+      else
+        assert_close(RDNA_F32, got, sum, (double)sizes[i % 4] * 6 * 0x1p-15 * 16 * sqrt((double)k) + 1e-32, "row", i);
+    }
+  }
+  operand *all[] = {&x, &out, &weight};
+  for (int i = 0; i < 3; i++) operand_free(all[i]);
+}
+static void rounded_extremes(void **state) {
+  check_extremes(20);
+  check_extremes(7);
 }
 
 static void long_and_short_rows(void **state) {
@@ -181,6 +247,7 @@ static void check_steps(rdna_dtype dtype, int64_t n, int64_t k, rdna__linear_ste
         sum[side] += v, magnitude[side] += fabs(v);
       }
       error[side] = 0x1p-24 * (double)(k + 8) * magnitude[side];
+      if (steps.may_round) error[side] += 6 * 0x1p-15 * 16 * 4 * scale * sqrt((double)k);
       if (is_quantized(dtype)) error[side] += 0x1p-24 * 16 * (double)k * scale * (steps.norm ? 4 : 1);
     }
     double want = sum[0] + (steps.add ? (double)before[j] : 0) + (with_bias ? (double)b[j] : 0), most = error[0];
@@ -213,6 +280,10 @@ static void steps_around_one_row(void **state) {
     check_steps(dtype, 9, other, with_add, w % 2);
     check_steps(dtype, 5, 256 * 18, w % 2 ? both : norm, false);
     check_steps(dtype, 3, 256 * 25, w % 2 ? norm : both, false);
+    norm.may_round = both.may_round = with_add.may_round = true;
+    check_steps(dtype, 21, other, both, false);
+    check_steps(dtype, 9, other, with_add, w % 2);
+    check_steps(dtype, 5, some, norm, w % 2);
   }
   check_steps(RDNA_Q4_K, 700, 256, (rdna__linear_steps){.gated = true, .activation = RDNA_ACTIVATION_SILU}, false);
 }
@@ -412,6 +483,8 @@ static void refuses(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_weight_and_row_count),
+      cmocka_unit_test(may_be_rounded),
+      cmocka_unit_test(rounded_extremes),
       cmocka_unit_test(long_and_short_rows),
       cmocka_unit_test(steps_around_one_row),
       cmocka_unit_test(steps_of_other_products),

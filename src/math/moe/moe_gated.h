@@ -14,8 +14,8 @@
  * whose experts lie one stride apart in both, which may be more than n rows; and few slots for each expert. */
 bool rdna__moe_is_gated(const rdna_tensor *x, const rdna_tensor *gate, const rdna_tensor *up,
                         const rdna_tensor *indices);
-/* RDNA_UNSUPPORTED where that is false. */
-rdna_status rdna__moe_gated(rdna_stream *stream, rdna_activation activation, const rdna_tensor *x,
+/* RDNA_UNSUPPORTED where that is false. |may_round| as in rdna_moe_product. */
+rdna_status rdna__moe_gated(rdna_stream *stream, rdna_activation activation, bool may_round, const rdna_tensor *x,
                             const rdna_tensor *gate, const rdna_tensor *up, const rdna_tensor *indices,
                             const rdna_tensor *out);
 

@@ -276,6 +276,7 @@ rdna_status rdna_op_moe_linear(rdna_stream *stream, const rdna_moe_product *opti
   c.args.product.m = 1, c.args.product.n = (int32_t)c.n, c.args.product.k = (int32_t)c.k;
   c.args.product.ldb = c.k, c.args.product.stride_b = c.n * c.k;
   c.args.product.batch = 1, c.args.product.alpha = 1, c.args.product.flags = GEMM_B_TRANSPOSED;
+  if (known.may_round) c.args.product.flags |= GEMM_MAY_ROUND;
   c.args.chosen = indices->data;
   c.args.tokens = (int32_t)c.tokens, c.args.top = (int32_t)c.top, c.args.experts = (int32_t)c.experts;
   c.args.add = known.add;
@@ -326,13 +327,14 @@ bool rdna__moe_is_gated(const rdna_tensor *x, const rdna_tensor *gate, const rdn
   return describe_gated(x, gate, up, indices, &c);
 }
 
-rdna_status rdna__moe_gated(rdna_stream *stream, rdna_activation activation, const rdna_tensor *x,
+rdna_status rdna__moe_gated(rdna_stream *stream, rdna_activation activation, bool may_round, const rdna_tensor *x,
                             const rdna_tensor *gate, const rdna_tensor *up, const rdna_tensor *indices,
                             const rdna_tensor *out) {
   struct call c = {.stream = stream, .weights = gate, .x = x, .indices = indices, .out = out};
   if (!describe_gated(x, gate, up, indices, &c))
     return rdna__fail(RDNA_UNSUPPORTED, "%s: no one launch has this gate and what it multiplies", NAME);
   c.args.product.activation = (uint32_t)activation;
+  if (may_round) c.args.product.flags |= GEMM_MAY_ROUND;
   c.args.product.c = out->data;
   return run_few(&c);
 }

@@ -71,6 +71,7 @@ RDNA_CASE_MAKER(rdna__quant_gemm_case) {
     args.batch = rdna__random_below(random, 4) ? 1 : 2;
   }
   args.flags = GEMM_B_TRANSPOSED | (rdna__random_below(random, 4) ? 0 : GEMM_A_TRANSPOSED);
+  if (n % 3 == 2) args.flags |= GEMM_MAY_ROUND;
   return rdna__product_case_make(&product, args, random, out_case);
 }
 
@@ -101,6 +102,7 @@ RDNA_CASE_MAKER(rdna__quant_gemv_case) {
   int block = rdna_dtype_block_values(product.type_b);
   struct gemm_args args = {.batch = 1, .flags = GEMM_B_TRANSPOSED, .beta = random_beta(random)};
   args.m = (int32_t)rdna__random_range(random, 1, product.columns);
+  if (n % 3 == 2) args.flags |= GEMM_MAY_ROUND;
   product.stepped = product.columns == 1, product.gated = product.stepped && n % 4 >= 2;
   if (n < (int)(sizeof edges / sizeof edges[0])) {
     args.n = edges[n].n, args.k = edges[n].blocks * block;

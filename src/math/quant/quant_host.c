@@ -4,6 +4,7 @@
 
 #include "math/gemm/gemm_blocked.h"
 #include "math/quant/quant_coded.h"
+#include "math/quant/quant_pairs.h"
 #include "math/quant/quant_planes.h"
 #include "math/quant/quant_unpack.h"
 
@@ -201,6 +202,8 @@ static void dequantize(const void *args, rdna_dtype format, rdna_dtype type) {
   rdna__parallel_for(job.args->count / quant_values(format), 64, dequantize_some, &job);
 }
 
+#include "math/quant/quant_rounded.h" /* it reads scales as above */
+
 SIMD_INLINE const char *row_of(const gemm_job *job, rdna_dtype format, const char *b, int64_t row) {
   return b + row * (job->args->ldb / quant_values(format)) * quant_bytes(format);
 }
@@ -269,23 +272,97 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype format, int columns, 
   }
 }
 
-#ifdef QUANT_PLANES
+#ifdef QUANT_PAIRS
+/* One row of B against |columns| rows of A from row |first| on, each summed in the same order however many there are.
+ */
+SIMD_INLINE void dot_pairs(const pair_job *job, rdna_dtype format, int columns, int first, const char *b, char *c,
+                           int64_t index) {
+  enum { AHEAD = 2048 };
+  const struct gemm_args *args = job->product.args;
+  const int runs = quant_values(format) / PAIR_VALUES, parts = pair_has_halves(format) ? 2 : 1;
+  const char *w = row_of(&job->product, format, b, index);
+  const pair_run *x[4];
+  __m256 sum[4][2];
+  float taken[4]; /* what zeros and minimums take from the sums */
+#pragma GCC unroll 4
+  for (int j = 0; j < columns; j++) {
+    x[j] = job->pairs + gemm_clamp(first + j, args->m) * job->row;
+    sum[j][0] = sum[j][1] = _mm256_setzero_ps();
+    taken[j] = 0;
+  }
+  for (int64_t at = 0; at < job->row; at += runs, w += quant_bytes(format)) {
+    scales s;
+    for (int i = 0; i < quant_bytes(format); i += 64) __builtin_prefetch(w + AHEAD + i);
+    read_scales(format, w, &s);
+#pragma GCC unroll 8
+    for (int r = 0; r < runs; r++) {
+      const __m256i codes = pair_codes(format, w, r * PAIR_VALUES);
+      const __m256i sizes = pair_is_signed(format) ? _mm256_abs_epi8(codes) : codes;
+      __m256 scale = _mm256_set1_ps(s.scale[parts * r]);
+      if (parts == 2) scale = _mm256_insertf128_ps(scale, _mm_set1_ps(s.scale[2 * r + 1]), 1);
+#pragma GCC unroll 4
+      for (int j = 0; j < columns; j++) {
+        const pair_run *of = x[j] + at + r;
+        __m256 of_unit = _mm256_mul_ps(scale, _mm256_set1_ps(of->unit));
+        sum[j][r % 2] = _mm256_fmadd_ps(pair_products(format, codes, sizes, of), of_unit, sum[j][r % 2]);
+        for (int h = 0; h < parts && pair_has_sums(format); h++) {
+          float least = quant_has_least(format) ? s.least[parts * r + h] : 0;
+          least = __builtin_fmaf(s.scale[parts * r + h], (float)quant_zero(format), least);
+          taken[j] = __builtin_fmaf(least, parts == 2 ? of->sum[h] : of->all, taken[j]);
+        }
+      }
+    }
+  }
+  for (int j = 0; j < columns && first + j < args->m; j++)
+    gemm_finish_dot(&job->product, c, first + j, index,
+                    simd_sum((simd_float)_mm256_add_ps(sum[j][0], sum[j][1])) - taken[j]);
+}
+
+SIMD_INLINE void dot_rows_prepared(const void *prepared, rdna_dtype format, const char *b, char *c, int64_t first,
+                                   int64_t last) {
+  const pair_job *job = prepared;
+  const int m = job->product.args->m;
+  for (int64_t j = first; j < last; j++) {
+    if (m == 1) {
+      dot_pairs(job, format, 1, 0, b, c, j);
+    } else {
+      for (int i = 0; i < m; i += 4) dot_pairs(job, format, 4, i, b, c, j);
+    }
+  }
+}
+
+/* False where rows of A must not be rounded, are too many or too long for it, or some value has no digits. */
+static __attribute__((noinline)) bool run_prepared(const gemm_job *product) {
+  pair_run room[MOST_PAIRS];
+  const struct gemm_args *args = product->args;
+  const uint32_t asked = GEMM_MAY_ROUND | GEMM_A_TRANSPOSED | GEMM_B_TRANSPOSED;
+  pair_job job = {.product = *product, .pairs = room, .row = args->k / PAIR_VALUES};
+  if ((args->flags & asked) != (GEMM_MAY_ROUND | GEMM_B_TRANSPOSED) || args->batch != 1 || args->parts > 1 ||
+      args->m > GEMV_MAX_M || args->m * job.row > MOST_PAIRS)
+    return false;
+  rdna__parallel_for(args->m * job.row, 512, make_some_pairs, &job);
+  if (job.odd) return false;
+  job.product.prepared = &job;
+  gemm_run(&job.product);
+  return true;
+}
+#elif defined(QUANT_PLANES)
 /* Two blocks of 32 values of a row of B, or one if no more are |left|, times |columns| rows of A. */
-SIMD_INLINE void add_pair(rdna_dtype format, int columns, const char *w, int64_t left, const planes **x, __m512 *sum,
-                          __m512 *least_sum) {
+SIMD_INLINE void add_pair(rdna_dtype format, int columns, bool two, const char *w, int64_t left, const planes **x,
+                          __m512 *sum, __m512 *least_sum) {
   const char *second = left > 32 ? w + quant_bytes(format) : w; /* its x has no digits */
   __m512 least, scale = plane_scale_of_pair(format, w, second, &least);
   __m512i codes = plane_codes(format, w, second, 0);
 #pragma GCC unroll 8
   for (int j = 0; j < columns; j++, x++) {
-    sum[j] = add_planes(format, sum[j], codes, *x, scale);
+    sum[j] = add_planes(format, sum[j], codes, *x, two, scale);
     if (quant_has_least(format)) least_sum[j] = _mm512_fmadd_ps(least, _mm512_load_ps((*x)->sum), least_sum[j]);
     ++*x;
   }
 }
 
 /* The same of a block of 256 values. */
-SIMD_INLINE void add_block(rdna_dtype format, int columns, const char *w, const planes **x, __m512 *sum,
+SIMD_INLINE void add_block(rdna_dtype format, int columns, bool two, const char *w, const planes **x, __m512 *sum,
                            __m512 *least_sum) {
   __m512 least, scale = plane_scales_of_block(format, w, &least);
 #pragma GCC unroll 4
@@ -294,7 +371,7 @@ SIMD_INLINE void add_block(rdna_dtype format, int columns, const char *w, const 
     __m512 of_lanes = plane_scale_of_runs(format, scale, v), least_of_lanes = plane_scale_of_runs(format, least, v);
 #pragma GCC unroll 8
     for (int j = 0; j < columns; j++) {
-      sum[j] = add_planes(format, sum[j], codes, x[j], of_lanes);
+      sum[j] = add_planes(format, sum[j], codes, x[j], two, of_lanes);
       if (quant_has_least(format))
         least_sum[j] = _mm512_fmadd_ps(least_of_lanes, _mm512_load_ps(x[j]->sum), least_sum[j]);
       x[j]++;
@@ -319,9 +396,9 @@ SIMD_INLINE void dot_planes(const plane_job *job, rdna_dtype format, int columns
   for (int64_t left = args->k; left > 0; left -= step, w += bytes) {
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(w + AHEAD + i);
     if (step == 64)
-      add_pair(format, columns, w, left, x, sum, least_sum);
+      add_pair(format, columns, job->two, w, left, x, sum, least_sum);
     else
-      add_block(format, columns, w, x, sum, least_sum);
+      add_block(format, columns, job->two, w, x, sum, least_sum);
   }
   for (int j = 0; j < columns && j < args->m; j++) {
     __m512 total = quant_has_least(format) ? _mm512_sub_ps(sum[j], least_sum[j]) : sum[j];
@@ -329,8 +406,9 @@ SIMD_INLINE void dot_planes(const plane_job *job, rdna_dtype format, int columns
   }
 }
 
-SIMD_INLINE void dot_rows_of_planes(const plane_job *job, rdna_dtype format, const char *b, char *c, int64_t first,
-                                    int64_t last) {
+SIMD_INLINE void dot_rows_prepared(const void *prepared, rdna_dtype format, const char *b, char *c, int64_t first,
+                                   int64_t last) {
+  const plane_job *job = prepared;
   const int m = job->product.args->m;
   for (int64_t j = first; j < last; j++) {
     if (m == 1)
@@ -345,10 +423,11 @@ SIMD_INLINE void dot_rows_of_planes(const plane_job *job, rdna_dtype format, con
 }
 
 /* False where rows of A are too many or too long for it, or some value has no digits. */
-static __attribute__((noinline)) bool run_planes(const gemm_job *product) {
+static __attribute__((noinline)) bool run_prepared(const gemm_job *product) {
   planes room[MOST_PLANES];
   const struct gemm_args *args = product->args;
   plane_job job = {.product = *product, .format = product->type_b, .planes = room};
+  job.two = args->flags & GEMM_MAY_ROUND;
   job.row = (args->k + PLANE_VALUES - 1) / PLANE_VALUES;
   bool rows_of_b = (args->flags & (GEMM_A_TRANSPOSED | GEMM_B_TRANSPOSED)) == GEMM_B_TRANSPOSED;
   if (!has_planes(job.format) || !rows_of_b || args->batch != 1 || args->parts > 1 || args->m > GEMV_MAX_M ||
@@ -361,15 +440,15 @@ static __attribute__((noinline)) bool run_planes(const gemm_job *product) {
   return true;
 }
 #else
-static bool run_planes(const gemm_job *product) { return false; }
-#define dot_rows_of_planes(...)
+static bool run_prepared(const gemm_job *product) { return false; }
+#define dot_rows_prepared(...)
 #endif
 
 #define DOT_DEFINE(name, F)                                                                                      \
   static void dot_##F(const gemm_job *job, const char *a, const char *b, char *c, int64_t first, int64_t last) { \
     int m = job->args->m;                                                                                        \
     if (job->prepared) {                                                                                         \
-      dot_rows_of_planes(job->prepared, RDNA_##F, b, c, first, last);                                            \
+      dot_rows_prepared(job->prepared, RDNA_##F, b, c, first, last);                                             \
     } else if (m == 1) {                                                                                         \
       for (int64_t j = first; j < last; j++) dot_block(job, RDNA_##F, 1, 1, a, b, c, j, last);                   \
     } else if (m <= 4) {                                                                                         \
@@ -381,7 +460,7 @@ static bool run_planes(const gemm_job *product) { return false; }
 RDNA_QUANT_FORMATS(DOT_DEFINE)
 
 static void run_job(gemm_job *job) {
-  if (!run_planes(job)) gemm_run(job);
+  if (!run_rounded(job) && !run_prepared(job)) gemm_run(job);
 }
 static gemm_job job_of(const struct gemm_args *args, rdna_dtype format,
                        void (*dot_rows)(const gemm_job *, const char *, const char *, char *, int64_t, int64_t)) {

@@ -310,6 +310,8 @@ rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_c
   if (s->batch < s->lanes) s->batch = s->lanes;
   s->pass.kv_dtype = chosen.kv_dtype;
   s->half = chosen.exact || llm->weights.in_place ? RDNA_F32 : llm->decoder.half;
+  s->pass.may_round = !chosen.exact && llm->weights.in_place;
+  s->host.may_round = !chosen.exact;
   s->logit_rows = chosen.logits < s->batch ? chosen.logits : s->batch;
   if (s->logit_rows < s->lanes) s->logit_rows = s->lanes;
   s->pinned_rows = pinned_rows && pinned_rows < s->logit_rows ? pinned_rows : s->logit_rows;

@@ -126,6 +126,7 @@ static rdna_status kind_of(const rdna_llm_cache *cache, uint64_t model, rdna__ll
   setting = add_word(setting, (uint64_t)cache->lanes);
   for (const rdna_llm_cache *c = cache; c; c = c->below) {
     setting = add_word(setting, (uint64_t)c->half);
+    setting = add_word(setting, c->pass.may_round || c->host.may_round);
     setting = add_word(setting, (uint64_t)c->llm->decoder.layer_count);
     setting = add_text(setting, rdna_device_get_info(c->llm->weights.device)->name);
   }

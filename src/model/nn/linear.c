@@ -1,4 +1,5 @@
 /* A matrix of a model applied to activations. */
+#include "math/linear/linear.h"
 #include "base/status.h"
 #include "math/linear/linear_steps.h"
 #include "model/nn/nn.h"
@@ -38,7 +39,9 @@ rdna_status rdna__nn_linear(const rdna__nn_pass *pass, const rdna__matrix_weight
   const rdna_tensor *bias = m->bias.data ? &m->bias : NULL;
   const rdna_scalar zero = rdna_scalar_real(0);
   RDNA_TRY(rdna__nn_show(stream, &m->weight, x, NULL));
-  RDNA_TRY(rdna_op_linear(stream, x, &m->weight, m->scale == 1 || m->scale_after_bias ? bias : NULL, out));
+  const rdna_tensor *first_bias = m->scale == 1 || m->scale_after_bias ? bias : NULL;
+  RDNA_TRY(pass->may_round ? rdna__linear_rounded(stream, x, &m->weight, first_bias, out, false)
+                           : rdna_op_linear(stream, x, &m->weight, first_bias, out));
   if (pass->adapter_count > 0) RDNA_TRY(rdna__nn_adapt(pass, m, x, out));
   if (m->scale == 1) return RDNA_OK;
   RDNA_TRY(rdna_op_map(stream, RDNA_MAP_AFFINE, out, rdna_scalar_real((double)m->scale), zero, out));
@@ -49,7 +52,7 @@ rdna_status rdna__nn_linear(const rdna__nn_pass *pass, const rdna__matrix_weight
 /* ---- with what stands around it ---- */
 
 static rdna__linear_steps steps_of(const rdna__nn_pass *pass) {
-  return (rdna__linear_steps){.norm = pass->input_norm, .epsilon = pass->norm_epsilon};
+  return (rdna__linear_steps){.norm = pass->input_norm, .epsilon = pass->norm_epsilon, .may_round = pass->may_round};
 }
 static const rdna_tensor *bias_of(const rdna__matrix_weights *m) { return m->bias.data ? &m->bias : NULL; }
 
@@ -80,7 +83,8 @@ rdna_status rdna__nn_linear_in(const rdna__nn_pass *pass, const rdna__matrix_wei
 rdna_status rdna__nn_linear_out(const rdna__nn_pass *pass, const rdna__matrix_weights *m, const rdna_tensor *x,
                                 const rdna_tensor *out) {
   if (!pass->adds) return rdna__nn_linear(pass, m, x, out);
-  return rdna_op_linear_add(pass->stream, x, &m->weight, bias_of(m), out);
+  return pass->may_round ? rdna__linear_rounded(pass->stream, x, &m->weight, bias_of(m), out, true)
+                         : rdna_op_linear_add(pass->stream, x, &m->weight, bias_of(m), out);
 }
 
 rdna_activation rdna__nn_activation(rdna__nn_gate gate) {

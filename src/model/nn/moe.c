@@ -54,19 +54,21 @@ static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe
   if (tokens == 1 && !has_bias && !rdna__nn_watcher && activation != RDNA_ACTIVATION_NONE &&
       rdna__moe_is_gated(x, &weights[0], &weights[1], indices)) {
     *activated = gate;
-    return rdna__moe_gated(pass->stream, activation, x, &weights[0], &weights[1], indices, &gate);
+    return rdna__moe_gated(pass->stream, activation, pass->may_round, x, &weights[0], &weights[1], indices, &gate);
   }
   if (moe->gate_up.data) { /* each slot's row is its gate, then its up */
     rdna_tensor both = rdna__nn_heads(pass->experts, tokens, moe->used, 2 * hidden);
-    rdna_moe_product product = {RDNA_MOE_PRODUCT_INIT};
+    rdna_moe_product product = {RDNA_MOE_PRODUCT_INIT, .may_round = pass->may_round};
     RDNA_TRY(rdna__nn_show(pass->stream, &moe->gate_up, x, indices));
     RDNA_TRY(rdna_op_moe_linear(pass->stream, &product, x, &moe->gate_up, indices, &both));
     gate = up = both;
     gate.shape[2] = up.shape[2] = hidden;
     up.data = (float *)both.data + hidden;
   } else {
-    rdna_moe_product of_gate = {RDNA_MOE_PRODUCT_INIT, .bias = moe->gate_bias.data ? &moe->gate_bias : NULL};
-    rdna_moe_product of_up = {RDNA_MOE_PRODUCT_INIT, .bias = moe->up_bias.data ? &moe->up_bias : NULL};
+    rdna_moe_product of_gate = {RDNA_MOE_PRODUCT_INIT, .bias = moe->gate_bias.data ? &moe->gate_bias : NULL,
+                                .may_round = pass->may_round};
+    rdna_moe_product of_up = {RDNA_MOE_PRODUCT_INIT, .bias = moe->up_bias.data ? &moe->up_bias : NULL,
+                              .may_round = pass->may_round};
     RDNA_TRY(rdna__nn_show(pass->stream, &moe->gate, x, indices));
     RDNA_TRY(rdna__nn_show(pass->stream, &moe->up, x, indices));
     RDNA_TRY(rdna_op_moe_linear(pass->stream, &of_gate, x, &moe->gate, indices, &gate));
@@ -104,7 +106,8 @@ static rdna_status multiply(const rdna__nn_pass *pass, const rdna__nn_moe *moe, 
   rdna_tensor activated;
   RDNA_TRY(open_gates(pass, moe, h, indices, &activated));
   rdna_moe_product down = {RDNA_MOE_PRODUCT_INIT, .add = pass->adds,
-                           .bias = moe->down_bias.data ? &moe->down_bias : NULL, .shares = shares};
+                           .bias = moe->down_bias.data ? &moe->down_bias : NULL, .shares = shares,
+                           .may_round = pass->may_round};
   RDNA_TRY(rdna__nn_show(pass->stream, &moe->down, &activated, indices));
   return rdna_op_moe_linear(pass->stream, &down, &activated, &moe->down, indices, projected);
 }

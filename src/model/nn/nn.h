@@ -238,6 +238,7 @@ typedef struct rdna__nn_pass {
   /* What goes into products: f32, or with many tokens 16 bits, for the matrix units. The residual stream x, what blocks
    * add to it, and q, k and v before they are rotated stay f32. */
   rdna_dtype type;
+  bool may_round; /* on the host: tokens in f32 may be rounded where they meet weights in blocks */
   /* Of one token in f32, whose launches cost as much as their bytes: products do what stands around them. What a block
    * reads is then the residual stream, and |input_norm| (width) its norm, with |norm_epsilon|; NULL: it was normed. And
    * with |adds| the block's last product adds to what |projected| holds. The decoder sets them, block by block. */
