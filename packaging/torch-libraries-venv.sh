@@ -10,4 +10,4 @@ above() { # PyTorch and transformers are read from their own environment, which 
   "$torch" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth"
 }
 # torch is named so that none of these brings another.
-make_venv "$venv" "torch==2.13.0 accelerate==1.15.0 lightning==2.6.6 peft==0.21.2 trl==1.16.0 diffusers==0.42.1 sentence-transformers==6.2.0 torch-geometric==2.8.1 torchao==0.18.0 gpytorch==1.15.2 captum==0.9.0 e3nn==0.6.0 einops==0.8.2 liger-kernel==0.8.5 entmax==1.3 kornia==0.9.0 normflows==1.7.3 opacus==1.6.0 pyro-ppl==1.9.2 pytorch-metric-learning==2.9.0 torchdiffeq==0.2.5 torchmetrics==1.9.0 zuko==1.6.0" above
+make_venv "$venv" "torch==2.13.0 accelerate==1.15.0 lightning==2.6.6 peft==0.21.2 trl==1.16.0 diffusers==0.42.1 sentence-transformers==6.2.0 torch-geometric==2.8.1 torchao==0.18.0 gpytorch==1.15.2 captum==0.9.0 e3nn==0.6.0 bitsandbytes==0.50.2 einops==0.8.2 liger-kernel==0.8.5 entmax==1.3 kornia==0.9.0 normflows==1.7.3 opacus==1.6.0 pyro-ppl==1.9.2 pytorch-metric-learning==2.9.0 torchdiffeq==0.2.5 torchmetrics==1.9.0 zuko==1.6.0" above

@@ -352,3 +352,23 @@ def test_nan_to_num_with_every_number(dtype):
         ours, theirs = torch.nan_to_num(x.to("rdna"), **numbers).cpu(), torch.nan_to_num(x, **numbers)
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
         assert torch.equal(ours.signbit(), theirs.signbit())
+
+
+@pytest.mark.parametrize("shape, dim", [((0, 5), 1), ((0, 5), -1), ((3, 0, 2), 0), ((0, 0), 0), ((4, 0), 1)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.bool])
+def test_extremes_of_no_values(shape, dim, dtype):
+    """Rows that are not there have no extreme and none is missing; of rows without values PyTorch says that there is none."""
+    x = torch.empty(shape, dtype=dtype)
+    torch.rdna.reset_fallback_report()
+    calls = [lambda t: torch.max(t, dim), lambda t: torch.min(t, dim, keepdim=True)]
+    if dtype != torch.bool:
+        calls += [lambda t: (torch.argmax(t, dim),), lambda t: (torch.argmin(t, dim, keepdim=True),)]
+    for f in calls:
+        if x.shape[dim] == 0:
+            with pytest.raises(IndexError) as theirs:
+                f(x)
+            refused(IndexError, re.escape(str(theirs.value)), lambda f=f: f(x.to("rdna")))
+            continue
+        for mine, want in zip(f(x.to("rdna")), f(x)):
+            assert (mine.shape, mine.dtype, mine.stride()) == (want.shape, want.dtype, want.stride()) and mine.is_rdna
+    assert x.shape[dim] == 0 or not torch.rdna.fallback_report(), torch.rdna.fallback_report()

@@ -1,9 +1,11 @@
-"""Libraries whose kernels are Triton's, unchanged, on an emulated card: liger-kernel.
+"""Libraries whose kernels are Triton's, unchanged, on an emulated card: liger-kernel, and bitsandbytes with peft.
 
     RDNA_DRIVER=hip RDNA_EMULATE=gfx1100 python bindings/torch/tests/triton_libraries.py
 
 Without the checker: of a small tile several waves compute the same, and read what one of them has stored in place; what they
 compute of that nobody takes."""
+
+import tempfile
 
 import torch
 import torch.nn.functional as F
@@ -72,5 +74,43 @@ def llama():
     assert not torch.rdna.fallback_report(), torch.rdna.fallback_report()
 
 
+def quantized():
+    """Weights of 4 bits beside those that bitsandbytes has on the CPU, and a Llama that is trained so by adapters (QLoRA),
+    whose optimizer keeps 8 bits."""
+    import bitsandbytes
+    from bitsandbytes import functional
+    from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+
+    weights = torch.randn(64, 128)
+    for kind in ("nf4", "fp4"):
+        bits, state = functional.quantize_4bit(weights.to("rdna"), quant_type=kind)
+        theirs = functional.dequantize_4bit(*functional.quantize_4bit(weights, quant_type=kind))
+        held(f"bitsandbytes' {kind}", apart(functional.dequantize_4bit(bits, state), theirs.double()), 1e-6)
+    config = transformers.LlamaConfig(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+                                      num_key_value_heads=2, vocab_size=211, max_position_embeddings=64)
+    words, losses = torch.randint(0, 211, (2, 12)), {}
+    with tempfile.TemporaryDirectory() as folder:
+        transformers.LlamaForCausalLM(config).save_pretrained(folder)
+        four = transformers.BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True)
+        for device in ("cpu", "rdna"):
+            model = transformers.AutoModelForCausalLM.from_pretrained(folder, quantization_config=four, device_map={"": device},
+                                                                      dtype=torch.float32)
+            torch.manual_seed(1)
+            model = get_peft_model(prepare_model_for_kbit_training(model), LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "up_proj"]))
+            descent = bitsandbytes.optim.AdamW8bit([p for p in model.parameters() if p.requires_grad], lr=1e-2)
+            torch.rdna.reset_fallback_report()
+            losses[device] = []
+            for _ in range(3):
+                loss = model(words.to(device), labels=words.to(device)).loss
+                loss.backward()
+                descent.step()
+                descent.zero_grad()
+                losses[device].append(loss.detach().cpu())
+    assert not torch.rdna.fallback_report(), torch.rdna.fallback_report()
+    held("losses of QLoRA beside the CPU's", apart(torch.stack(losses["rdna"]), torch.stack(losses["cpu"]).double()), 1e-5)
+    assert losses["rdna"][2] < losses["rdna"][0]
+
+
+quantized()
 layers()
 llama()

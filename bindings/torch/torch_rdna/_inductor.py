@@ -6,7 +6,6 @@ devices that it knows itself is told here too, once, when the first graph of rdn
 kernels of this process are rdna's, so that a process does not compile for torch.cuda's devices beside."""
 
 import functools
-import importlib.util
 
 import torch
 from torch._dynamo.device_interface import DeviceInterface, register_interface_for_device
@@ -14,6 +13,7 @@ from torch._inductor.custom_graph_pass import CustomGraphModulePass
 
 from . import _C, _libraries
 from ._device import get_device_properties, types
+from ._triton import usable
 
 
 class Interface(DeviceInterface):
@@ -69,11 +69,6 @@ class Interface(DeviceInterface):
     def raise_if_triton_unavailable(device=None):
         if not usable():
             raise RuntimeError("Inductor's kernels for rdna are Triton's: install triton, and choose a GPU, not the host")
-
-
-def usable():
-    """Whether Triton is installed and the driver is one of those that it compiles for."""
-    return importlib.util.find_spec("triton") is not None and _C.driver()[0] in ("hip", "cuda")
 
 
 class _CardInKeys(CustomGraphModulePass):

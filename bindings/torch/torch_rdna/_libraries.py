@@ -22,6 +22,7 @@ _MODULES = {
     "safetensors.torch": "_safetensors",
     "transformers.training_args": "_transformers",
     "transformers.utils.import_utils": "_transformers",
+    "bitsandbytes": "_bitsandbytes",
     "triton.runtime.driver": "_triton",
     "lightning.fabric.connector": "_lightning",
     "lightning.pytorch.trainer.connectors.accelerator_connector": "_lightning",

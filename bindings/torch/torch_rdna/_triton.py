@@ -7,7 +7,7 @@ Triton numbers devices as the vendor's library does. On the host Triton has no d
 
 import dataclasses
 import functools
-import importlib
+import importlib.util
 import os
 
 import torch
@@ -17,6 +17,11 @@ from ._device import get_device_capability, get_device_properties
 
 _FOLDERS = {"hip": "amd", "cuda": "nvidia"}  # of triton.backends
 _CLASSES = {"hip": ("HIPDriver", "HIPLauncher", "HIPUtils"), "cuda": ("CudaDriver", "CudaLauncher", "CudaUtils")}
+
+
+def usable():
+    """Whether Triton is installed and the driver is one of those that it compiles for."""
+    return importlib.util.find_spec("triton") is not None and _C.driver()[0] in _FOLDERS
 
 
 def _index_of(native):

@@ -191,8 +191,9 @@ const Row whole_extremes[] = {{"max", RDNA_REDUCTION_MAX}, {"min", RDNA_REDUCTIO
 
 bool arg(const Row &row, Call &call) {  // self, dim?, keepdim
   const at::Tensor x = call.tensor(0);
-  if (x.numel() == 0 || !describable(x) || x.scalar_type() == at::kBool) return false;
+  if (!describable(x) || x.scalar_type() == at::kBool) return false;
   const bool whole = call.none(1);
+  if (x.numel() == 0 && (whole || x.size(wrap(call.integer(1), x.dim())) == 0)) return false;  // as for amax
   // over all dimensions the count goes through the tensor as it is shaped, and the result keeps no dimension
   const uint32_t dims = whole ? dims_of({}, x.dim()) : dims_of({call.integer(1)}, x.dim());
   return reduce(call, row.op, x, dims, call.flag(2), at::kLong);
@@ -202,7 +203,13 @@ const Row args[] = {{"argmin.out", RDNA_REDUCTION_ARGMIN}, {"argmax.out", RDNA_R
 // The values and where they are. self, dim, keepdim, values!, indices!
 bool extreme_with_index(const Row &row, Call &call) {
   const at::Tensor x = call.tensor(0), values = call.tensor(3), indices = call.tensor(4);
-  if (x.numel() == 0 || !describable(x) || indices.scalar_type() != at::kLong) return false;
+  if (!describable(x) || indices.scalar_type() != at::kLong) return false;
+  if (x.numel() == 0) {  // PyTorch has the sentence for what has no extreme
+    if (values.scalar_type() != x.scalar_type() || x.size(wrap(call.integer(1), x.dim())) == 0) return false;
+    const std::vector<int64_t> shape = reduced_shape(x, dims_of({call.integer(1)}, x.dim()), call.flag(2));
+    Output v(values, shape, x.scalar_type(), x, false), i(indices, shape, at::kLong, x, false);
+    return call.give({v.finish(), i.finish()});
+  }
   if (x.scalar_type() == at::kBool) {
     const at::Tensor whole = x.to(at::kByte);
     const int64_t dim = call.integer(1);
