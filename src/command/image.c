@@ -12,6 +12,7 @@
 #include "command/adapters.h"
 #include "command/command.h"
 #include "model/image/npy.h"
+#include "model/image/parameters.h"
 #include "model/image/pipeline.h"
 #include "picture/png.h"
 #include "rdna/image_model.h"
@@ -272,15 +273,6 @@ static rdna_status warn_of_cut(const imaging *g) {
 
 /* ---- what becomes of it ---- */
 
-/* In as few digits as give |value| again. */
-static void write_number(FILE *to, const char *name, double value) {
-  char text[32];
-  int digits = 6;
-  do snprintf(text, sizeof text, "%.*g", digits, value);
-  while (strtod(text, NULL) != value && ++digits < 18);
-  fprintf(to, ", %s: %s", name, text);
-}
-
 /* The last |*out_length| characters of a path that are no slashes behind or between others. */
 static const char *name_of(const char *path, int *out_length) {
   const char *name = path + strlen(path);
@@ -299,34 +291,17 @@ static void write_loras(FILE *to, const imaging *g) {
   }
 }
 
-/* In the form that AUTOMATIC1111's page writes, which other programs read. Behind it what that does not have. */
+/* What picture |i| was made with, NULL without memory. */
 static char *describe(const imaging *g, int i) {
-  const rdna_image_request *r = &g->request;
-  char *text = NULL;
+  char *more = NULL, *text = NULL;
   size_t size;
-  FILE *to = open_memstream(&text, &size);
+  FILE *to = open_memstream(&more, &size);
   if (!to) return NULL;
-  int length;
-  const char *name = name_of(g->folder, &length);
-  fprintf(to, "%s\n", g->prompt);
-  if (r->negative) fprintf(to, "Negative prompt: %s\n", r->negative);
-  fprintf(to, "Steps: %d, Sampler: %s, Schedule type: %s", r->steps, r->sampler, r->spacing);
-  write_number(to, "CFG scale", r->guidance);
-  fprintf(to, ", Seed: %llu, Size: %dx%d, Model: %.*s", (unsigned long long)(r->seed + (uint64_t)i), r->width,
-          r->height, length, name);
-  if (r->init) write_number(to, "Denoising strength", r->strength);
-  if (r->skip) fprintf(to, ", Clip skip: %d", r->skip + 1);
-  fprintf(to, ", Type: %s", rdna_dtype_name(g->model->dtype));
-  if (r->tile) fprintf(to, ", Tile: %d", r->tile);
-  if (r->mask) fprintf(to, ", Mask: given");
-  if (r->plain) fprintf(to, ", Plain: true");
   write_loras(to, g);
-  if (r->latents) fprintf(to, ", Latents: given");
-  if (g->options->grid) fprintf(to, ", Grid of: %d", r->count);
-  fprintf(to, ", Version: rdna %s", RDNA_VERSION);
-  if (fclose(to) == 0) return text;
-  free(text);
-  return NULL;
+  if (g->options->grid) fprintf(to, ", Grid of: %d", g->request.count);
+  if (fclose(to) == 0) text = rdna__image_parameters(&g->request, i, g->folder, g->model->dtype, more);
+  free(more);
+  return text;
 }
 
 /* Whether one file can be written, and said. */

@@ -26,7 +26,8 @@ typedef struct serve_options {
   int64_t port, slots, context, cache, batch, queue, body, connections, drain, gpu_layers, loaded, keep, lanes,
       checkpoints;
   double seconds, ping, idle, queue_seconds, heartbeat, patience;
-  bool any_model, exact, log, no_page;
+  bool any_model, exact, log, no_page, images_frugal;
+  const char *images;
   option_texts lora;
   const char *mmproj;
   /* Of a worker. */
@@ -217,8 +218,10 @@ static void say_start(const serve_options *o, const server *s, const preset *pre
   bool is_v6 = strchr(o->host, ':') != NULL;
   char more[48] = "";
   if (count > 1) snprintf(more, sizeof more, " and %zu more", count - 1);
-  printf("%s%s on http://%s%s%s:%d, %s\n", presets[0].name, more, is_v6 ? "[" : "", o->host, is_v6 ? "]" : "",
-         server_port(s), device);
+  const char *path = o->images ? strrchr(o->images, '/') : NULL;
+  const char *name = count ? presets[0].name : o->name ? o->name : path && path[1] ? path + 1 : o->images;
+  printf("%s%s on http://%s%s%s:%d, %s\n", name, more, is_v6 ? "[" : "", o->host, is_v6 ? "]" : "", server_port(s),
+         device);
   fflush(stdout);
 }
 
@@ -290,6 +293,10 @@ static const char *take_worker_options(serve_options *o) {
     snprintf(o->rocm_name, sizeof o->rocm_name, "%d", (int)o->rocm_device);
     o->device = (device_choice){.driver = "hip", .device = o->rocm_name};
   }
+  if (o->images && (o->path_count > 0 || o->models_file || o->lora.count > 0))
+    return "--images goes without language models; start a server for each";
+  if (o->images_frugal && !o->images) return "--images-frugal goes with --images";
+  if (o->images) return NULL;
   if (o->path_count == 0 && !o->models_file) return "no model; give a MODEL.gguf, or --models FILE";
   if (o->name && o->path_count != 1) return "--name goes with one MODEL";
   if (o->lora.count > 0 && o->path_count != 1) return "--lora goes with one MODEL; others have theirs in --models FILE";
@@ -310,6 +317,10 @@ static server_options server_options_of(const serve_options *o) {
                           .ping_seconds = o->ping,
                           .log = o->log,
                           .no_page = o->no_page,
+                          .images_folder = o->images,
+                          .images_name = o->name,
+                          .images_frugal = o->images_frugal,
+                          .images_queue = (int)o->queue,
                           .worker_id = o->worker_id};
 }
 
@@ -322,6 +333,8 @@ int command_serve(int argc, char **argv) {
       {"--name", OPTION_TEXT, &o.name, "NAME", "what the model is called (its file, without .gguf)", 0, 0},
       {"--lora", OPTION_TEXTS, &o.lora, "[NAME=]FILE[:SCALE]", "an adapter for requests; several times", 0, 0},
       {"--mmproj", OPTION_TEXT, &o.mmproj, "FILE.gguf", "the tower with which the model sees pictures", 0, 0},
+      {"--images", OPTION_TEXT, &o.images, "FOLDER", "a model of pictures, in place of language models", 0, 0},
+      {"--images-frugal", OPTION_FLAG, &o.images_frugal, NULL, "each part of it is on the device while it works", 0, 0},
       {"--any-model", OPTION_FLAG, &o.any_model, NULL, "answer whatever model a request names", 0, 0},
       {"--idle", OPTION_NUMBER, &o.idle, "S", "unused for so long, a model leaves memory (-1: never)", -1, 1e9},
       {"--loaded", OPTION_INTEGER, &o.loaded, "N", "most models in memory (0: as many as have room)", 0, 1e6},

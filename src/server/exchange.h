@@ -83,6 +83,7 @@ struct exchange {
   struct catalog_model *awaited; /* it waits until this one is loaded */
   bool watches_load;             /* and tells how far it is */
   struct kept_job *kept;         /* whose reader it is */
+  struct painting *painting;     /* that it waits for or reads */
   bool suspended;
   bool ping; /* it is time for one */
   double last_sent;

@@ -13,6 +13,7 @@
 #include "server/catalog.h"
 #include "server/clients.h"
 #include "server/clock.h"
+#include "server/images.h"
 #include "server/jobs.h"
 #include "server/log.h"
 #include "server/parts.h"
@@ -140,6 +141,7 @@ static void completed(void *data, struct MHD_Connection *connection, void **con_
     if (x->job->unfinished) scheduler_cancel(x->scheduler, x->job);
   }
   jobs_leave(x);
+  images_leave(x);
   json_t *line = s->options->log ? describe(x, why == MHD_REQUEST_TERMINATED_COMPLETED_OK) : NULL;
   server_unlock(s);
   if (line) log_event("request", line);

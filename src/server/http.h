@@ -26,6 +26,9 @@ struct server {
   uint64_t orders;              /* of models that were wanted */
   struct kept_job *jobs;        /* that wait for their readers or are read */
   int job_count;
+  struct images *images; /* NULL: nothing is drawn */
+  struct kept_painting *kept_paintings;
+  int kept_painting_count;
   struct client *clients;
   scheduler_counts past; /* of models that went */
 };

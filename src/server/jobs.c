@@ -10,6 +10,7 @@
 #include "server/catalog.h"
 #include "server/clock.h"
 #include "server/http.h"
+#include "server/images_jobs.h"
 #include "server/jobs_request.h"
 #include "server/routes.h"
 
@@ -121,6 +122,7 @@ static bool keep(exchange *x, job *j, char id[48], problem *p) {
 }
 
 enum MHD_Result handle_jobs(exchange *x) {
+  if (x->server->images) return handle_image_jobs(x);
   request r = REQUEST_DEFAULT;
   problem *p = &x->problem;
   json_t *errors;
@@ -163,6 +165,7 @@ enum MHD_Result handle_job_stream(exchange *x) {
     refuse(&x->problem, 404, NULL, NULL, "there is no GET %s here; a job is read from /v1/jobs/ID/stream", x->path);
     return respond_problem(x);
   }
+  if (s->images) return handle_image_job_stream(x, id);
   server_lock(s);
   kept_job *k = *find(s, id);
   if (!k) {

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "server/catalog.h"
 #include "server/http.h"
+#include "server/images.h"
 #include "server/parts.h"
 #include "server/routes.h"
 
@@ -283,8 +284,17 @@ static json_t *adapter_of(const catalog_model *m, const preset_adapter *a) {
                    "id", (json_int_t)(a - m->preset.adapters), "scale", (double)a->scale);
 }
 
+/* The model that draws, in place of those that write. */
+static json_t *painter_of(const server *s) {
+  const rdna_image_model_info *info = images_info(s);
+  return json_pack("{s:s, s:s, s:i, s:s, s:{s:s, s:i, s:i, s:i}}", "id", images_name(s), "object", "model", "created",
+                   0, "owned_by", "rdna", "meta", "family", info->family, "width", info->width, "height", info->height,
+                   "multiple", info->multiple);
+}
+
 static enum MHD_Result list_models(exchange *x) {
   json_t *list = json_array();
+  if (x->server->images) json_array_append_new(list, painter_of(x->server));
   server_lock(x->server);
   for (const catalog_model *m = x->server->models; m; m = m->next) {
     if (m->retired) continue;
@@ -300,6 +310,8 @@ static enum MHD_Result list_models(exchange *x) {
 enum MHD_Result handle_models(exchange *x) {
   size_t prefix = strlen("/v1/models/");
   if (strncmp(x->path, "/v1/models/", prefix) != 0) return list_models(x);
+  if (x->server->images && strcmp(x->path + prefix, images_name(x->server)) == 0)
+    return respond_json(x, 200, painter_of(x->server));
   server_lock(x->server);
   const catalog_model *m = catalog_find(x->server, x->path + prefix);
   const preset_adapter *adapter = m ? catalog_adapter(m, x->path + prefix) : NULL;

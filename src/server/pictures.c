@@ -84,7 +84,7 @@ static bool skip_head(const char **text, problem *p) {
   return true;
 }
 
-static bool decode(const char *text, rdna__picture *out, problem *p) {
+bool decode_picture(const char *text, rdna__picture *out, problem *p) {
   if (!skip_head(&text, p)) return false;
   size_t length = strlen(text), size;
   uint8_t *decoded = malloc(length / 4 * 3 + 3);
@@ -106,7 +106,7 @@ static bool add_picture(const json_t *url, request *r, problem *p) {
   if (!grown) return refuse(p, 500, NULL, NULL, "no host memory for pictures");
   r->pictures = grown;
   if (!json_is_string(url)) return refuse(p, 400, NULL, "messages", "a picture must be a text: a data: URL, or base64");
-  if (!decode(json_string_value(url), &picture, p)) return false;
+  if (!decode_picture(json_string_value(url), &picture, p)) return false;
   r->pictures[r->picture_count++] =
       (rdna__shown){.pixels = picture.pixels, .height = picture.height, .width = picture.width};
   picture.pixels = NULL; /* the request's */

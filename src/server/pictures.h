@@ -2,9 +2,13 @@
 #ifndef RDNA_SERVER_PICTURES_H
 #define RDNA_SERVER_PICTURES_H
 
+#include "picture/decode.h"
 #include "server/request.h"
 
 enum { MOST_PICTURES = 64 }; /* of a request */
+
+/* A picture of a data: URL, or of base64 alone; false with a problem. */
+bool decode_picture(const char *text, rdna__picture *out_picture, problem *p);
 
 /* The part of a message that shows a picture, whose |url| is a data: URL or base64 alone; NULL without memory. */
 json_t *picture_part(json_t *url);

@@ -32,6 +32,16 @@ static const route routes[] = {
     {"POST", "/api/show", handle_ollama_show, &ollama, false, WORK_ANY},
     {"GET", "/api/ps", handle_ollama_ps, &ollama, false, WORK_ANY},
     {"GET", "/api/version", handle_ollama_version, &ollama, false, WORK_ANY},
+    {"POST", "/v1/images/generations", handle_image_generations, &openai, false, WORK_ANY},
+    {"POST", "/sdapi/v1/txt2img", handle_txt2img, &sdapi, false, WORK_ANY},
+    {"POST", "/sdapi/v1/img2img", handle_img2img, &sdapi, false, WORK_ANY},
+    {"GET", "/sdapi/v1/options", handle_sdapi_options, &sdapi, false, WORK_ANY},
+    {"POST", "/sdapi/v1/options", handle_sdapi_options, &sdapi, false, WORK_ANY},
+    {"GET", "/sdapi/v1/samplers", handle_sdapi_samplers, &sdapi, false, WORK_ANY},
+    {"GET", "/sdapi/v1/schedulers", handle_sdapi_schedulers, &sdapi, false, WORK_ANY},
+    {"GET", "/sdapi/v1/sd-models", handle_sdapi_models, &sdapi, false, WORK_ANY},
+    {"GET", "/sdapi/v1/progress", handle_sdapi_progress, &sdapi, false, WORK_ANY},
+    {"POST", "/sdapi/v1/interrupt", handle_sdapi_interrupt, &sdapi, false, WORK_ANY},
     {"POST", "/tokenize", handle_tokenize, &openai, false, WORK_ANY},
     {"POST", "/detokenize", handle_detokenize, &openai, false, WORK_ANY},
     {"POST", "/apply-template", handle_apply_template, &openai, false, WORK_ANY},
@@ -54,6 +64,7 @@ const route *find_route(const char *method, const char *path, const char **out_a
 }
 
 const dialect *dialect_of_path(const char *path) {
+  if (strncmp(path, "/sdapi/", 7) == 0) return &sdapi;
   if (strncmp(path, "/api/", 5) == 0) return &ollama;
   if (strncmp(path, "/v1/jobs", 8) == 0 || strncmp(path, "/v1/inference", 13) == 0) return &worker;
   return strncmp(path, "/v1/messages", 12) == 0 ? &anthropic : &openai;

@@ -19,6 +19,7 @@ const dialect *dialect_of_path(const char *path);
 
 /* The interfaces' functions, in their files. */
 extern const dialect openai, responses, anthropic, ollama, worker;
+extern const dialect sdapi;
 extern const dialect rerank, embeddings, ollama_embed, ollama_embeddings;
 enum MHD_Result handle_page(exchange *x);
 enum MHD_Result handle_health(exchange *x);
@@ -44,6 +45,15 @@ enum MHD_Result handle_ollama_tags(exchange *x);
 enum MHD_Result handle_ollama_show(exchange *x);
 enum MHD_Result handle_ollama_ps(exchange *x);
 enum MHD_Result handle_ollama_version(exchange *x);
+enum MHD_Result handle_image_generations(exchange *x);
+enum MHD_Result handle_txt2img(exchange *x);
+enum MHD_Result handle_img2img(exchange *x);
+enum MHD_Result handle_sdapi_options(exchange *x);
+enum MHD_Result handle_sdapi_samplers(exchange *x);
+enum MHD_Result handle_sdapi_schedulers(exchange *x);
+enum MHD_Result handle_sdapi_models(exchange *x);
+enum MHD_Result handle_sdapi_progress(exchange *x);
+enum MHD_Result handle_sdapi_interrupt(exchange *x);
 enum MHD_Result handle_tokenize(exchange *x);
 enum MHD_Result handle_detokenize(exchange *x);
 enum MHD_Result handle_apply_template(exchange *x);

@@ -8,6 +8,7 @@
 #include "server/catalog.h"
 #include "server/clock.h"
 #include "server/http.h"
+#include "server/images.h"
 #include "server/jobs.h"
 
 enum { SENDING_SECONDS = 5, LAST_SECONDS = 1 };
@@ -34,6 +35,7 @@ rdna_status server_start(const server_options *options, const preset *presets, s
   s->progress = progress;
   s->progress_data = progress_data;
   rdna_status status = catalog_set(s, presets, count);
+  if (status == RDNA_OK) status = images_start(s);
   if (status == RDNA_OK) status = watch_start(s);
   if (status == RDNA_OK) status = http_start(s);
   if (status == RDNA_OK) status = catalog_start(s);
@@ -96,6 +98,7 @@ void server_drain(server *s, double seconds) {
   int socket = MHD_quiesce_daemon(s->daemon);
   if (socket != MHD_INVALID_SOCKET) close(socket);
   catalog_quiet(s);
+  images_drain(s, seconds);
   if (!drain_models(s, clock_seconds() + seconds)) return;
   wait_until_sent(s, SENDING_SECONDS);
 }
@@ -103,10 +106,12 @@ void server_drain(server *s, double seconds) {
 void server_stop(server *s) {
   if (!s) return;
   catalog_quiet(s);
+  images_stop(s);
   watch_stop(s);
   catalog_end(s); /* wakes all connections: the HTTP library does not end beside sleepers */
   wait_until_sent(s, LAST_SECONDS);
   http_stop(s);
+  images_free(s);
   server_lock(s);
   jobs_end(s);
   server_unlock(s);

@@ -21,6 +21,10 @@ typedef struct server_options {
   const char *cache_folder;           /* where what models have read is saved when they leave memory; NULL: nowhere */
   void (*warn)(const char *sentence); /* what its user should know, though all goes on; from any thread */
   const char *worker_id;              /* what a hive calls it; NULL: it has none */
+  const char *images_folder;          /* of a model that draws, in place of language models; NULL: there is none */
+  const char *images_name;            /* what it is called; NULL: as the folder */
+  bool images_frugal;                 /* each part of it leaves the device when it has done its work */
+  int images_queue;                   /* most requests that wait for it */
   bool no_page;                       /* nothing at / */
   bool log;                           /* a line of JSON on stderr for each request, and for models that come and go */
 } server_options;

@@ -4,6 +4,7 @@
 #include "server/clients.h"
 #include "server/clock.h"
 #include "server/http.h"
+#include "server/images_jobs.h"
 #include "server/jobs.h"
 
 /* A client that goes is not seen by whoever sleeps until there is something to send. */
@@ -22,6 +23,7 @@ static void look_at(server *s, exchange *x, double now) {
     refuse(&x->problem, 503, NULL, NULL, "the request's time was over before the model was loaded");
     stop_awaiting(x);
   }
+  images_look_at(x, gone, now);
   if (!x->job || x->job->unfinished == 0 || x->job->cancelled) return;
   if (gone) {
     scheduler_cancel(x->scheduler, x->job);
@@ -42,6 +44,7 @@ static void *watch(void *data) {
       look_at(s, x, now);
     }
     jobs_sweep(s, now);
+    image_jobs_sweep(s, now);
     clients_sweep(s, now);
     leaving = s->leaving;
     server_unlock(s);

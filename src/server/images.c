@@ -1,0 +1,476 @@
+#include "server/images.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/status.h"
+#include "model/image/parameters.h"
+#include "model/image/pipeline.h"
+#include "model/image/preview.h"
+#include "picture/png.h"
+#include "server/clock.h"
+#include "server/embeddings.h"
+#include "server/http.h"
+#include "server/images_jobs.h"
+#include "server/pictures.h"
+#include "server/routes.h"
+
+struct images {
+  rdna_image_model *model;
+  const rdna_image_model_info *info;
+  char name[128];
+  pthread_t thread;
+  bool has_thread;
+  pthread_cond_t changed;
+  /* Under the server's lock. */
+  bool ending; /* nothing more is taken */
+  painting *first, *current;
+  int waiting;
+  rdna__preview preview;
+};
+
+bool images_are_there(const exchange *x, problem *p) {
+  if (x->server->images) return true;
+  return refuse(p, 404, "model_not_found", "model",
+                "this server has no model of pictures; rdna serve --images FOLDER serves one");
+}
+
+const rdna_image_model_info *images_info(const server *s) { return s->images->info; }
+const char *images_name(const server *s) { return s->images->name; }
+painting *images_current(server *s) { return s->images->current; }
+int images_waiting(const server *s) { return s->images->waiting; }
+
+/* ---- names of samplers ---- */
+
+const sampler_name images_samplers[] = {{"DDIM", "ddim"},
+                                        {"DDPM", "ddpm"},
+                                        {"PLMS", "pndm"},
+                                        {"Euler", "euler"},
+                                        {"Euler a", "euler_ancestral"},
+                                        {"Heun", "heun"},
+                                        {"DPM++ 2M", "dpmpp_2m"},
+                                        {"DPM++ 2M SDE", "dpmpp_2m_sde"},
+                                        {"DPM++ 3M SDE", "dpmpp_3m_sde"},
+                                        {"DPM++ SDE", "dpmpp_sde"},
+                                        {"UniPC", "unipc"},
+                                        {"LCM", "lcm"},
+                                        {NULL, NULL}};
+
+const char *images_sampler(const char *given, const char **out_spacing) {
+  static const char *const endings[] = {" Karras", " Exponential"}, *const spacings[] = {"karras", "exponential"};
+  size_t size = strlen(given);
+  *out_spacing = NULL;
+  for (int i = 0; i < 2; i++) {
+    size_t length = strlen(endings[i]);
+    if (size <= length || strcasecmp(given + size - length, endings[i]) != 0) continue;
+    *out_spacing = spacings[i];
+    size -= length;
+  }
+  for (const sampler_name *n = images_samplers; n->name; n++) {
+    if (strlen(n->shown) == size && strncasecmp(given, n->shown, size) == 0) return n->name;
+    if (strlen(n->name) == size && strncasecmp(given, n->name, size) == 0) return n->name;
+  }
+  return NULL;
+}
+
+/* ---- what is asked ---- */
+
+void painting_set_sampler(const server *s, painting *g, const char *sampler, const char *spacing) {
+  if (sampler != g->sampler) snprintf(g->sampler, sizeof g->sampler, "%s", sampler);
+  snprintf(g->spacing, sizeof g->spacing, "%s",
+           spacing ? spacing : rdna__pipeline_spacing(s->images->model, g->sampler));
+  g->ask.sampler = g->sampler;
+  g->ask.spacing = g->spacing;
+}
+
+static uint64_t random_seed(void) {
+  uint32_t seed = 0;
+  if (getrandom(&seed, sizeof seed, 0) != sizeof seed) seed = (uint32_t)clock_seconds();
+  return seed;
+}
+
+painting *painting_create(const server *s, problem *p) {
+  const rdna_image_model_info *info = s->images->info;
+  painting *g = calloc(1, sizeof *g);
+  if (!g) {
+    refuse(p, 500, NULL, NULL, "no host memory for the request");
+    return NULL;
+  }
+  g->references = 1;
+  g->stage = "";
+  g->ask = (rdna_image_request){RDNA_IMAGE_REQUEST_INIT};
+  g->ask.count = 1;
+  g->ask.width = info->width;
+  g->ask.height = info->height;
+  g->ask.steps = info->steps;
+  g->ask.guidance = info->guidance;
+  g->ask.seed = random_seed();
+  g->ask.strength = 0.75;
+  g->ask.frugal = s->options->images_frugal;
+  painting_set_sampler(s, g, info->sampler, NULL);
+  return g;
+}
+
+static void painting_free(painting *g) {
+  for (int i = 0; i < MOST_DRAWN; i++) {
+    free(g->files[i]);
+    free(g->texts[i]);
+  }
+  free(g->latents);
+  free(g->prompt);
+  free(g->negative);
+  free(g->init);
+  free(g);
+}
+
+void painting_drop(painting *g) {
+  if (--g->references == 0) painting_free(g);
+}
+
+void painting_release(server *s, painting *g) {
+  if (!g) return;
+  server_lock(s);
+  painting_drop(g);
+  server_unlock(s);
+}
+
+bool painting_set_text(painting *g, bool negative, const char *field, const char *text, problem *p) {
+  char **to = negative ? &g->negative : &g->prompt;
+  if (strlen(text) > MOST_PROMPT_BYTES)
+    return refuse(p, 400, NULL, field, "'%s' has more than %d bytes", field, MOST_PROMPT_BYTES);
+  free(*to);
+  *to = strdup(text);
+  if (!*to) return refuse(p, 500, NULL, NULL, "no host memory for the request");
+  g->ask.prompt = g->prompt;
+  g->ask.negative = g->negative;
+  return true;
+}
+
+static bool set_picture(painting *g, const rdna__picture *picture) {
+  size_t count = 3 * (size_t)picture->width * (size_t)picture->height;
+  free(g->init);
+  g->init = malloc(count * sizeof *g->init);
+  if (!g->init) return false;
+  rdna__picture_values(picture, g->init);
+  g->ask.init = g->init;
+  g->ask.width = picture->width;
+  g->ask.height = picture->height;
+  return true;
+}
+
+bool painting_set_init(painting *g, const char *field, const char *text, problem *p) {
+  rdna__picture picture = {0};
+  bool fine = decode_picture(text, &picture, p);
+  if (fine && !set_picture(g, &picture)) fine = refuse(p, 500, NULL, NULL, "no host memory for a picture");
+  rdna__picture_deinit(&picture);
+  snprintf(p->field, sizeof p->field, "%s", field);
+  return fine;
+}
+
+/* What the model would refuse, before it waits for its turn. */
+static bool check(const server *s, const painting *g, problem *p) {
+  const rdna_image_request *r = &g->ask;
+  int multiple = s->images->info->multiple;
+  char *text = rdna__image_parameters(r, 0, s->images->name, s->images->model->dtype, "");
+  if (!text) return refuse(p, 500, NULL, NULL, "no host memory for the request");
+  rdna_status status = rdna__png_check_parameters(text);
+  free(text);
+  if (status != RDNA_OK) return refuse_with_status(p, "prompt");
+  if (r->width % multiple == 0 && r->height % multiple == 0) return true;
+  return refuse(p, 400, NULL, "size", "a picture of %d x %d; this model's sides are multiples of %d", r->width,
+                r->height, multiple);
+}
+
+bool painting_submit(server *s, painting *g, problem *p) {
+  struct images *i = s->images;
+  if (!check(s, g, p)) return false;
+  server_lock(s);
+  if (i->ending || s->draining) {
+    refuse(p, 503, NULL, NULL, "the server is about to end and takes no more requests");
+  } else if (i->waiting >= s->options->images_queue) {
+    refuse(p, 429, "queue_full", NULL, "too many requests wait already; try again later");
+  } else {
+    painting **link = &i->first;
+    while (*link) link = &(*link)->next;
+    *link = g;
+    g->state = PAINTING_WAITS;
+    g->references++;
+    g->asked = clock_seconds();
+    i->waiting++;
+    pthread_cond_signal(&i->changed);
+  }
+  server_unlock(s);
+  return p->status == 0;
+}
+
+/* ---- readers, under the lock ---- */
+
+static void wake(painting *g) {
+  g->changes++;
+  if (g->reader && (g->streams || g->state == PAINTING_DONE)) resume(g->reader);
+}
+
+static void finish(painting *g, int status, const char *error) {
+  g->state = PAINTING_DONE;
+  g->finished = clock_seconds();
+  g->status = status;
+  snprintf(g->error, sizeof g->error, "%s", error);
+  wake(g);
+}
+
+void painting_cancel(server *s, painting *g) {
+  g->cancelled = true;
+  if (g->state != PAINTING_WAITS) return; /* the thread sees it with the next step */
+  painting **link = &s->images->first;
+  while (*link != g) link = &(*link)->next;
+  *link = g->next;
+  s->images->waiting--;
+  finish(g, 503, "the picture was cancelled");
+  painting_drop(g);
+}
+
+void images_look_at(exchange *x, bool gone, double now) {
+  painting *g = x->painting;
+  double most = x->server->options->most_seconds;
+  if (!g || g->state == PAINTING_DONE || g->cancelled) return;
+  if (gone || (most > 0 && now - g->asked > most)) {
+    painting_cancel(x->server, g);
+  } else if (x->stream && x->suspended && now - x->last_sent > x->server->options->ping_seconds) {
+    x->ping = true;
+    resume(x);
+  }
+}
+
+void images_leave(exchange *x) {
+  painting *g = x->painting;
+  if (!g) return;
+  if (g->reader == x) g->reader = NULL;
+  if (g->state != PAINTING_DONE && !g->cancelled) painting_cancel(x->server, g);
+  x->painting = NULL;
+  painting_drop(g);
+}
+
+enum MHD_Result images_await(exchange *x, painting *g) {
+  server *s = x->server;
+  server_lock(s);
+  x->painting = g;
+  g->reader = x;
+  join_waiting(x);
+  bool sleeps = g->state != PAINTING_DONE;
+  if (sleeps) {
+    x->suspended = true;
+    MHD_suspend_connection(x->connection);
+  }
+  server_unlock(s);
+  return sleeps ? MHD_YES : x->route->handle(x);
+}
+
+bool painting_preview(server *s, const painting *g, bytes *out) {
+  const rdna_image_model_info *info = s->images->info;
+  int height = g->ask.height / info->factor, width = g->ask.width / info->factor;
+  size_t places = (size_t)height * (size_t)width, size = 0;
+  float *latents = NULL, *colours = malloc(3 * places * sizeof *colours);
+  rdna__picture picture = {0};
+  uint8_t *png = NULL;
+  server_lock(s);
+  rdna__preview preview = s->images->preview;
+  size_t bytes_of = places * (size_t)info->latent_channels * sizeof *latents;
+  if (g->latents && preview.channels && (latents = malloc(bytes_of))) memcpy(latents, g->latents, bytes_of);
+  server_unlock(s);
+  bool fine = latents && colours;
+  if (fine) rdna__preview_make(&preview, latents, height, width, colours);
+  fine = fine && rdna__picture_of_values(colours, width, height, &picture) == RDNA_OK &&
+         rdna__png_encode(&picture, &png, &size) == RDNA_OK;
+  if (fine) append_base64(out, png, size);
+  rdna__picture_deinit(&picture);
+  free(png);
+  free(latents);
+  free(colours);
+  return fine;
+}
+
+/* ---- the thread ---- */
+
+typedef struct drawing {
+  server *server;
+  painting *painting;
+} drawing;
+
+/* What is new, with a copy of the latents for whoever wants to see them. */
+static bool note(void *data, const rdna_image_progress *now) {
+  drawing *d = data;
+  painting *g = d->painting;
+  const rdna_image_model_info *info = d->server->images->info;
+  size_t count =
+      (size_t)info->latent_channels * (size_t)(g->ask.height / info->factor) * (size_t)(g->ask.width / info->factor);
+  server_lock(d->server);
+  g->stage = now->stage;
+  g->picture = now->picture;
+  g->step = now->step;
+  g->steps = now->steps;
+  if (now->latents && (g->latents || (g->latents = malloc(count * sizeof *g->latents))))
+    memcpy(g->latents, now->latents, count * sizeof *g->latents);
+  bool goes_on = !g->cancelled;
+  wake(g);
+  server_unlock(d->server);
+  return goes_on;
+}
+
+/* Of the last picture, whose last latents are there. */
+static void learn_preview(server *s, const painting *g, const float *pictures) {
+  const rdna_image_model_info *info = s->images->info;
+  size_t pixels = 3 * (size_t)g->ask.width * (size_t)g->ask.height;
+  rdna__preview made = {0};
+  if (!g->latents ||
+      !rdna__preview_fit(&made, g->latents, info->latent_channels, g->ask.height / info->factor,
+                         g->ask.width / info->factor, pictures + (size_t)(g->ask.count - 1) * pixels, info->factor))
+    return;
+  server_lock(s);
+  s->images->preview = made;
+  server_unlock(s);
+}
+
+static rdna_status write_files(server *s, painting *g, const float *pictures) {
+  size_t pixels = 3 * (size_t)g->ask.width * (size_t)g->ask.height;
+  for (int i = 0; i < g->ask.count; i++) {
+    rdna__picture picture = {0};
+    RDNA_TRY(rdna__picture_of_values(pictures + (size_t)i * pixels, g->ask.width, g->ask.height, &picture));
+    picture.parameters = rdna__image_parameters(&g->ask, i, s->images->name, s->images->model->dtype, "");
+    rdna_status status = picture.parameters ? rdna__png_encode(&picture, &g->files[i], &g->sizes[i])
+                                            : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
+    g->texts[i] = picture.parameters;
+    picture.parameters = NULL;
+    rdna__picture_deinit(&picture);
+    RDNA_TRY(status);
+  }
+  return RDNA_OK;
+}
+
+/* A negative prompt that has no effect is not said either. */
+static void drop_negative(const server *s, painting *g) {
+  if (g->ask.guidance <= 1 || s->images->model->distilled) g->ask.negative = NULL;
+}
+
+static rdna_status draw(server *s, painting *g) {
+  drawing d = {s, g};
+  g->ask.progress = note;
+  g->ask.data = &d;
+  drop_negative(s, g);
+  float *pictures = malloc(3 * (size_t)g->ask.width * (size_t)g->ask.height * (size_t)g->ask.count * sizeof *pictures);
+  if (!pictures) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d pictures", g->ask.count);
+  rdna_status status = rdna_image_model_draw(s->images->model, &g->ask, pictures);
+  if (status == RDNA_OK) learn_preview(s, g, pictures);
+  if (status == RDNA_OK) status = write_files(s, g, pictures);
+  free(pictures);
+  return status;
+}
+
+static int status_of(rdna_status status) {
+  switch (status) {
+    case RDNA_OK:
+      return 0;
+    case RDNA_INVALID_ARGUMENT:
+    case RDNA_UNSUPPORTED:
+      return 400;
+    case RDNA_CANCELLED:
+    case RDNA_OUT_OF_MEMORY:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+static void *paint(void *data) {
+  server *s = data;
+  struct images *i = s->images;
+  server_lock(s);
+  for (;;) {
+    while (!i->first && !i->ending) pthread_cond_wait(&i->changed, &s->lock);
+    painting *g = i->first;
+    if (!g) break;
+    i->first = g->next;
+    i->waiting--;
+    i->current = g;
+    g->state = PAINTING_RUNS;
+    g->begun = clock_seconds();
+    server_unlock(s);
+    rdna_status status = draw(s, g);
+    server_lock(s);
+    i->current = NULL;
+    finish(g, status_of(status), status == RDNA_OK ? "" : rdna_last_error());
+    painting_drop(g);
+    pthread_cond_broadcast(&i->changed);
+  }
+  server_unlock(s);
+  return NULL;
+}
+
+/* ---- its life ---- */
+
+static void set_name(struct images *i, const server_options *o) {
+  const char *path = o->images_folder, *end = path + strlen(path);
+  while (end > path && end[-1] == '/') end--;
+  const char *begin = end;
+  while (begin > path && begin[-1] != '/') begin--;
+  if (o->images_name)
+    snprintf(i->name, sizeof i->name, "%s", o->images_name);
+  else
+    snprintf(i->name, sizeof i->name, "%.*s", (int)(end - begin), begin);
+}
+
+rdna_status images_start(server *s) {
+  const server_options *o = s->options;
+  if (!o->images_folder) return RDNA_OK;
+  struct images *i = calloc(1, sizeof *i);
+  if (!i) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a model of pictures");
+  pthread_cond_init(&i->changed, NULL);
+  set_name(i, o);
+  s->images = i;
+  const rdna_image_model_options how = {RDNA_IMAGE_MODEL_OPTIONS_INIT, .dtype = RDNA_DTYPE_COUNT};
+  RDNA_TRY(rdna_image_model_open(s->device, o->images_folder, &how, &i->model));
+  i->info = rdna_image_model_get_info(i->model);
+  i->has_thread = pthread_create(&i->thread, NULL, paint, s) == 0;
+  return i->has_thread ? RDNA_OK : rdna__fail(RDNA_UNAVAILABLE, "the system starts no thread to draw");
+}
+
+void images_drain(server *s, double seconds) {
+  struct images *i = s->images;
+  double until = clock_seconds() + seconds;
+  for (bool busy = i != NULL; busy && clock_seconds() < until;) {
+    server_lock(s);
+    i->ending = true;
+    pthread_cond_signal(&i->changed);
+    busy = i->first || i->current;
+    server_unlock(s);
+    if (busy) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+  }
+}
+
+void images_stop(server *s) {
+  struct images *i = s->images;
+  if (!i) return;
+  server_lock(s);
+  i->ending = true;
+  while (i->first) painting_cancel(s, i->first);
+  if (i->current) i->current->cancelled = true;
+  image_jobs_end(s);
+  pthread_cond_signal(&i->changed);
+  server_unlock(s);
+  if (i->has_thread) pthread_join(i->thread, NULL);
+  i->has_thread = false;
+}
+
+void images_free(server *s) {
+  struct images *i = s->images;
+  if (!i) return;
+  rdna_image_model_release(i->model);
+  pthread_cond_destroy(&i->changed);
+  free(i);
+  s->images = NULL;
+}

@@ -1,0 +1,87 @@
+/* Pictures: a model that draws, one request after another, on a thread of its own. */
+#ifndef RDNA_SERVER_IMAGES_H
+#define RDNA_SERVER_IMAGES_H
+
+#include "rdna/image_model.h"
+#include "server/exchange.h"
+
+enum { MOST_DRAWN = 16, MOST_PROMPT_BYTES = 32768 };
+
+typedef enum painting_state { PAINTING_NEW, PAINTING_WAITS, PAINTING_RUNS, PAINTING_DONE } painting_state;
+
+/* What a request asks to be drawn, and what became of it. */
+typedef struct painting {
+  rdna_image_request ask; /* its texts and its initial picture are the next four */
+  char *prompt, *negative;
+  char sampler[32], spacing[24];
+  float *init;
+
+  /* Under the server's lock. */
+  int references;
+  painting_state state;
+  struct painting *next; /* in the queue */
+  exchange *reader;      /* that is to wake when something is new; NULL: there is none */
+  bool streams;          /* whatever is new, not only the end */
+  bool cancelled;
+  const char *stage;        /* of rdna_image_progress; "" before */
+  int picture, step, steps; /* of it */
+  uint64_t changes;         /* how often that was something else */
+  double asked, begun, finished;
+  float *latents; /* (channels, height, width) of the last step; NULL: none yet */
+  uint8_t *files[MOST_DRAWN];
+  size_t sizes[MOST_DRAWN];
+  char *texts[MOST_DRAWN]; /* what the files say of themselves */
+  int status;              /* of HTTP; 0: nothing is wrong */
+  char error[400];
+} painting;
+
+/* Whether the server draws; false with a problem. */
+bool images_are_there(const exchange *x, problem *p);
+const rdna_image_model_info *images_info(const server *s);
+const char *images_name(const server *s);
+
+/* One with what is usual for the model, and no texts; NULL with a problem. */
+painting *painting_create(const server *s, problem *p);
+void painting_release(server *s, painting *g); /* NULL is fine */
+void painting_drop(painting *g);               /* the same under the lock */
+/* A copy of |text|, of up to MOST_PROMPT_BYTES, as the prompt or the negative one; false with a problem in |field|. */
+bool painting_set_text(painting *g, bool negative, const char *field, const char *text, problem *p);
+/* A sampler and, where |spacing| is not NULL, a spacing by our names. */
+void painting_set_sampler(const server *s, painting *g, const char *sampler, const char *spacing);
+/* The picture to begin with, as decode_picture reads it. */
+bool painting_set_init(painting *g, const char *field, const char *text, problem *p);
+/* Gives it to the thread. False with a problem; it is the caller's all the same. */
+bool painting_submit(server *s, painting *g, problem *p);
+/* The PNG of what the latents show, in base64; false: nothing can be seen yet. */
+bool painting_preview(server *s, const painting *g, bytes *out);
+
+/* The exchange has |g|, whose reference it takes, and sleeps until that is done; then its handler is called again, with
+ * x->painting. */
+enum MHD_Result images_await(exchange *x, painting *g);
+
+/* The name of a sampler that AUTOMATIC1111's page knows by |given|, or our own; NULL: there is none. |*out_spacing|:
+ * what the name says of it, or NULL. */
+const char *images_sampler(const char *given, const char **out_spacing);
+typedef struct sampler_name {
+  const char *shown, *name;
+} sampler_name;
+extern const sampler_name images_samplers[]; /* up to one without a name */
+
+/* ---- for the server ---- */
+
+/* Opens the model of the options and starts the thread, where there is one. */
+rdna_status images_start(server *s);
+/* Takes no more; and returns when all is drawn, or after |seconds|. */
+void images_drain(server *s, double seconds);
+/* What is being drawn and what waits ends. */
+void images_stop(server *s);
+void images_free(server *s); /* when there are no connections */
+/* Under the lock: the reader of x->painting has gone, or its time is over. */
+void images_look_at(exchange *x, bool gone, double now);
+void images_leave(exchange *x);
+void painting_cancel(server *s, painting *g);
+/* What is being drawn; NULL: nothing is. */
+painting *images_current(server *s);
+int images_waiting(const server *s);
+
+#endif

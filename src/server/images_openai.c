@@ -1,0 +1,128 @@
+/* OpenAI's /v1/images/generations. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/embeddings.h"
+#include "server/http.h"
+#include "server/images.h"
+#include "server/routes.h"
+
+enum { MOST_SIDE = 2048, MOST_ASKED = 10, MOST_STEPS = 1000, MOST_GUIDANCE = 1000 };
+
+/* "512x768", or "auto" for what the model has. */
+static bool read_size(const json_t *json, painting *g, problem *p) {
+  const char *size = "auto";
+  int width, height, end = 0;
+  if (!read_text(json, "size", &size, p)) return false;
+  if (strcmp(size, "auto") == 0) return true;
+  bool fine = strlen(size) < 16 && sscanf(size, "%5dx%5d%n", &width, &height, &end) == 2 && !size[end];
+  if (!fine || width < 1 || height < 1 || width > MOST_SIDE || height > MOST_SIDE)
+    return refuse(p, 400, NULL, "size", "'size' must be \"auto\" or a size such as \"1024x1024\", up to %d a side",
+                  MOST_SIDE);
+  g->ask.width = width;
+  g->ask.height = height;
+  return true;
+}
+
+/* Pictures are in the answer, as there is no other place for them. */
+static bool read_form(const json_t *json, problem *p) {
+  const char *form = "b64_json", *type = "png";
+  if (!read_text(json, "response_format", &form, p) || !read_text(json, "output_format", &type, p)) return false;
+  if (strcmp(form, "b64_json") != 0)
+    return refuse(p, 400, NULL, "response_format", "'response_format' must be \"b64_json\"; no pictures are kept here");
+  return strcmp(type, "png") == 0 || refuse(p, 400, NULL, "output_format", "'output_format' must be \"png\"");
+}
+
+/* What this server has beside OpenAI's fields. */
+static bool read_more(const server *s, const json_t *json, painting *g, problem *p) {
+  int64_t steps = g->ask.steps, seed = (int64_t)g->ask.seed;
+  const char *negative = NULL, *sampler = NULL, *spacing = NULL, *said = NULL;
+  if (!read_text(json, "negative_prompt", &negative, p) || !read_text(json, "sampler", &sampler, p) ||
+      !read_text(json, "schedule", &spacing, p) || !read_integer(json, "steps", 1, MOST_STEPS, &steps, p) ||
+      !read_integer(json, "seed", 0, UINT32_MAX, &seed, p) ||
+      !read_number(json, "guidance_scale", 0, MOST_GUIDANCE, &g->ask.guidance, p))
+    return false;
+  const char *name = sampler ? images_sampler(sampler, &said) : g->ask.sampler;
+  if (!name) return refuse(p, 400, NULL, "sampler", "there is no sampler '%.60s'", sampler);
+  if (sampler || spacing) painting_set_sampler(s, g, name, spacing ? spacing : said);
+  g->ask.steps = (int)steps;
+  g->ask.seed = (uint64_t)seed;
+  return !negative || painting_set_text(g, true, "negative_prompt", negative, p);
+}
+
+static bool read_request(const server *s, const json_t *json, painting *g, problem *p) {
+  static const field_row fields[] = {{"model", FIELD_READ},
+                                     {"prompt", FIELD_READ},
+                                     {"n", FIELD_READ},
+                                     {"size", FIELD_READ},
+                                     {"response_format", FIELD_READ},
+                                     {"output_format", FIELD_READ},
+                                     {"quality", FIELD_IGNORED},
+                                     {"style", FIELD_IGNORED},
+                                     {"user", FIELD_IGNORED},
+                                     {"moderation", FIELD_IGNORED},
+                                     {"background", FIELD_IGNORED},
+                                     {"output_compression", FIELD_IGNORED},
+                                     {"stream", FIELD_REFUSED},
+                                     {"partial_images", FIELD_REFUSED},
+                                     {"negative_prompt", FIELD_READ},
+                                     {"steps", FIELD_READ},
+                                     {"seed", FIELD_READ},
+                                     {"guidance_scale", FIELD_READ},
+                                     {"sampler", FIELD_READ},
+                                     {"schedule", FIELD_READ}};
+  const char *model = NULL, *prompt = NULL;
+  int64_t count = 1;
+  if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !read_text(json, "model", &model, p) ||
+      !read_text(json, "prompt", &prompt, p) || !read_integer(json, "n", 1, MOST_ASKED, &count, p))
+    return false;
+  if (model && !s->options->any_model && strcmp(model, images_name(s)) != 0)
+    return refuse(p, 404, "model_not_found", "model", "there is no model '%.100s' here; there is '%s'", model,
+                  images_name(s));
+  if (!prompt) return refuse(p, 400, NULL, "prompt", "'prompt' is missing");
+  g->ask.count = (int)count;
+  return painting_set_text(g, false, "prompt", prompt, p) && read_size(json, g, p) && read_form(json, p) &&
+         read_more(s, json, g, p);
+}
+
+static enum MHD_Result answer(exchange *x) {
+  const painting *g = x->painting;
+  char size[32];
+  if (g->status) {
+    refuse(&x->problem, g->status, NULL, NULL, "%s", g->error);
+    return respond_problem(x);
+  }
+  json_t *data = json_array();
+  for (int i = 0; i < g->ask.count; i++) {
+    bytes image = {0};
+    append_base64(&image, g->files[i], g->sizes[i]);
+    json_array_append_new(data, image.failed ? NULL : json_pack("{s:s%}", "b64_json", image.data, image.size));
+    bytes_deinit(&image);
+  }
+  bool whole = json_array_size(data) == (size_t)g->ask.count;
+  if (!whole) {
+    json_decref(data);
+    refuse(&x->problem, 500, NULL, NULL, "no host memory for the answer");
+    return respond_problem(x);
+  }
+  snprintf(size, sizeof size, "%dx%d", g->ask.width, g->ask.height);
+  return respond_json(x, 200,
+                      json_pack("{s:I, s:o, s:s, s:s, s:I}", "created", (json_int_t)time(NULL), "data", data,
+                                "output_format", "png", "size", size, "seed", (json_int_t)g->ask.seed));
+}
+
+enum MHD_Result handle_image_generations(exchange *x) {
+  server *s = x->server;
+  problem *p = &x->problem;
+  if (x->painting) return answer(x);
+  if (!images_are_there(x, p)) return respond_problem(x);
+  json_t *json = parse_object(x->body.data, x->body.size, p);
+  painting *g = json ? painting_create(s, p) : NULL;
+  bool fine = g && read_request(s, json, g, p) && painting_submit(s, g, p);
+  json_decref(json);
+  if (fine) return images_await(x, g);
+  painting_release(s, g);
+  return respond_problem(x);
+}

@@ -1,0 +1,346 @@
+"""rdna serve with a model of pictures: OpenAI's route, AUTOMATIC1111's, and a worker's jobs, whose pictures are those of
+rdna image, byte for byte; the queue, progress, previews, cancelling, and what is refused."""
+import base64
+import contextlib
+import http.client
+import io
+import json
+import os
+import pathlib
+import random
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import diffusers_python  # first: this goes on in a Python that has diffusers
+import numpy as np
+import PIL.Image
+
+import image_command_test
+import image_flux_test
+import rdna_program
+import serving
+
+PROMPT, NEGATIVE = "a photograph of an astronaut riding horse", "the cat"
+LONG = {"prompt": PROMPT, "steps": 150, "width": 256, "height": 256}  # seconds on any processor
+
+
+def events(text):
+    """The data of an event stream; the last one must be [DONE]."""
+    lines = [line.removeprefix("data: ") for line in text.split("\n\n") if line and not line.startswith(":")]
+    assert lines[-1] == "[DONE]", lines[-1]
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def png(width, height, seed=5):
+    file = io.BytesIO()
+    PIL.Image.fromarray(np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)).save(file, "PNG")
+    return file.getvalue()
+
+
+class Images(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = serving.folder_for(cls)
+        image_command_test.make_folder(cls.folder / "sd")
+        image_flux_test.make_folder(cls.folder / "flux", "schnell")
+        cls.server = serving.serve_for(cls, cls.folder / "sd", model_option="--images")
+
+    def command(self, model, *options, prompt=PROMPT):
+        """The files that rdna image writes."""
+        with tempfile.TemporaryDirectory() as folder:
+            said = rdna_program.output("image", self.folder / model, prompt, "--out", pathlib.Path(folder) / "x.png", "--json", "--device", rdna_program.DEVICE, *options)
+            return [pathlib.Path(path).read_bytes() for path in json.loads(said)["files"]]
+
+    def progress(self, server=None):
+        return json.loads((server or self.server).ask("GET", "/sdapi/v1/progress")[2])
+
+    def wait_idle(self, server=None):
+        serving.wait_for(lambda: self.progress(server)["state"]["job_count"] == 0)
+
+    # ---- pictures ----
+
+    def test_openai(self):
+        answer = self.server.post("/v1/images/generations", model="sd", prompt=PROMPT, n=2, size="40x32", seed=3, steps=3, negative_prompt=NEGATIVE, quality="hd", user="me")
+        got = [base64.b64decode(entry["b64_json"], validate=True) for entry in answer["data"]]
+        self.assertEqual(got, self.command("sd", "--count", 2, "--size", "40x32", "--seed", 3, "--steps", 3, "--negative", NEGATIVE))
+        self.assertEqual((answer["size"], answer["output_format"], answer["seed"]), ("40x32", "png", 3))
+        self.assertLess(abs(answer["created"] - time.time()), 60)
+        answer = self.server.post("/v1/images/generations", prompt=PROMPT, steps=2, sampler="euler", schedule="karras", guidance_scale=2.5)
+        self.assertEqual([base64.b64decode(answer["data"][0]["b64_json"])],
+                         self.command("sd", "--seed", answer["seed"], "--steps", 2, "--sampler", "euler", "--schedule", "karras", "--cfg", 2.5))
+        models = json.loads(self.server.ask("GET", "/v1/models")[2])["data"]
+        self.assertEqual([(m["id"], m["meta"]["family"], m["meta"]["width"], m["meta"]["multiple"]) for m in models], [("sd", "Stable Diffusion", 40, 4)])
+        self.assertEqual(json.loads(self.server.ask("GET", "/v1/models/sd")[2]), models[0])
+
+    def test_official_client(self):
+        if os.environ.get("RDNA_TEST_CLIENTS", "1") == "0":
+            self.skipTest("RDNA_TEST_CLIENTS=0, and the interface's client is needed")
+        python = subprocess.run([rdna_program.ROOT / "packaging/client-venv.sh"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        script = f"""import openai
+with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=0) as client:
+    answer = client.images.generate(model="sd", prompt={PROMPT!r}, n=1, size="auto", response_format="b64_json", extra_body={{"seed": 6, "steps": 2}})
+    print(answer.data[0].b64_json)
+    for options in ({{"size": "3x3"}}, {{"model": "other"}}):
+        try:
+            client.images.generate(**{{"model": "sd", "prompt": "x", **options}})
+        except openai.APIStatusError as error:
+            print(error.status_code, error.body["type"], error.body["param"])
+"""
+        said = subprocess.run([python, "-c", script], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        self.assertEqual([base64.b64decode(said[0])], self.command("sd", "--seed", 6, "--steps", 2))
+        self.assertEqual(said[1:], ["400 invalid_request_error size", "404 invalid_request_error model"])
+
+    def test_sdapi(self):
+        answer = self.server.post("/sdapi/v1/txt2img", prompt=PROMPT, negative_prompt=NEGATIVE, steps=3, cfg_scale=4, width=40, height=32, seed=11, sampler_name="DPM++ 2M Karras",
+                                  n_iter=2, override_settings={"CLIP_stop_at_last_layers": 2}, save_images=False)
+        want = self.command("sd", "--count", 2, "--size", "40x32", "--seed", 11, "--steps", 3, "--negative", NEGATIVE, "--cfg", 4, "--sampler", "dpmpp_2m", "--schedule", "karras", "--clip-skip", 2)
+        self.assertEqual([base64.b64decode(image, validate=True) for image in answer["images"]], want)
+        info = json.loads(answer["info"])
+        self.assertEqual((info["all_seeds"], info["sampler_name"], info["steps"], info["cfg_scale"], info["width"], info["sd_model_name"]), ([11, 12], "DPM++ 2M", 3, 4, 40, "sd"))
+        self.assertEqual(info["infotexts"], [PIL.Image.open(io.BytesIO(data)).text["parameters"] for data in want])
+        self.assertEqual(answer["parameters"]["seed"], 11)
+        seeds = {json.loads(self.server.post("/sdapi/v1/txt2img", prompt="x", steps=1, seed=-1)["info"])["seed"] for _ in range(3)}
+        self.assertEqual(len(seeds), 3)
+
+    def test_initial_pictures(self):
+        data = png(40, 24)
+        for text in (base64.b64encode(data).decode(), "data:image/png;base64," + base64.b64encode(data).decode()):
+            answer = self.server.post("/sdapi/v1/img2img", prompt=PROMPT, init_images=[text], denoising_strength=0.5, steps=6, seed=2, scheduler="Karras", sampler_name="Euler")
+            with tempfile.TemporaryDirectory() as folder:
+                (pathlib.Path(folder) / "init.png").write_bytes(data)
+                want = self.command("sd", "--init", pathlib.Path(folder) / "init.png", "--strength", 0.5, "--steps", 6, "--seed", 2, "--sampler", "euler", "--schedule", "karras")
+            self.assertEqual([base64.b64decode(image) for image in answer["images"]], want)
+            self.assertNotIn("init_images", answer["parameters"])
+        job = self.server.post("/v1/jobs", operation="image_transform", prompt=PROMPT, input_image=base64.b64encode(data).decode(), strength=0.5, steps=6, seed=2, sampler="euler", schedule="karras")
+        self.assertEqual([base64.b64decode(self.read(job)[-1]["image"])], want)
+
+    def read(self, job, server=None):
+        status, headers, text = (server or self.server).ask("GET", job["sse_url"])
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
+        return events(text)
+
+    def test_worker(self):
+        for path in ("/v1/jobs", "/v1/inference"):
+            job = self.server.post(path, operation="image_generation", prompt=PROMPT, negative_prompt=NEGATIVE, steps=4, guidance_scale=3, seed=9, width=256, height=264, worker_id="w", model="sd")
+            self.assertEqual(job["sse_url"], f"/v1/jobs/{job['job_id']}/stream")
+            got = self.read(job)
+            self.assertEqual(got[0], {"type": "started", "job_id": job["job_id"], "model": "sd"})
+            progress = [event for event in got if event["type"] == "progress"]
+            self.assertTrue(all(event["total"] == 4 and event["percent"] == 25 * event["step"] for event in progress), progress)
+            self.assertEqual(sorted({event["step"] for event in progress}), [event["step"] for event in progress])
+            self.assertEqual((progress[-1]["step"], {event["type"] for event in got[1:-1]} - {"progress", "preview"}), (4, set()))
+            self.assertEqual((got[-1]["type"], got[-1]["format"], got[-1]["seed"]), ("complete", "png", 9))
+            self.assertEqual([base64.b64decode(got[-1]["image"])],
+                             self.command("sd", "--size", "256x264", "--seed", 9, "--steps", 4, "--cfg", 3, "--negative", NEGATIVE))
+            self.assertEqual(self.server.ask("GET", job["sse_url"])[0], 404)
+
+    def test_previews(self):
+        """They are the last picture's colours over its latents, as least squares have it, of the next one's latents."""
+        with contextlib.ExitStack() as stack:
+            server = serving.Server(self.folder / "sd", model_option="--images")
+            stack.callback(server.stop)
+            server.post("/sdapi/v1/txt2img", prompt=PROMPT, steps=3, width=64, height=48, seed=1)
+            job = server.post("/v1/jobs", operation="image_generation", prompt=PROMPT, steps=3, width=256, height=256, seed=2)
+            previews = [event for event in self.read(job, server) if event["type"] == "preview"]
+        self.assertEqual({event["format"] for event in previews}, {"png"})
+        dumps = []
+        for seed, size in ((1, "64x48"), (2, "256x256")):
+            with tempfile.TemporaryDirectory() as folder:
+                self.command("sd", "--seed", seed, "--size", size, "--steps", 3, "--dump", folder)
+                dumps.append({path.stem: np.load(path).astype(np.float64) for path in pathlib.Path(folder).glob("*.npy")})
+        latents = dumps[0]["latents-0002"].reshape(4, -1)
+        colours = dumps[0]["picture"].reshape(3, 12, 4, 16, 4).mean((2, 4)).reshape(3, -1)
+        by, *_ = np.linalg.lstsq(np.vstack([latents, np.ones(latents.shape[1])]).T, colours.T, rcond=None)
+        last = dumps[1]["latents-0002"].reshape(4, -1)
+        wanted = np.rint(127.5 * (np.vstack([last, np.ones(last.shape[1])]).T @ by + 1)).clip(0, 255).reshape(64, 64, 3)
+        got = np.asarray(PIL.Image.open(io.BytesIO(base64.b64decode(previews[-1]["image"]))))
+        self.assertLessEqual(abs(got - wanted).max(), 1)
+        self.assertGreater(got.std(), 3)
+
+    def test_flux(self):
+        server = serving.serve_for(self, self.folder / "flux", "--images-frugal", "--name", "painter", model_option="--images")
+        answer = server.post("/v1/images/generations", model="painter", prompt=PROMPT, size="40x32", seed=3)
+        got = PIL.Image.open(io.BytesIO(base64.b64decode(answer["data"][0]["b64_json"])))
+        want = PIL.Image.open(io.BytesIO(self.command("flux", "--size", "40x32", "--seed", 3)[0]))
+        self.assertEqual(got.tobytes(), want.tobytes())
+        self.assertIn("Model: painter", got.text["parameters"])
+        self.assertEqual([sampler["name"] for sampler in json.loads(server.ask("GET", "/sdapi/v1/samplers")[2])], ["Euler"])
+        self.assertEqual(server.ask("POST", "/sdapi/v1/txt2img", {"prompt": "x", "sampler_name": "DDIM", "width": 8, "height": 8})[0], 422)
+
+    # ---- what there is, and what is being done ----
+
+    def test_lists(self):
+        get = lambda path: json.loads(self.server.ask("GET", path)[2])
+        self.assertIn({"name": "Euler a", "aliases": ["euler_ancestral"], "options": {}}, get("/sdapi/v1/samplers"))
+        for sampler in get("/sdapi/v1/samplers"):
+            self.assertEqual(len(self.server.post("/sdapi/v1/txt2img", prompt="x", steps=2, sampler_name=sampler["name"])["images"]), 1)
+        self.assertIn("Karras", [scheduler["label"] for scheduler in get("/sdapi/v1/schedulers")])
+        self.assertEqual(get("/sdapi/v1/sd-models")[0]["model_name"], "sd")
+        options = get("/sdapi/v1/options")
+        self.assertEqual(options["sd_model_checkpoint"], "sd")
+        self.assertEqual(self.server.ask("POST", "/sdapi/v1/options", options)[0], 200)
+        self.assertEqual(get("/health")["model"], "sd")
+        self.wait_idle()
+        idle = self.progress()
+        self.assertEqual((idle["progress"], idle["state"]["sampling_steps"], idle["current_image"]), (0, 0, None))
+
+    def draw_in_background(self, server, path="/sdapi/v1/txt2img", body=LONG):
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(server.ask("POST", path, body)))
+        thread.start()
+        self.addCleanup(thread.join)
+        return thread, answers
+
+    def test_progress_and_interrupt(self):
+        self.server.post("/sdapi/v1/txt2img", prompt=PROMPT, steps=1)  # what previews are learned from
+        thread, answers = self.draw_in_background(self.server)
+        serving.wait_for(lambda: self.progress()["state"]["sampling_step"] > 1)
+        now = self.progress()
+        self.assertEqual((now["state"]["sampling_steps"], now["state"]["job_count"]), (150, 1))
+        self.assertTrue(0 < now["progress"] < 1 and now["eta_relative"] > 0)
+        self.assertEqual(PIL.Image.open(io.BytesIO(base64.b64decode(now["current_image"]))).size, (64, 64))
+        self.server.post("/sdapi/v1/interrupt")
+        thread.join()
+        status, _, text = answers[0]
+        self.assertEqual((status, json.loads(text)["error"]), (503, "Interrupted"))
+        self.wait_idle()
+        self.assertEqual(len(self.server.post("/sdapi/v1/txt2img", prompt=PROMPT, steps=1)["images"]), 1)
+
+    def leave(self, server, path, body, seconds):
+        """Asks, and goes before the answer."""
+        data = json.dumps(body).encode()
+        with contextlib.closing(socket.create_connection(("127.0.0.1", server.port))) as connection:
+            connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+            time.sleep(seconds)
+
+    def test_who_goes(self):
+        """What nobody waits for is not drawn to its end, nor what waits behind it."""
+        for _ in range(2):
+            self.leave(self.server, "/sdapi/v1/txt2img", LONG, 0.3)
+        begun = time.monotonic()
+        self.wait_idle()
+        self.assertLess(time.monotonic() - begun, 30)
+        job = self.server.post("/v1/jobs", operation="image_generation", prompt=PROMPT, steps=150, width=256, height=256)
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.server.port)) as connection:
+            connection.request("GET", job["sse_url"])
+            self.assertIn(b"started", connection.getresponse().read(80))
+        self.wait_idle()
+
+    def test_queue(self):
+        server = serving.serve_for(self, self.folder / "sd", "--queue", 1, "--seconds", 600, model_option="--images")
+        first = self.draw_in_background(server)
+        serving.wait_for(lambda: self.progress(server)["state"]["sampling_steps"] == 150)
+        second = self.draw_in_background(server, body={"prompt": PROMPT, "steps": 1, "seed": 3})
+        serving.wait_for(lambda: self.progress(server)["state"]["job_count"] == 2)
+        for path, body in [("/sdapi/v1/txt2img", {"prompt": "x"}), ("/v1/images/generations", {"prompt": "x"}), ("/v1/jobs", {"operation": "image_generation", "prompt": "x", "width": 256, "height": 256})]:
+            self.assertEqual(server.ask("POST", path, body)[0], 429)
+        server.post("/sdapi/v1/interrupt")
+        first[0].join(), second[0].join()
+        self.assertEqual((first[1][0][0], second[1][0][0]), (503, 200))
+        self.assertEqual([base64.b64decode(json.loads(second[1][0][2])["images"][0])], self.command("sd", "--steps", 1, "--seed", 3))
+
+    def test_time_and_end(self):
+        server = serving.Server(self.folder / "sd", "--seconds", 0.5, model_option="--images")
+        self.assertEqual(server.ask("POST", "/sdapi/v1/txt2img", LONG)[0], 503)
+        server.stop()
+        server = serving.Server(self.folder / "sd", model_option="--images")
+        thread, answers = self.draw_in_background(server, body={"prompt": PROMPT, "steps": 40, "width": 64, "height": 64})
+        serving.wait_for(lambda: answers or self.progress(server)["state"]["sampling_steps"])
+        server.stop()  # who waits is answered first
+        thread.join()
+        self.assertEqual(answers[0][0], 200)
+
+    def test_random_jobs(self):
+        """Many, of which some are left and some are wrong: those that are answered are right, and no memory is lost."""
+        order, held = random.Random(4), []
+        self.server.post("/sdapi/v1/txt2img", **{**LONG, "steps": 1})
+        for i in range(25):
+            if i in (8, 24):
+                self.wait_idle()
+                self.server.post("/sdapi/v1/txt2img", prompt=PROMPT, steps=1)
+                held.append(self.server.metrics()["memory_bytes"])
+            kind = order.randrange(4)
+            if kind == 0:
+                self.leave(self.server, "/sdapi/v1/txt2img", {**LONG, "steps": 8}, order.random() / 5)
+            elif kind == 1:
+                self.assertEqual(self.server.ask("POST", "/sdapi/v1/txt2img", {"prompt": "x", "width": 41})[0], 422)
+            elif kind == 2:
+                self.server.post("/v1/jobs", operation="image_generation", prompt="x", steps=1, width=256, height=256)
+            else:
+                answer = self.server.post("/sdapi/v1/txt2img", prompt=PROMPT, steps=2, seed=5)
+                self.assertEqual(PIL.Image.open(io.BytesIO(base64.b64decode(answer["images"][0]))).size, (40, 40))
+        self.assertLessEqual(held[1], held[0])
+
+    # ---- what is refused ----
+
+    def test_refusals(self):
+        picture = base64.b64encode(png(40, 40)).decode()
+        huge = {"prompt": "x" * 40000}
+        jobs = {"operation": "image_generation", "prompt": "x"}
+        openai, sdapi, img2img, worker = "/v1/images/generations", "/sdapi/v1/txt2img", "/sdapi/v1/img2img", "/v1/jobs"
+        for path, body, status, word in [
+                (openai, {}, 400, "prompt"), (openai, {"prompt": 3}, 400, "prompt"), (openai, huge, 400, "32768"), (openai, {"prompt": "x", "n": 11}, 400, "n"), (openai, {"prompt": "x", "n": 0}, 400, "n"),
+                (openai, {"prompt": "x", "size": "40"}, 400, "size"), (openai, {"prompt": "x", "size": "41x40"}, 400, "multiples of 4"), (openai, {"prompt": "x", "size": "4096x4096"}, 400, "size"),
+                (openai, {"prompt": "x", "size": "40x40x40"}, 400, "size"), (openai, {"prompt": "x", "response_format": "url"}, 400, "b64_json"), (openai, {"prompt": "x", "output_format": "webp"}, 400, "png"),
+                (openai, {"prompt": "x", "stream": True}, 400, "stream"), (openai, {"prompt": "x", "magic": 1}, 400, "magic"), (openai, {"prompt": "x", "model": "dall-e-3"}, 404, "dall-e-3"),
+                (openai, {"prompt": "x", "steps": 1e9}, 400, "steps"), (openai, {"prompt": "x", "sampler": "none"}, 400, "sampler"), (openai, {"prompt": "x", "seed": -1}, 400, "seed"), (openai, b"[", 400, "JSON"),
+                (openai, {"prompt": "x", "sampler": "ddim", "schedule": "karras"}, 400, "karras"),
+                (sdapi, {"steps": 151}, 422, "steps"), (sdapi, {"width": 0}, 422, "width"), (sdapi, {"width": 42}, 422, "multiples"), (sdapi, {"cfg_scale": "x"}, 422, "cfg_scale"), (sdapi, huge, 422, "prompt"),
+                (sdapi, {"sampler_name": "Magic"}, 422, "Magic"), (sdapi, {"scheduler": "Magic"}, 422, "Magic"), (sdapi, {"batch_size": 4, "n_iter": 5}, 422, "20"), (sdapi, {"enable_hr": True}, 422, "enable_hr"),
+                (sdapi, {"alwayson_scripts": {"x": {}}}, 422, "scripts"), (sdapi, {"override_settings": {"sd_vae": "x"}}, 422, "sd_vae"), (sdapi, {"override_settings": {"sd_model_checkpoint": "x"}}, 422, "x"),
+                (sdapi, {"override_settings": {"CLIP_stop_at_last_layers": 9}}, 422, "layers"), (sdapi, {"override_settings": 3}, 422, "override_settings"), (sdapi, b"", 422, "body"),
+                (img2img, {}, 422, "init_images"), (img2img, {"init_images": []}, 422, "init_images"), (img2img, {"init_images": ["?"]}, 422, "base64"), (img2img, {"init_images": ["QUJD"]}, 422, "PNG"),
+                (img2img, {"init_images": [picture[:400]]}, 422, ""), (img2img, {"init_images": [picture], "width": 80, "height": 80}, 422, "40 x 40"), (img2img, {"init_images": [picture], "denoising_strength": 2}, 422, "denoising"),
+                (img2img, {"init_images": [picture], "denoising_strength": 0.01}, 422, "strength"), (img2img, {"init_images": [picture], "mask": picture}, 422, "mask"),
+                (worker, {}, 400, "prompt"), (worker, {**jobs, "prompt": ""}, 400, "prompt"), (worker, {**jobs, "steps": 151}, 400, "steps"), (worker, {**jobs, "guidance_scale": 21}, 400, "guidance_scale"),
+                (worker, {**jobs, "width": 255}, 400, "256"), (worker, {**jobs, "width": 2056}, 400, "2048"), (worker, {**jobs, "width": 260, "height": 256}, 400, "multiple of 8"), (worker, {**jobs, "operation": "infer"}, 400, "infer"),
+                (worker, {**jobs, "operation": "image_inpaint"}, 400, "image_inpaint"), (worker, {**jobs, "loras": [{"path": "x"}]}, 400, "loras"), (worker, {"operation": "image_transform", "prompt": "x"}, 400, "input_image"),
+                ("/sdapi/v1/options", {"sd_model_checkpoint": "other"}, 422, "sd_model_checkpoint"), ("/sdapi/v1/options", {"magic": 1}, 422, "magic"), ("/sdapi/v1/nothing", {}, 404, "nothing"),
+                ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}, 404, "model")]:
+            with self.subTest(f"{path} {str(body)[:80]}"):
+                found, _, text = self.server.ask("POST", path, body)
+                self.assertEqual(found, status, text)
+                self.assertIn(word, text)
+                said = json.loads(text)
+                if path.startswith("/sdapi"):
+                    self.assertTrue(said["detail"])
+                    self.assertTrue(status != 422 or said["detail"][0]["loc"][0] == "body")
+                elif path == worker:
+                    self.assertTrue(said["errors"][0]["message"])
+                else:
+                    self.assertTrue(said["error"]["message"])
+        self.assertEqual(self.server.ask("GET", "/v1/jobs/job-1/stream")[0], 404)
+        self.assertEqual(self.server.ask("GET", openai)[0], 405)
+
+    def test_strange_requests(self):
+        """Fields of any kind are an answer or a refusal, and the server stays."""
+        order = random.Random(8)
+        values = [None, True, 0, -1, 1, 2, 3.5, 1e300, "", "x", "40x40", [], [3], ["x"], {}, {"a": 1}, "é\x00", 2**40]
+        names = ["prompt", "n", "size", "steps", "seed", "width", "height", "cfg_scale", "guidance_scale", "sampler_name", "scheduler", "init_images", "override_settings", "operation", "input_image", "strength", "model"]
+        for _ in range(80):
+            body = {"steps": 1, **{name: order.choice(values) for name in order.sample(names, order.randrange(1, 5))}}
+            status = self.server.ask("POST", order.choice(["/v1/images/generations", "/sdapi/v1/txt2img", "/sdapi/v1/img2img", "/v1/jobs"]), body)[0]
+            self.assertIn(status, (200, 400, 404, 422), body)
+        self.assertEqual(json.loads(self.server.ask("GET", "/health")[2])["status"], "healthy")
+
+    def test_without_pictures(self):
+        server = serving.serve_for(self, rdna_program.DEMO_MODEL)
+        for method, path in [("POST", "/v1/images/generations"), ("POST", "/sdapi/v1/txt2img"), ("GET", "/sdapi/v1/samplers"), ("GET", "/sdapi/v1/progress"), ("POST", "/sdapi/v1/interrupt")]:
+            status, _, text = server.ask(method, path, {"prompt": "x"} if method == "POST" else None)
+            self.assertEqual(status, 404)
+            self.assertIn("--images", text)
+
+    def test_command_lines(self):
+        for options, status, word in [(["--images", self.folder / "sd", rdna_program.DEMO_MODEL], 2, "--images"), (["--images-frugal", rdna_program.DEMO_MODEL], 2, "--images"),
+                                      (["--images", self.folder], 1, "model_index.json")]:
+            result = rdna_program.run("serve", *options, "--port", 0, "--device", rdna_program.DEVICE)
+            self.assertEqual(result.returncode, status)
+            self.assertIn(word, result.stderr.decode())
+
+
+if __name__ == "__main__":
+    unittest.main()
