@@ -66,7 +66,7 @@ ENDS_WITH(rdna_cross_entropy, outside);
 ENDS_WITH(rdna_gemm_epilogue, residual);
 ENDS_WITH(rdna_llm_cache_options, reserved);
 ENDS_WITH(rdna_llm_session_options, exact);
-ENDS_WITH(rdna_moe_product, may_round);
+ENDS_WITH(rdna_moe_product, shares);
 ENDS_WITH(rdna_moe_routing, bias);
 ENDS_WITH(rdna_optim, step);
 ENDS_WITH(rdna_pooling, divisor);

@@ -106,7 +106,7 @@ STRUCTS = {  # fields and their types
     "rdna_cross_entropy": "size c_size_t, reduction c_int, ignore_index c_int64, label_smoothing c_float, log_probabilities c_bool, outside c_void_p",
     "rdna_moe_routing": "size c_size_t, score c_int, normalised c_bool, groups c_int32, groups_kept c_int32, group_best c_int32, scale c_float, bias "
         "c_void_p",
-    "rdna_moe_product": "size c_size_t, add c_bool, bias c_void_p, shares c_void_p",
+    "rdna_moe_product": "size c_size_t, add c_bool, may_round c_bool, bias c_void_p, shares c_void_p",
     "rdna_optim": "size c_size_t, kind c_int, learning_rate c_float, weight_decay c_float, momentum c_float, dampening c_float, nesterov c_bool, "
         "beta1 c_float, beta2 c_float, epsilon c_double, decoupled c_bool, amsgrad c_bool, centered c_bool, maximize c_bool, step c_int64",
     "rdna_optim_item": "param c_void_p, grad c_void_p, state c_void_p*3, step c_void_p",

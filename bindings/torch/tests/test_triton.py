@@ -93,12 +93,18 @@ print("fine")
 
 CARDS = KERNELS + '''
 import triton.runtime.driver
+active = triton.runtime.driver.active
+try:
+    active.set_current_device(7)
+    raise AssertionError("device 7 was taken")
+except ValueError as error:
+    assert "device 7 of the vendor's library was asked for; those of rdna are 0, 1" in str(error), error
 x = [torch.arange(64.0, device=f"rdna:{i}") for i in range(2)]
 for i in (1, 0, 1):
     with torch.rdna.device(i):
         out = torch.empty_like(x[i])
         add[(1,)](x[i], x[i], out, 64, BLOCK=64)
-        target = triton.runtime.driver.active.get_current_target()
+        target = active.get_current_target()
         assert target.arch == torch.rdna.get_device_properties(i).arch, target
         assert torch.equal(out.cpu(), 2 * torch.arange(64.0))
 print("fine")

@@ -25,7 +25,10 @@ def usable():
 
 
 def _index_of(native):
-    return next(i for i in range(_C.device_count()) if get_device_properties(i).native_index == native)
+    cards = [get_device_properties(i).native_index for i in range(_C.device_count())]
+    if native not in cards:
+        raise ValueError(f"device {native} of the vendor's library was asked for; those of rdna are {', '.join(map(str, cards))}")
+    return cards.index(native)
 
 
 @functools.cache

@@ -50,9 +50,9 @@ RDNA_CHECKED rdna_status rdna_op_moe_route(rdna_stream *stream, const rdna_moe_r
 typedef struct rdna_moe_product {
   size_t size;               /* of the struct: RDNA_MOE_PRODUCT_INIT sets it */
   bool add;                  /* with |shares|: to what |out| holds, as a residual connection does */
+  bool may_round;            /* values may be rounded: see the table below */
   const rdna_tensor *bias;   /* NULL, or (experts, n) f32, contiguous */
   const rdna_tensor *shares; /* NULL, or (tokens, top) f32, contiguous: the slots of a token become one row */
-  bool may_round;            /* values may be rounded: see the table below */
 } rdna_moe_product;
 #define RDNA_MOE_PRODUCT_INIT .size = sizeof(rdna_moe_product)
 
