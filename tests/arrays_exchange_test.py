@@ -1,4 +1,5 @@
 """rdna.arrays' memory shared with NumPy through DLPack, both ways."""
+import ctypes
 import gc
 import unittest
 import weakref
@@ -82,7 +83,39 @@ class Exchange(Case):
             self.assertIn('"dltensor_versioned"' if version else '"dltensor"', repr(capsule))
             del capsule
         del a, x
+        ra._exchange._let_go()  # where the extension was not built
         self.assertIsNone(there())
+
+    def test_an_exception_on_its_way_stays(self):
+        """NumPy refuses a device that it does not know, and lets the capsule go meanwhile: with the extension, and without it when the next is made."""
+        python = ctypes.pythonapi
+        python.PyCapsule_GetPointer.argtypes, python.PyCapsule_GetPointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
+
+        class OnCard:
+            def __dlpack_device__(self):
+                return 10, 0
+
+            def __dlpack__(self, **_):
+                capsule = x.__dlpack__(max_version=(1, 0), copy=False)
+                at = python.PyCapsule_GetPointer(capsule, b"dltensor_versioned")
+                ctypes.c_int32.from_address(at + 40).value = 10  # the device's kind, ROCm, behind version, context, deleter, flags and data
+                return capsule
+        was = ra._exchange._destructor
+        try:
+            for destructor in {was, None}:
+                ra._exchange._destructor = destructor
+                a = np.zeros(4).view(Owned)
+                there, x = weakref.ref(a), ra.from_dlpack(a)
+                with self.assertRaisesRegex((RuntimeError, BufferError), "[Dd]evice"):
+                    np.from_dlpack(OnCard())
+                del a, x
+                if not destructor:
+                    self.assertEqual(len(ra._exchange._given), 1)
+                    ra._exchange._let_go()
+                    self.assertEqual(ra._exchange._given, [])
+                self.assertIsNone(there())
+        finally:
+            ra._exchange._destructor = was
 
     def test_buffers(self):
         for dtype in TYPES + COMPLEX:

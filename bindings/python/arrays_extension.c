@@ -32,6 +32,7 @@ static struct {
   rdna_status (*zip_number)(rdna_array *, rdna_scalar, bool, rdna_zip, rdna_scalar, rdna_scalar, rdna_array **);
   const rdna_tensor *(*tensor)(const rdna_array *);
   void (*release)(rdna_array *);
+  void (*dlpack_release)(void *, bool);
 } with;
 
 static const rdna_scalar zero;
@@ -208,6 +209,31 @@ static PyObject *make_map(PyObject *module, PyObject *arguments) {
   return PyErr_Occurred() ? NULL : PyErr_NoMemory();
 }
 
+/* ---- capsules of DLPack ---- */
+
+/* Runs wherever the last reference goes, also while an exception is on its way, which stays. */
+static void drop_capsule(PyObject *capsule) {
+  static const char *const names[] = {"dltensor", "dltensor_versioned"};
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  for (int versioned = 0; versioned < 2; versioned++) {
+    if (!PyCapsule_IsValid(capsule, names[versioned])) continue;
+    with.dlpack_release(PyCapsule_GetPointer(capsule, names[versioned]), versioned);
+    break;
+  }
+  PyErr_Restore(type, value, trace);
+}
+
+/* capsule_destructor(address of rdna_dlpack_release): the address of what lets go of a capsule that nobody took. */
+static PyObject *capsule_destructor(PyObject *module, PyObject *release) {
+  void *address = PyLong_AsVoidPtr(release), *made;
+  if (!address) return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "capsule_destructor needs an address");
+  memcpy(&with.dlpack_release, &address, sizeof with.dlpack_release);
+  PyCapsule_Destructor destructor = drop_capsule;
+  memcpy(&made, &destructor, sizeof made);
+  return PyLong_FromVoidPtr(made);
+}
+
 /* setup(type, fail, addresses, zips, maps, binary, unary), the last four as long as the enumerations. */
 static PyObject *setup(PyObject *module, PyObject *arguments) {
   PyObject *type, *fails;
@@ -231,8 +257,10 @@ static PyObject *setup(PyObject *module, PyObject *arguments) {
   Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
-    {"setup", setup, METH_VARARGS, NULL}, {"map", make_map, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyMethodDef functions[] = {{"setup", setup, METH_VARARGS, NULL},
+                                  {"capsule_destructor", capsule_destructor, METH_O, NULL},
+                                  {"map", make_map, METH_VARARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "rdna_arrays", NULL, -1, functions, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_rdna_arrays(void);

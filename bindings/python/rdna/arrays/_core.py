@@ -6,7 +6,6 @@ depends on their order.
 
 import ctypes
 import importlib.machinery
-import importlib.util
 import os
 import threading
 
@@ -25,7 +24,7 @@ def extension():
     if not os.path.exists(file):
         return None
     loader = importlib.machinery.ExtensionFileLoader("rdna_arrays", file)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("rdna_arrays", loader))
+    module = loader.create_module(importlib.machinery.ModuleSpec("rdna_arrays", loader, origin=file))
     loader.exec_module(module)
     return module
 

@@ -1,9 +1,10 @@
 """Memory shared with other libraries in this process, by DLPack."""
 
 import ctypes
+import sys
 
 from . import _core
-from ._array import Array, again, empty_on, from_numpy, run, stream_of
+from ._array import Array, again, empty_on, extension, from_numpy, run, stream_of
 from ._core import library
 from ._making import asarray
 
@@ -19,11 +20,32 @@ _python.PyCapsule_GetPointer.argtypes, _python.PyCapsule_GetPointer.restype = [c
 _python.PyCapsule_SetName.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-def _drop(capsule):
-    for versioned, name in enumerate(_NAMES):
-        if _python.PyCapsule_IsValid(capsule, name):
-            library.rdna_dlpack_release(_python.PyCapsule_GetPointer(capsule, name), bool(versioned))
+# The extension's destructor of a capsule that nobody took. A function of Python cannot be one: it may be called while an exception is on its way,
+# NumPy's of a device that it does not know, and would fail of it. Without the extension capsules are looked through when the next one is made.
+_destructor = extension.capsule_destructor(_core.address("rdna_dlpack_release")) if extension else None
+_given = []
+
+
+def _capsule(managed, name):
+    if _destructor:
+        return _python.PyCapsule_New(managed, name, _destructor)
+    made = _python.PyCapsule_New(managed, name, None)
+    _let_go()
+    _given.append(made)
+    return made
+
+
+def _let_go():
+    """Lets go of what is in capsules that nobody has any more, and forgets those that were taken."""
+    for at in reversed(range(len(_given))):
+        capsule = _given[at]
+        if sys.getrefcount(capsule) > 3:  # here, in the list, and in the call
+            continue
+        del _given[at]
+        for versioned, name in enumerate(_NAMES):
+            if _python.PyCapsule_IsValid(id(capsule), name):
+                library.rdna_dlpack_release(_python.PyCapsule_GetPointer(id(capsule), name), bool(versioned))
+                break
 
 
 def dlpack_device(stream):
@@ -43,7 +65,7 @@ def to_dlpack(x, /, *, stream=None, max_version=None, dl_device=None, copy=None)
     copied = copy or (copy is None and not versioned)
     managed = ctypes.c_void_p()
     _core.check(library.rdna_array_to_dlpack(x.pointer, versioned, bool(copied), x.pairs, ctypes.byref(managed)))
-    return _python.PyCapsule_New(managed.value, _NAMES[versioned], ctypes.cast(_drop, ctypes.c_void_p))
+    return _capsule(managed.value, _NAMES[versioned])
 
 
 def _take(capsule, stream):
