@@ -160,7 +160,7 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
   if (f->offset_signed) inst->imm = sign_extend(field(d, f->offset), f->offset.bits);
   if (typed) inst->buffer_format = (uint8_t)(field(d, f->format) | field(d, f->number_format) << f->format.bits);
   struct emu_field slc = typed && f->typed_slc.bits ? f->typed_slc : f->slc;
-  struct emu_field dlc = typed && f->typed_dlc.bits ? f->typed_dlc : f->dlc;
+  struct emu_field dlc = typed && f->typed_dlc.bits && f->dlc.bits ? f->typed_dlc : f->dlc;
   read_policy(d, row, (struct emu_field[]){f->glc, slc, dlc, f->temporal, f->scope});
   inst->tfe = field(d, f->tfe) & 1;
   inst->offen = field(d, f->offen) & 1;
@@ -171,7 +171,7 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
   if (inst->lds && !(row->flags & EMU_FLAG_LDS)) return EMU_DECODE_RESERVED;
   bool floats = op == EMU_BUFFER_ATOMIC_ADD_F32 || op == EMU_BUFFER_ATOMIC_PK_ADD_F16 ||
                 op == EMU_BUFFER_ATOMIC_ADD_F64 || op == EMU_BUFFER_ATOMIC_MIN_F64 || op == EMU_BUFFER_ATOMIC_MAX_F64;
-  bool has_dlc = f->atomic_dlc && !(floats && !f->policy_alone);
+  bool has_dlc = f->atomic_dlc && !(floats && f->accumulators.bits && !f->policy_alone);
   if (!has_dlc && atomic && inst->dlc) return EMU_DECODE_RESERVED;
   if (inst->tfe && (typed || atomic || inst->lds || !(row->type[0] || row->type[2]))) return EMU_DECODE_RESERVED;
   if (row->type[2]) {
