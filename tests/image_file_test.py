@@ -1,6 +1,8 @@
 """rdna image with a model in one file, and with LoRAs: against diffusers' pipelines in float64 on the same weights."""
 import json
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -201,13 +203,29 @@ class Files(unittest.TestCase):
                 self.out = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def test_loras_metadata(self):
-        """diffusers says PEFT's alpha and rank beside the tensors."""
+        """diffusers says PEFT's alpha and rank beside the tensors; an alpha of 0, or below it, counts as it stands."""
         tensors, state = self.changed("sd1", self.MODULES[:3], ["lora"], "peft", 5)
-        save(self.out / "x.safetensors", tensors, lora_adapter_metadata=json.dumps({"unet.r": 4, "unet.lora_alpha": 10, "unet.use_rslora": True, "unet.rank_pattern": {}}))
-        pipeline = self.merged("sd1", [(10 / 2, state)])
-        pipeline.scheduler = SAMPLERS["sd1"].from_pretrained(self.root / "sd1/scheduler")
-        _, dumped = self.draw("sd1", "--seed", 3, "--steps", 2, "--cfg", 1, "--size", "16x16", "--lora", self.out / "x.safetensors")
-        self.compare(dumped, self.reference(pipeline, seed=3, prompt=PROMPT, guidance=1, num_inference_steps=2, width=16, height=16), 3)
+        for alpha, more, scale in (10, {"use_rslora": True, "rank_pattern": {}}, 10 / 2), (0, {}, 0), (-2, {}, -2 / 4):
+            with self.subTest(alpha):
+                said = {f"unet.{key}": value for key, value in {"r": 4, "lora_alpha": alpha, **more}.items()}
+                save(self.out / "x.safetensors", tensors, lora_adapter_metadata=json.dumps(said))
+                pipeline = self.merged("sd1", [(scale, state)])
+                pipeline.scheduler = SAMPLERS["sd1"].from_pretrained(self.root / "sd1/scheduler")
+                _, dumped = self.draw("sd1", "--seed", 3, "--steps", 2, "--cfg", 1, "--size", "16x16", "--lora", self.out / "x.safetensors")
+                self.compare(dumped, self.reference(pipeline, seed=3, prompt=PROMPT, guidance=1, num_inference_steps=2, width=16, height=16), 3)
+                self.doCleanups()
+                self.out = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def test_loras_of_strange_sizes(self):
+        """What factors would make is compared before any of it is: 96 KB say 576 MB here."""
+        base = "lora_unet_" + self.MODULES[0][1].replace(".", "_")
+        save(self.out / "x.safetensors", {f"{base}.lokr_w1_a": torch.zeros(12000, 1), f"{base}.lokr_w1_b": torch.zeros(1, 12000), f"{base}.lokr_w2": torch.zeros(2, 2)})
+        command = [rdna_program.PROGRAM, "image", self.root / "sd1", PROMPT, "--steps", 1, "--size", "16x16", "--out", self.out / "x.png", "--driver", "host", "--lora", self.out / "x.safetensors"]
+        said = subprocess.run([sys.executable, "-c", "import resource, subprocess, sys\nran = subprocess.run(sys.argv[1:], capture_output=True, text=True)\n"
+                               "print(ran.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, ran.stderr)", *map(str, command)], capture_output=True, text=True).stdout
+        status, most, sentence = said.split(" ", 2)
+        self.assertEqual((status, "12000 x 12000" in sentence), ("1", True), said)
+        self.assertLess(int(most), 300)  # MiB
 
     def test_other_loras(self):
         """Of another version, of other kinds, and damaged."""
@@ -222,7 +240,8 @@ class Files(unittest.TestCase):
                 ({k: v for k, v in good.items() if "lora_up" not in k}, ["lora_up.weight"], {}), ({**good, f"{name}.alpha": torch.ones(3)}, ["alpha", "number"], {}),
                 ({**good, f"{name}.lora_up.weight": torch.ones(64, 7)}, ["7", "4"], {}), ({**good, f"{name}.diff": torch.ones(3)}, ["diff", "kind"], {}),
                 (good, ["no JSON"], {"lora_adapter_metadata": "{"}), (good, ["rank_pattern"], {"lora_adapter_metadata": '{"unet.r": 1, "unet.lora_alpha": 1, "unet.rank_pattern": {"x": 2}}'}),
-                (good, ["unet.r"], {"lora_adapter_metadata": '{"unet.r": "x", "unet.lora_alpha": 1}'})]:
+                (good, ["unet.r"], {"lora_adapter_metadata": '{"unet.r": "x", "unet.lora_alpha": 1}'}),
+                (good, ["rank 3", "rank 4"], {"lora_adapter_metadata": '{"unet.r": 3, "unet.lora_alpha": 1}'}), ({**good, f"{name}.lora_up.weight": torch.ones(0, 4)}, ["no values"], {})]:
             with self.subTest(str(words)):
                 save(path, tensors, **metadata)
                 self.refused(self.root / "sd1", "--lora", path, words=["x.safetensors", *words])

@@ -1,5 +1,7 @@
-"""JPEG files of every kind that is read, against Pillow, which reads them with a libjpeg of its own; and broken ones."""
+"""JPEG files of every kind that is read, against Pillow, which reads them with a libjpeg of its own, and broken ones; and
+which way up pictures are, PNGs too."""
 import io
+import itertools
 import os
 import struct
 import subprocess
@@ -39,6 +41,12 @@ def written(image, **options):
     return file.getvalue()
 
 
+def png(image, **options):
+    file = io.BytesIO()
+    image.save(file, "PNG", **options)
+    return file.getvalue()
+
+
 class Jpeg(unittest.TestCase):
     def test_kinds(self):
         rng = np.random.default_rng(1)
@@ -54,23 +62,25 @@ class Jpeg(unittest.TestCase):
                         self.assertLessEqual(np.abs(got - want).max(), 2)
 
     def test_orientations(self):
+        """Of both kinds of files, as a short number and as a long one, of either order of bytes; Pillow says what is meant."""
         image = smooth(np.random.default_rng(2), 24, 40)
         for orientation in range(10):
-            exif = Image.Exif()
-            exif[0x0112] = orientation
-            data = written(image, exif=exif, quality=95, subsampling=0)
-            want = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data)))).astype(int)
-            status, got = decode(data)
-            self.assertEqual((status, got.shape), (0, want.shape), orientation)
-            self.assertLessEqual(np.abs(got - want).max(), 2, orientation)
+            for order, kind in itertools.product("<>", (3, 4)):
+                value = struct.pack(order + ("HH" if kind == 3 else "I"), *([orientation, 0] if kind == 3 else [orientation]))
+                exif = (b"Exif\0\0" + (b"II" if order == "<" else b"MM") + struct.pack(order + "HI", 42, 8) +
+                        struct.pack(order + "HHHI", 1, 0x0112, kind, 1) + value + bytes(4))
+                for data in (written(image, exif=exif, quality=95, subsampling=0), png(image, exif=exif), png(image.convert("RGBA"), exif=exif)):
+                    want = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB")).astype(int)
+                    status, got = decode(data)
+                    self.assertEqual((status, got.shape), (0, want.shape), (orientation, order, kind))
+                    self.assertLessEqual(np.abs(got - want).max(), 2 if data[:1] == b"\xff" else 0, (orientation, order, kind))
         for end in b"MM\0*\0\0\0\x08", b"II*\0\xff\xff\xff\xff", b"II*\0\x08\0\0\0\xff\xff", b"":  # that say nothing
             self.assertEqual(decode(written(image, exif=b"Exif\0\0" + end))[0], 0)
+            np.testing.assert_array_equal(decode(png(image, exif=b"Exif\0\0" + end))[1], image)
 
     def test_opacity_is_left_out(self):
         pixels = np.random.default_rng(3).integers(0, 256, (5, 6, 4), np.uint8)
-        file = io.BytesIO()
-        Image.fromarray(pixels, "RGBA").save(file, "PNG")
-        np.testing.assert_array_equal(decode(file.getvalue())[1], pixels[..., :3])
+        np.testing.assert_array_equal(decode(png(Image.fromarray(pixels, "RGBA")))[1], pixels[..., :3])
 
     def test_broken(self):
         rng = np.random.default_rng(4)

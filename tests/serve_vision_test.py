@@ -1,10 +1,17 @@
 """Pictures for rdna run and rdna serve: in the manner of every interface, read once, and refused where they are none."""
 import base64
+import io
+import itertools
 import json
+import re
 import threading
+import time
 import unittest
 
 import transformers_python  # first: this goes on in a Python that has transformers
+
+import numpy as np
+from PIL import Image
 
 import rdna_program  # first: it makes tools/ importable
 import serving
@@ -114,10 +121,65 @@ class Pictures:
         self.assertIn(self.mark, shown["prompt"])
 
     def test_jpeg(self):
-        pixels = picture(4)
-        answers = [self.text_of(self.chat(part(encoded(pixels, "JPEG", quality=quality), "jpeg"), {"type": "text", "text": WORDS}))
-                   for quality in (95, 95, 5)]
-        self.assertEqual(answers[0], answers[1])
+        """The answer to its pixels, which Pillow decodes, and to no others."""
+        text, answers = {"type": "text", "text": WORDS}, []
+        for quality in 95, 2:
+            data = encoded(picture(4), "JPEG", quality=quality, subsampling=0)
+            pixels = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+            answers.append(self.text_of(self.chat(part(data, "jpeg"), text)))
+            self.assertEqual(answers[-1], self.text_of(self.chat(part(encoded(pixels)), text)))
+        self.assertNotEqual(*answers)
+
+    def test_turned(self):
+        """EXIF turns JPEGs and PNGs, and sizes are those of what is seen: this picture makes another prompt than its file's rows do."""
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        pixels, text = picture(12, 30, 90), {"type": "text", "text": WORDS}
+        want = self.chat(part(encoded(np.rot90(pixels, -1))), text)
+        got = self.chat(part(encoded(pixels, exif=exif)), text)
+        self.assertEqual(self.text_of(got), self.text_of(want))
+        self.assertEqual(got["usage"]["prompt_tokens"], want["usage"]["prompt_tokens"])
+        self.assertNotEqual(self.text_of(self.chat(part(encoded(pixels)), text)), self.text_of(want))
+
+    def test_many_pixels(self):
+        """One after another is read, and none of a prompt that is too long or of more than a request may have."""
+        with open(f"/proc/{self.server.process.pid}/status") as status:
+            before = int(re.search(r"VmHWM:\s+(\d+)", status.read())[1])
+        large = encoded(np.zeros((3000, 2900), np.uint8))  # 26 MB
+        self.chat(*[part(large)] * 8, {"type": "text", "text": WORDS}, max_tokens=1)
+        status, _, body = self.server.ask("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": [part(large)] * 16}]})
+        self.assertEqual((status, "up to number 16 have 139200000 pixels" in body), (400, True), body)
+        with open(f"/proc/{self.server.process.pid}/status") as status:
+            peak = int(re.search(r"VmHWM:\s+(\d+)", status.read())[1])
+        self.assertLess(peak - before, 90 << 10)
+
+    def test_nobody_waits_for_ever(self):
+        """Among others that never cease, with no more room in a step than one of them asks for."""
+        server = serving.serve_for(self, self.model, "--mmproj", self.tower, "--kv", "f32", "--batch", 9, "--slots", 3)
+        text, ended = {"type": "text", "text": "and"}, threading.Event()
+
+        def go_on(i, content, **more):
+            for k in itertools.count():
+                if ended.is_set():
+                    return
+                self.chat({"type": "text", "text": f"{i} {k}"}, *content(i, k), text, server=server, **more)
+
+        texts = lambda i, k: []
+        pictures = lambda i, k: [part(encoded(picture(100 * i + k, 30, 30)))] * 3
+        for others, wanted, more in ((texts, [part(encoded(picture(9)))], {"max_tokens": 300, "ignore_eos": True}), (pictures, [], {"max_tokens": 1})):
+            ended.clear()
+            threads = [threading.Thread(target=go_on, args=(i, others), kwargs=more) for i in range(2)]
+            for thread in threads:
+                thread.start()
+            answer = threading.Thread(target=self.chat, args=[*wanted, text], kwargs={"server": server, "max_tokens": 2}, daemon=True)
+            time.sleep(0.2)
+            answer.start()
+            answer.join(20)
+            waits = answer.is_alive()
+            ended.set()
+            for thread in [*threads, answer]:
+                thread.join()
+            self.assertFalse(waits, "texts" if others is texts else "pictures")
 
     def test_reuse(self):
         """A picture that was read is not seen again; another one of the same size is."""

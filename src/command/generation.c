@@ -87,24 +87,36 @@ static rdna_status open_device(generation *g) {
   return g->device ? RDNA_OK : open_chosen_device(&g->options->device, &g->device);
 }
 
-static rdna_status load_pictures(generation *g) {
+/* How large they are, which says how long the prompt is. */
+static rdna_status measure_pictures(generation *g) {
   const option_texts *images = &g->options->images;
   g->pictures = calloc((size_t)images->count, sizeof *g->pictures);
   if (!g->pictures) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for pictures");
   for (int i = 0; i < images->count; i++) {
+    rdna__picture head;
+    RDNA_TRY(rdna__picture_load_with(images->values[i], rdna__picture_measure, &head));
+    g->pictures[g->picture_count++] = (rdna__shown){.height = head.height, .width = head.width};
+  }
+  return RDNA_OK;
+}
+
+/* One after another, so that one alone is there in its own size. */
+static rdna_status load_pictures(generation *g, const rdna_vision *vision) {
+  for (size_t i = 0; i < g->picture_count; i++) {
     rdna__picture loaded;
-    RDNA_TRY(rdna__picture_load(images->values[i], &loaded));
-    rdna__shown *shown = &g->pictures[g->picture_count++];
-    shown->pixels = loaded.pixels, shown->height = loaded.height, shown->width = loaded.width;
-    loaded.pixels = NULL; /* the prompt's */
+    RDNA_TRY(rdna__picture_load(g->options->images.values[i], &loaded));
+    rdna_status status =
+        rdna__shown_take(&g->pictures[i], vision, loaded.pixels, loaded.height, loaded.width, &g->prompt);
     rdna__picture_deinit(&loaded);
+    RDNA_TRY(status);
   }
   return RDNA_OK;
 }
 
 static rdna_status see_with(generation *g, rdna_vision *vision, const char *text, size_t size, unsigned flags) {
-  RDNA_TRY(load_pictures(g));
+  RDNA_TRY(measure_pictures(g));
   RDNA_TRY(rdna__vision_encode(vision, g->tokenizer, text, size, flags, g->pictures, g->picture_count, &g->prompt));
+  RDNA_TRY(load_pictures(g, vision));
   for (size_t i = 0; i < g->picture_count; i++) RDNA_TRY(rdna__shown_see(&g->pictures[i], vision));
   return RDNA_OK;
 }

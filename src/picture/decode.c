@@ -1,12 +1,13 @@
 #include "picture/decode.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "picture/jpeg.h"
 
 static void leave_opacity_out(rdna__picture *p) {
   size_t count = (size_t)p->width * (size_t)p->height;
-  for (size_t i = 0; p->channels == 4 && i < count; i++) memmove(p->pixels + 3 * i, p->pixels + 4 * i, 3);
+  for (size_t i = 0; p->pixels && p->channels == 4 && i < count; i++) memmove(p->pixels + 3 * i, p->pixels + 4 * i, 3);
   p->channels = 3;
 }
 
@@ -24,14 +25,23 @@ static const char *name_of(const uint8_t *bytes, size_t size) {
   return "something else";
 }
 
-rdna_status rdna__picture_decode(const void *bytes, size_t size, rdna__picture *out_picture) {
+static rdna_status read_any(const void *bytes, size_t size, bool pixels, rdna__picture *out_picture) {
   *out_picture = (rdna__picture){0};
-  if (size >= 2 && memcmp(bytes, "\xff\xd8", 2) == 0) return rdna__jpeg_decode(bytes, size, out_picture);
+  if (size >= 2 && memcmp(bytes, "\xff\xd8", 2) == 0)
+    return (pixels ? rdna__jpeg_decode : rdna__jpeg_measure)(bytes, size, out_picture);
   if (size < 4 || memcmp(bytes, "\x89PNG", 4) != 0)
     return rdna__fail(RDNA_UNSUPPORTED, "pictures are read as PNG and JPEG, and this is %s", name_of(bytes, size));
-  RDNA_TRY(rdna__png_decode(bytes, size, out_picture));
+  RDNA_TRY((pixels ? rdna__png_decode : rdna__png_measure)(bytes, size, out_picture));
   leave_opacity_out(out_picture);
   return RDNA_OK;
+}
+
+rdna_status rdna__picture_decode(const void *bytes, size_t size, rdna__picture *out_picture) {
+  return read_any(bytes, size, true, out_picture);
+}
+
+rdna_status rdna__picture_measure(const void *bytes, size_t size, rdna__picture *out_picture) {
+  return read_any(bytes, size, false, out_picture);
 }
 
 rdna_status rdna__picture_load(const char *path, rdna__picture *out_picture) {

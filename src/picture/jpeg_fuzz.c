@@ -1,4 +1,5 @@
-/* Reads what may be a JPEG, or any picture: what is read has three channels and the size that it says. */
+/* Reads what may be a JPEG, or any picture: what is read has three channels and the size that it says, and that its head
+ * alone says. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,12 @@ static bool says_large(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  rdna__picture picture;
+  rdna__picture picture, head;
   if (says_large(data, size)) return 0;
+  rdna_status measured = rdna__picture_measure(data, size, &head);
   rdna_status status = rdna__picture_decode(data, size, &picture);
+  if (status == RDNA_OK && (measured != RDNA_OK || head.width != picture.width || head.height != picture.height))
+    abort();
   if (status != RDNA_OK && (!*rdna_last_error() || picture.pixels)) abort();
   if (status == RDNA_OK && picture.channels != 3) abort();
   uint8_t sum = 0;

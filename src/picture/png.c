@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "picture/exif.h"
+
 enum { PATH_BYTES = 4096, MOST_CHUNKS = 1000, SENTENCE = 200, LEVEL = 6 };
 
 static const char text_name[] = "parameters";
@@ -94,7 +96,8 @@ static void keep_text(stream *s, rdna__picture *out) {
   }
 }
 
-static void read_picture(stream *s, rdna__picture *out) {
+/* Its sizes as they are in the file. */
+static void read_header(stream *s, rdna__picture *out) {
   png_set_read_fn(s->png, s, read_bytes);
   png_set_user_limits(s->png, RDNA__PICTURE_MOST_SIDE, RDNA__PICTURE_MOST_SIDE);
   png_set_chunk_cache_max(s->png, MOST_CHUNKS);
@@ -102,10 +105,13 @@ static void read_picture(stream *s, rdna__picture *out) {
   png_read_info(s->png, s->info);
   png_uint_32 width = png_get_image_width(s->png, s->info), height = png_get_image_height(s->png, s->info);
   if ((uint64_t)width * height > RDNA__PICTURE_MOST_PIXELS) stop(s, RDNA_UNSUPPORTED, "it has too many pixels");
-  int channels = set_up_reading(s);
-  if (rdna__picture_init(out, (int)width, (int)height, channels) != RDNA_OK)
+  out->width = (int)width, out->height = (int)height, out->channels = set_up_reading(s);
+}
+
+static void read_pixels(stream *s, rdna__picture *out) {
+  if (rdna__picture_init(out, out->width, out->height, out->channels) != RDNA_OK)
     stop(s, RDNA_OUT_OF_MEMORY, "no host memory for its pixels");
-  if (png_get_rowbytes(s->png, s->info) != (size_t)width * (size_t)channels)
+  if (png_get_rowbytes(s->png, s->info) != (size_t)out->width * (size_t)out->channels)
     stop(s, RDNA_INTERNAL, "its rows are not as they were asked for");
   set_rows(s, out);
   png_read_image(s->png, s->rows);
@@ -114,41 +120,59 @@ static void read_picture(stream *s, rdna__picture *out) {
 }
 
 /* Where libpng jumps to. */
-static void read_guarded(stream *s, rdna__picture *out) {
-  if (setjmp(png_jmpbuf(s->png)) == 0) read_picture(s, out);
+static void read_guarded(stream *s, bool pixels, rdna__picture *out) {
+  if (setjmp(png_jmpbuf(s->png)) != 0) return;
+  read_header(s, out);
+  if (pixels) read_pixels(s, out);
 }
 
-/* Each chunk is inside the file: libpng takes memory for what a chunk says that it has before it reads it. */
-static rdna_status check_chunks(const uint8_t *bytes, size_t size) {
+/* Each chunk is inside the file: libpng takes memory for what a chunk says that it has before it reads it. The first
+ * with EXIF, wherever it stands, says which way up the picture is. */
+static rdna_status check_chunks(const uint8_t *bytes, size_t size, int *io_orientation) {
   enum { SIGNATURE = 8, AROUND = 12 }; /* a chunk's length, kind and checksum */
   if (size < SIGNATURE || png_sig_cmp(bytes, 0, SIGNATURE) != 0)
     return rdna__fail(RDNA_BAD_DATA, "this is no PNG: it does not begin as one");
+  bool found = false;
   for (size_t at = SIGNATURE; size - at >= AROUND;) {
     size_t length = png_get_uint_32(bytes + at);
     if (memcmp(bytes + at + 4, "IEND", 4) == 0) return RDNA_OK;
     if (length > size - at - AROUND) break;
+    bool is_exif = memcmp(bytes + at + 4, "eXIf", 4) == 0;
+    if (is_exif && !found) *io_orientation = rdna__exif_orientation(bytes + at + 8, length);
+    found |= is_exif;
     at += AROUND + length;
   }
   return rdna__fail(RDNA_BAD_DATA, "this PNG breaks off");
 }
 
-rdna_status rdna__png_decode(const void *bytes, size_t size, rdna__picture *out_picture) {
+static rdna_status read_png(const void *bytes, size_t size, bool pixels, rdna__picture *out_picture) {
   stream s = {.bytes = bytes, .size = size};
+  int orientation = RDNA__EXIF_PLAIN;
   *out_picture = (rdna__picture){0};
-  RDNA_TRY(check_chunks(bytes, size));
+  RDNA_TRY(check_chunks(bytes, size, &orientation));
   s.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &s, fail, ignore);
   if (s.png) s.info = png_create_info_struct(s.png);
   if (!s.info) {
     s.status = RDNA_OUT_OF_MEMORY;
     snprintf(s.sentence, sizeof s.sentence, "no host memory to read it");
   } else {
-    read_guarded(&s, out_picture);
+    read_guarded(&s, pixels, out_picture);
   }
   png_destroy_read_struct(&s.png, &s.info, NULL);
   free(s.rows);
-  if (s.status == RDNA_OK) return RDNA_OK;
-  rdna__picture_deinit(out_picture);
-  return rdna__fail(s.status, "no picture can be read from this PNG: %s", s.sentence);
+  rdna_status status = s.status;
+  if (status != RDNA_OK) (void)!rdna__fail(status, "no picture can be read from this PNG: %s", s.sentence);
+  if (status == RDNA_OK) status = rdna__exif_turn(orientation, out_picture);
+  if (status != RDNA_OK) rdna__picture_deinit(out_picture);
+  return status;
+}
+
+rdna_status rdna__png_decode(const void *bytes, size_t size, rdna__picture *out_picture) {
+  return read_png(bytes, size, true, out_picture);
+}
+
+rdna_status rdna__png_measure(const void *bytes, size_t size, rdna__picture *out_picture) {
+  return read_png(bytes, size, false, out_picture);
 }
 
 rdna_status rdna__png_load(const char *path, rdna__picture *out_picture) {

@@ -57,9 +57,13 @@ static bool says_large(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  rdna__picture picture;
+  rdna__picture picture, head;
   if (says_large(data, size)) return 0;
+  rdna_status measured = rdna__png_measure(data, size, &head);
   rdna_status status = rdna__png_decode(data, size, &picture);
+  if (status == RDNA_OK && (measured != RDNA_OK || head.width != picture.width || head.height != picture.height ||
+                            head.channels != picture.channels))
+    abort();
   if (status != RDNA_OK && !*rdna_last_error()) abort();
   if (status == RDNA_OK) read_again(&picture);
   rdna__picture_deinit(&picture);

@@ -164,9 +164,9 @@ static bool set_picture(painting *g, const rdna__picture *picture) {
   return true;
 }
 
-bool painting_set_init(painting *g, const char *field, const char *text, problem *p) {
+bool painting_set_init(painting *g, const char *field, const json_t *url, problem *p) {
   rdna__picture picture = {0};
-  bool fine = decode_picture(text, &picture, p);
+  bool fine = decode_picture(url, &picture, p);
   if (fine && !set_picture(g, &picture)) fine = refuse(p, 500, NULL, NULL, "no host memory for a picture");
   rdna__picture_deinit(&picture);
   snprintf(p->field, sizeof p->field, "%s", field);

@@ -49,7 +49,7 @@ bool painting_set_text(painting *g, bool negative, const char *field, const char
 /* A sampler and, where |spacing| is not NULL, a spacing by our names. */
 void painting_set_sampler(const server *s, painting *g, const char *sampler, const char *spacing);
 /* The picture to begin with, as decode_picture reads it. */
-bool painting_set_init(painting *g, const char *field, const char *text, problem *p);
+bool painting_set_init(painting *g, const char *field, const json_t *url, problem *p);
 /* Gives it to the thread. False with a problem; it is the caller's all the same. */
 bool painting_submit(server *s, painting *g, problem *p);
 /* The PNG of what the latents show, in base64; false: nothing can be seen yet. */

@@ -138,7 +138,7 @@ static bool read_transform(const server *s, const json_t *json, painting *g, pro
       !read_number(json, "strength", 0, 1, &g->ask.strength, p) || !read_text(json, "input_image", &image, p))
     return false;
   if (!image) return refuse(p, 400, NULL, "input_image", "'input_image' is missing");
-  return painting_set_init(g, "input_image", image, p);
+  return painting_set_init(g, "input_image", json_object_get(json, "input_image"), p);
 }
 
 static bool read_job(const server *s, const json_t *json, painting *g, problem *p) {

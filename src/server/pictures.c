@@ -84,33 +84,86 @@ static bool skip_head(const char **text, problem *p) {
   return true;
 }
 
-bool decode_picture(const char *text, rdna__picture *out, problem *p) {
+/* The file that |url| is: |*out|, the caller's to free. */
+static bool read_file(const json_t *url, uint8_t **out, size_t *out_size, problem *p) {
+  const char *text = json_string_value(url), *end = text + json_string_length(url);
+  *out = NULL;
   if (!skip_head(&text, p)) return false;
-  size_t length = strlen(text), size;
+  size_t length = (size_t)(end - text); /* a zero among them is no digit */
   uint8_t *decoded = malloc(length / 4 * 3 + 3);
   if (!decoded) return refuse(p, 500, NULL, NULL, "no host memory for a picture");
-  bool fine = decode_base64(text, length, decoded, &size);
-  if (!fine)
-    refuse(p, 400, NULL, "messages", "a picture is no base64");
-  else if (rdna__picture_decode(decoded, size, out) != RDNA_OK)
-    fine = refuse_with_status(p, "messages");
+  if (decode_base64(text, length, decoded, out_size)) {
+    *out = decoded;
+    return true;
+  }
   free(decoded);
+  return refuse(p, 400, NULL, "messages", "a picture is no base64");
+}
+
+bool decode_picture(const json_t *url, rdna__picture *out, problem *p) {
+  uint8_t *file;
+  size_t size;
+  if (!read_file(url, &file, &size, p)) return false;
+  bool fine = rdna__picture_decode(file, size, out) == RDNA_OK || refuse_with_status(p, "messages");
+  free(file);
   return fine;
 }
 
+void picture_files_deinit(picture_file *files, size_t count) {
+  for (size_t i = 0; files && i < count; i++) free(files[i].bytes);
+  free(files);
+}
+
+static bool make_room(request *r) {
+  rdna__shown *shown = realloc(r->pictures, (r->picture_count + 1) * sizeof *shown);
+  if (shown) r->pictures = shown;
+  picture_file *files = realloc(r->files, (r->picture_count + 1) * sizeof *files);
+  if (files) r->files = files;
+  return shown && files;
+}
+
+static uint64_t count_pixels(const request *r) {
+  uint64_t count = 0;
+  for (size_t i = 0; i < r->picture_count; i++)
+    count += (uint64_t)r->pictures[i].height * (uint64_t)r->pictures[i].width;
+  return count;
+}
+
+/* The file is kept and its head read; load_pictures has the rest. */
 static bool add_picture(const json_t *url, request *r, problem *p) {
-  rdna__picture picture;
+  picture_file file;
+  rdna__picture head;
   if (r->picture_count == MOST_PICTURES)
     return refuse(p, 400, NULL, "messages", "there are more than the %d pictures of one request", MOST_PICTURES);
-  rdna__shown *grown = realloc(r->pictures, (r->picture_count + 1) * sizeof *grown);
-  if (!grown) return refuse(p, 500, NULL, NULL, "no host memory for pictures");
-  r->pictures = grown;
+  if (!make_room(r)) return refuse(p, 500, NULL, NULL, "no host memory for pictures");
   if (!json_is_string(url)) return refuse(p, 400, NULL, "messages", "a picture must be a text: a data: URL, or base64");
-  if (!decode_picture(json_string_value(url), &picture, p)) return false;
-  r->pictures[r->picture_count++] =
-      (rdna__shown){.pixels = picture.pixels, .height = picture.height, .width = picture.width};
-  picture.pixels = NULL; /* the request's */
-  rdna__picture_deinit(&picture);
+  if (!read_file(url, &file.bytes, &file.size, p)) return false;
+  if (rdna__picture_measure(file.bytes, file.size, &head) != RDNA_OK) {
+    free(file.bytes);
+    return refuse_with_status(p, "messages");
+  }
+  r->files[r->picture_count] = file;
+  r->pictures[r->picture_count++] = (rdna__shown){.height = head.height, .width = head.width};
+  if (count_pixels(r) <= MOST_PIXELS) return true;
+  return refuse(p, 400, NULL, "messages",
+                "the pictures up to number %zu have %llu pixels; those of one request may have %d: send them smaller, "
+                "or fewer",
+                r->picture_count, (unsigned long long)count_pixels(r), MOST_PIXELS);
+}
+
+bool load_pictures(const rdna_vision *vision, request *r, problem *p) {
+  for (size_t i = 0; i < r->picture_count; i++) {
+    picture_file *file = &r->files[i];
+    rdna__picture picture;
+    rdna_status status = rdna__picture_decode(file->bytes, file->size, &picture);
+    if (status == RDNA_OK)
+      status =
+          rdna__shown_take(&r->pictures[i], vision, picture.pixels, picture.height, picture.width, &r->prompts[0]);
+    rdna__picture_deinit(&picture);
+    free(file->bytes);
+    file->bytes = NULL;
+    if (status != RDNA_OK) return refuse_with_status(p, "messages");
+  }
   return true;
 }
 

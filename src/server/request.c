@@ -17,6 +17,7 @@ void request_deinit(request *r) {
   free(r->prompts);
   for (size_t i = 0; i < r->picture_count; i++) rdna__shown_deinit(&r->pictures[i]);
   free(r->pictures);
+  picture_files_deinit(r->files, r->picture_count);
   *r = (request){0};
 }
 
@@ -55,6 +56,7 @@ bool request_check(const exchange *x, request *r, problem *p) {
   if (r->prompt_count * (size_t)r->n > MOST_CHOICES)
     return refuse(p, 400, NULL, "n", "%zu prompts, each %lld times, are more than the %d texts of one request",
                   r->prompt_count, (long long)r->n, MOST_CHOICES);
+  if (!load_pictures(x->model->vision, r, p)) return false;
   if (json_is_integer(json_object_get(r->json, "seed"))) return true;
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof seed, 0) < 0) return refuse(p, 500, NULL, NULL, "the system gives no random numbers");
@@ -79,6 +81,8 @@ job *request_make_job(request *r, problem *p) {
     j->pictures = r->pictures;
     j->picture_count = r->picture_count;
     r->pictures = NULL;
+    picture_files_deinit(r->files, r->picture_count);
+    r->files = NULL;
     r->picture_count = 0;
   }
   request_deinit(r);

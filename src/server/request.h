@@ -7,6 +7,13 @@
 
 enum { MOST_PRIORITY = 100, MOST_TIMEOUT = 1000000 };
 
+/* A picture as it came. */
+typedef struct picture_file {
+  uint8_t *bytes; /* (size), its own; NULL once it was read */
+  size_t size;
+} picture_file;
+void picture_files_deinit(picture_file *files, size_t count); /* NULL is fine */
+
 /* A request on its way to a job. All zeros and SETTINGS_DEFAULT is an empty one. */
 typedef struct request {
   json_t *json;
@@ -14,6 +21,7 @@ typedef struct request {
   rdna_tokens *prompts; /* (prompt_count) */
   size_t prompt_count;
   rdna__shown *pictures; /* (picture_count) of the only prompt */
+  picture_file *files;   /* (picture_count) theirs */
   size_t picture_count;
   int64_t n;
 } request;
@@ -25,7 +33,7 @@ bool request_add_prompts(request *r, size_t count, problem *p);
 /* Lets the exchange hold the model that the request names, if it can do what the route is for; a missing name is the
  * first one. False with a problem, or without one where it has to be loaded first: see respond_problem. */
 bool read_model(exchange *x, const json_t *json, problem *p);
-/* Whether the request is whole: prompts that the context has room for, and a seed. */
+/* Whether the request is whole: prompts that the context has room for, pictures that can be read, and a seed. */
 bool request_check(const exchange *x, request *r, problem *p);
 /* The first half of that: the prompts alone. */
 bool request_check_prompts(const exchange *x, const request *r, problem *p);

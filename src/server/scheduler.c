@@ -247,30 +247,41 @@ static size_t put_picture_in_step(scheduler *s, writer *w, rdna__shown *shown, s
   return count;
 }
 
-/* Fills a step: the last token of each text that is being written, a picture, and of each unread prompt an equal share
- * of the rest. */
-static void compose(scheduler *s) {
-  size_t room = (size_t)s->options.batch;
-  int prompts = 0;
-  s->part_count = 0;
-  for (int i = 0; i < s->writer_count; i++) {
-    writer *w = &s->writers[i];
-    size_t left = left_of(w);
-    w->taken = 0;
-    if (left == 1 && room > 0) {
-      put_in_step(s, w, 1);
-      room--;
+/* Each text that is being written: its last token. */
+static size_t put_written(scheduler *s, size_t room) {
+  for (int i = 0; i < s->writer_count && room > 0; i++) {
+    if (left_of(&s->writers[i]) != 1) continue;
+    put_in_step(s, &s->writers[i], 1);
+    room--;
+  }
+  return room;
+}
+
+/* Pictures, those first whose texts began first. */
+static size_t put_pictures(scheduler *s, size_t room) {
+  uint64_t done = 0;
+  for (;;) {
+    writer *next = NULL;
+    for (int i = 0; i < s->writer_count; i++) {
+      writer *w = &s->writers[i];
+      bool shows = left_of(w) > 1 && w->since > done && picture_of(w); /* text follows, so there is more than one token */
+      if (shows && (!next || w->since < next->since)) next = w;
     }
-    prompts += left > 1 && !picture_of(w);
+    if (!next) return room;
+    done = next->since;
+    room -= put_picture_in_step(s, next, picture_of(next), room);
   }
-  for (int i = 0; i < s->writer_count; i++) {
-    writer *w = &s->writers[i];
-    rdna__shown *shown = left_of(w) > 1 ? picture_of(w) : NULL; /* text follows, so there is more than one token */
-    if (shown) room -= put_picture_in_step(s, w, shown, room);
-  }
+}
+
+static bool is_prompt(const writer *w) { return left_of(w) > 1 && !picture_of(w); }
+
+/* Unread prompts, in equal shares. */
+static size_t put_prompts(scheduler *s, size_t room) {
+  int prompts = 0;
+  for (int i = 0; i < s->writer_count; i++) prompts += is_prompt(&s->writers[i]);
   for (int i = 0; i < s->writer_count && prompts > 0; i++) {
     writer *w = &s->writers[i];
-    if (left_of(w) <= 1 || picture_of(w)) continue;
+    if (!is_prompt(w)) continue;
     size_t share = (room + (size_t)prompts - 1) / (size_t)prompts, most = most_of(s, w);
     size_t count = most < share ? most : share;
     prompts--;
@@ -278,6 +289,37 @@ static void compose(scheduler *s) {
     put_in_step(s, w, count);
     room -= count;
   }
+  return room;
+}
+
+/* The order of the step after that which was filled. No order with pictures or prompts at its head comes twice, so that
+ * whatever the others ask for, each gets something within three steps: a picture that is read in one step fits in one
+ * of its own, and a step has a token for each text. */
+static step_order next_order(const scheduler *s) {
+  bool picture = false, prompt = false;
+  for (int i = 0; i < s->writer_count; i++) {
+    const writer *w = &s->writers[i];
+    if (left_of(w) <= 1 || w->taken) continue;
+    const rdna__shown *shown = picture_of(w);
+    picture |= shown && shown->rows;
+    prompt |= !shown;
+  }
+  if (picture && s->order != PICTURES_WRITTEN_PROMPTS) return PICTURES_WRITTEN_PROMPTS;
+  return prompt && s->order != WRITTEN_PROMPTS_PICTURES ? WRITTEN_PROMPTS_PICTURES : WRITTEN_PICTURES_PROMPTS;
+}
+
+/* Fills a step: the last token of each text that is being written, pictures, and of each unread prompt an equal share
+ * of the rest; or in another order. */
+static void compose(scheduler *s) {
+  size_t room = (size_t)s->options.batch;
+  s->part_count = 0;
+  for (int i = 0; i < s->writer_count; i++) s->writers[i].taken = 0;
+  if (s->order == PICTURES_WRITTEN_PROMPTS) room = put_pictures(s, room);
+  room = put_written(s, room);
+  if (s->order == WRITTEN_PICTURES_PROMPTS) room = put_pictures(s, room);
+  room = put_prompts(s, room);
+  if (s->order == WRITTEN_PROMPTS_PICTURES) put_pictures(s, room);
+  s->order = next_order(s);
 }
 
 static rdna_status run_step(scheduler *s, const float **out_logits) {

@@ -7,8 +7,8 @@
  * There are more writers than may write at a time: the others keep what they have read, until a text without a better
  * beginning needs a writer, or the cache needs their pages; then the one goes that has been idle for the longest.
  *
- * A step reads the last token of every text that is being written, and of prompts as many more as fit in it, in equal
- * shares.
+ * A step reads the last token of every text that is being written, then pictures, and of prompts as many more as fit in
+ * it, in equal shares. What of these got no room comes first in the next step.
  *
  * Texts come to the writers in the order of their ranks: of the time when they were asked for, and PRIORITY_SECONDS
  * later or earlier for each step of their priority. So the urgent ones come first, and nobody waits for ever. */

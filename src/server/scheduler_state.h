@@ -32,6 +32,10 @@ typedef struct choice_queue {
   int count;
 } choice_queue;
 
+/* What a step has room for first. Texts that are being written take a token each; pictures and prompts may take all that
+ * there is, so that what got nothing in a step comes first in the next, or it might wait for ever. */
+typedef enum step_order { WRITTEN_PICTURES_PROMPTS, PICTURES_WRITTEN_PROMPTS, WRITTEN_PROMPTS_PICTURES } step_order;
+
 /* See masks.c. */
 typedef struct masker {
   pthread_t thread;
@@ -58,6 +62,7 @@ struct scheduler {
   rdna_llm_part *parts;
   writer **in_step; /* (part_count) whose parts they are */
   int part_count;
+  step_order order; /* of the next step */
   uint64_t now;
   rdna_llm_embedder *embedder; /* NULL: nobody has asked for a vector yet */
   float *vectors;              /* of a pass of it, */

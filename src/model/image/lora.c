@@ -28,7 +28,9 @@ typedef struct file {
   char *path;
   double scale;
   bool *used;               /* (tensors) */
-  double ratio[LORA_PARTS]; /* alpha / rank by what the file says of itself; 0: nothing */
+  struct {
+    double rank, scale; /* alpha / rank; rank 0: nothing is said */
+  } said[LORA_PARTS];   /* by the file of itself */
 } file;
 
 struct rdna__loras {
@@ -68,6 +70,8 @@ static rdna_status check_owners(const file *f, int encoders) {
     if (t->dtype != RDNA_F32 && t->dtype != RDNA_F16 && t->dtype != RDNA_BF16)
       return rdna__fail(RDNA_UNSUPPORTED, "tensor '%.120s' is of type %s; F32, F16 and BF16 are read", t->name,
                         t->type);
+    for (int k = 0; k < t->rank; k++)
+      if (t->shape[k] < 1) return rdna__fail(RDNA_BAD_DATA, "tensor '%.120s' has no values", t->name);
   }
   return RDNA_OK;
 }
@@ -96,7 +100,8 @@ static rdna_status read_ratios(const json_t *json, file *f) {
           RDNA_UNSUPPORTED,
           "its metadata says '%s', '%s' or '%s'; one rank and alpha for a part are known, and no magnitudes", names[3],
           names[4], names[5]);
-    f->ratio[i] = a / (json_is_true(json_object_get(json, names[2])) ? sqrt(r) : r);
+    f->said[i].rank = r;
+    f->said[i].scale = a / (json_is_true(json_object_get(json, names[2])) ? sqrt(r) : r);
   }
   return RDNA_OK;
 }
@@ -296,13 +301,17 @@ static rdna_status put(adding *a, const rdna__safetensor *t, bool turned, double
   return status == RDNA_OK ? waited : status;
 }
 
-/* |scale| times alpha / |rank|. */
+/* The file's scale times alpha / |rank|; rank 0: there is none, and so no alpha. */
 static rdna_status scale_of(const adding *a, int64_t rank, double *out) {
+  double said = a->file->said[a->part].rank;
   const rdna__safetensor *t = ask(a->file, a->base, "alpha", true);
   int64_t rows, columns;
   float *alpha;
-  *out = a->file->scale * (a->file->ratio[a->part] > 0 ? a->file->ratio[a->part] : 1);
-  if (!t) return RDNA_OK;
+  *out = a->file->scale * (said > 0 && rank ? a->file->said[a->part].scale : 1);
+  if (said > 0 && rank && said != (double)rank)
+    return rdna__fail(RDNA_BAD_DATA, "its metadata says rank %g, and '%.160s' has rank %lld", said, a->base,
+                      (long long)rank);
+  if (!t || !rank) return RDNA_OK;
   sizes_of(t, &rows, &columns);
   if (rows * columns != 1) return rdna__fail(RDNA_BAD_DATA, "tensor '%.160s' is no single number", t->name);
   RDNA_TRY(read_values(t, false, 1, &alpha));
@@ -354,34 +363,43 @@ static rdna_status add_hadamard(adding *a) {
   return rdna_op_zip(a->stream, RDNA_ZIP_ADD, &a->weight, &products[0], zero, zero, &a->weight);
 }
 
-/* One of Kronecker's two factors, whole or of a pair: (rows, columns) values, the caller's to free. |io_rank| becomes
- * the pair's. */
-static rdna_status read_factor(const adding *a, const char *name, int64_t *rows, int64_t *columns, int64_t *io_rank,
-                               float **out) {
+/* One of Kronecker's two factors: |left| alone, or |left| |right|. */
+typedef struct factor {
+  const rdna__safetensor *left, *right;
+  int64_t rows, columns, rank; /* 0: |left| alone */
+} factor;
+
+/* Its sizes are the file's word, and may be of anything: nothing is read yet. */
+static rdna_status find_factor(const adding *a, const char *name, factor *out) {
   char kind[32];
-  float *left = NULL, *right = NULL;
-  const rdna__safetensor *t = ask(a->file, a->base, name, true), *other;
-  *out = NULL;
-  if (t) {
-    sizes_of(t, rows, columns);
-    return read_values(t, false, 1, out);
+  *out = (factor){.left = ask(a->file, a->base, name, true)};
+  if (out->left) {
+    sizes_of(out->left, &out->rows, &out->columns);
+    return RDNA_OK;
   }
-  int64_t rank, same;
+  int64_t same;
   snprintf(kind, sizeof kind, "%s_a", name);
-  RDNA_TRY(need(a, kind, &t));
+  RDNA_TRY(need(a, kind, &out->left));
   snprintf(kind, sizeof kind, "%s_b", name);
-  RDNA_TRY(need(a, kind, &other));
-  sizes_of(other, &rank, columns);
-  sizes_of(t, rows, &same);
-  RDNA_TRY(check_sizes(t, *rows, rank));
-  *io_rank = rank;
-  rdna_status status = read_values(t, false, 1, &left);
-  if (status == RDNA_OK) status = read_values(other, false, 1, &right);
-  float *product = calloc((size_t)(*rows * *columns) + 1, sizeof *product);
+  RDNA_TRY(need(a, kind, &out->right));
+  sizes_of(out->right, &out->rank, &out->columns);
+  sizes_of(out->left, &out->rows, &same);
+  return check_sizes(out->left, out->rows, out->rank);
+}
+
+/* (rows, columns) values, the caller's to free. */
+static rdna_status read_factor(const factor *f, float **out) {
+  float *left = NULL, *right = NULL;
+  *out = NULL;
+  if (!f->right) return read_values(f->left, false, 1, out);
+  rdna_status status = read_values(f->left, false, 1, &left);
+  if (status == RDNA_OK) status = read_values(f->right, false, 1, &right);
+  float *product = calloc((size_t)(f->rows * f->columns) + 1, sizeof *product);
   if (status == RDNA_OK && !product) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a LoRA");
-  for (int64_t i = 0; status == RDNA_OK && i < *rows; i++)
-    for (int64_t j = 0; j < rank; j++)
-      for (int64_t k = 0; k < *columns; k++) product[i * *columns + k] += left[i * rank + j] * right[j * *columns + k];
+  for (int64_t i = 0; status == RDNA_OK && i < f->rows; i++)
+    for (int64_t j = 0; j < f->rank; j++)
+      for (int64_t k = 0; k < f->columns; k++)
+        product[i * f->columns + k] += left[i * f->rank + j] * right[j * f->columns + k];
   free(left);
   free(right);
   if (status == RDNA_OK)
@@ -392,13 +410,12 @@ static rdna_status read_factor(const adding *a, const char *name, int64_t *rows,
 }
 
 /* whole = scale first (x) second; the second's columns, with its window, are those of a channel that is read */
-static void multiply_kronecker(const float *first, int64_t rows, int64_t columns, const float *second, int64_t rows2,
-                               int64_t columns2, double scale, float *whole) {
-  int64_t in = columns * columns2;
-  for (int64_t i = 0; i < rows * rows2; i++)
+static void multiply_kronecker(const factor f[2], const float *first, const float *second, double scale, float *whole) {
+  int64_t rows = f[1].rows, columns = f[1].columns, in = f[0].columns * columns;
+  for (int64_t i = 0; i < f[0].rows * rows; i++)
     for (int64_t k = 0; k < in; k++)
-      whole[i * in + k] = (float)(scale * (double)first[i / rows2 * columns + k / columns2] *
-                                  (double)second[i % rows2 * columns2 + k % columns2]);
+      whole[i * in + k] = (float)(scale * (double)first[i / rows * f[0].columns + k / columns] *
+                                  (double)second[i % rows * columns + k % columns]);
 }
 
 static rdna_status add_whole(adding *a, const float *values) {
@@ -410,24 +427,32 @@ static rdna_status add_whole(adding *a, const float *values) {
   return rdna_stream_synchronize(a->stream); /* |values| are the caller's */
 }
 
+/* first * second == product, whatever the two are */
+static bool makes(int64_t first, int64_t second, int64_t product) {
+  return first > 0 && product % first == 0 && product / first == second;
+}
+
 static rdna_status add_kronecker(adding *a) {
-  int64_t rows, columns, rows2 = 0, columns2 = 0, rank = 0;
+  factor f[2];
   float *first = NULL, *second = NULL, *whole = NULL;
-  double scale = a->file->scale, scaled;
-  rdna_status status = read_factor(a, "lokr_w1", &rows, &columns, &rank, &first);
-  if (status == RDNA_OK) status = read_factor(a, "lokr_w2", &rows2, &columns2, &rank, &second);
-  if (status == RDNA_OK) status = scale_of(a, rank ? rank : 1, &scaled);
-  if (status == RDNA_OK && rank) scale = scaled;
-  if (status == RDNA_OK && (rows * rows2 != a->weight.shape[0] || columns * columns2 != a->weight.shape[1]))
-    status = rdna__fail(RDNA_BAD_DATA,
-                        "'%.160s' has factors of %lld x %lld and %lld x %lld, and the model asks for %lld x %lld: the "
-                        "LoRA is for another version of it",
-                        a->base, (long long)rows, (long long)columns, (long long)rows2, (long long)columns2,
-                        (long long)a->weight.shape[0], (long long)a->weight.shape[1]);
+  double scale;
+  RDNA_TRY(find_factor(a, "lokr_w1", &f[0]));
+  RDNA_TRY(find_factor(a, "lokr_w2", &f[1]));
+  const int64_t *asked = a->weight.shape;
+  if (!makes(f[0].rows, f[1].rows, asked[0]) || !makes(f[0].columns, f[1].columns, asked[1]))
+    return rdna__fail(RDNA_BAD_DATA,
+                      "'%.160s' has factors of %lld x %lld and %lld x %lld, and the model asks for %lld x %lld: the "
+                      "LoRA is for another version of it",
+                      a->base, (long long)f[0].rows, (long long)f[0].columns, (long long)f[1].rows,
+                      (long long)f[1].columns, (long long)asked[0], (long long)asked[1]);
+  int64_t rank = f[1].rank ? f[1].rank : f[0].rank;
+  RDNA_TRY(scale_of(a, rank, &scale));
+  rdna_status status = read_factor(&f[0], &first);
+  if (status == RDNA_OK) status = read_factor(&f[1], &second);
   if (status == RDNA_OK && !(whole = malloc((size_t)rdna_tensor_count(&a->weight) * sizeof *whole + 1)))
     status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a LoRA");
   if (status == RDNA_OK) {
-    multiply_kronecker(first, rows, columns, second, rows2, columns2, scale, whole);
+    multiply_kronecker(f, first, second, scale, whole);
     status = add_whole(a, whole);
   }
   free(first);

@@ -52,16 +52,25 @@ static int32_t token_of(const rdna__shown *s, int i) {
 }
 
 static rdna_status add_picture(const rdna_vision *vision, rdna__shown *s, rdna_tokens *tokens) {
-  uint8_t *fitting;
   RDNA_TRY(rdna_vision_measure(vision, s->height, s->width, &s->picture));
-  RDNA_TRY(rdna__vision_fit(vision, &s->picture, s->pixels, s->height, s->width, &fitting, &s->height, &s->width));
-  free(s->pixels); /* which may be a hundred times as large */
+  s->at = tokens->count;
+  for (int i = 0; i < rdna__shown_tokens(s); i++) RDNA_TRY(rdna_tokens_append(tokens, INT32_MIN));
+  return RDNA_OK;
+}
+
+rdna_status rdna__shown_take(rdna__shown *s, const rdna_vision *vision, const uint8_t *pixels, int height, int width,
+                             rdna_tokens *tokens) {
+  uint8_t *fitting;
+  int count = rdna__shown_tokens(s);
+  if (height != s->height || width != s->width || s->pixels || s->at + (size_t)count > tokens->count)
+    return rdna__fail(RDNA_INTERNAL, "a picture of %d x %d pixels for one of %d x %d", width, height, s->width,
+                      s->height);
+  RDNA_TRY(rdna__vision_fit(vision, &s->picture, pixels, height, width, &fitting, &s->height, &s->width));
   s->pixels = fitting;
   uint64_t sides = (uint64_t)s->height << 32 | (uint64_t)s->width;
   XXH128_hash_t sum = XXH3_128bits_withSeed(s->pixels, (size_t)s->height * (size_t)s->width * 3, sides);
   s->sum[0] = sum.low64, s->sum[1] = sum.high64;
-  s->at = tokens->count;
-  for (int i = 0; i < rdna__shown_tokens(s); i++) RDNA_TRY(rdna_tokens_append(tokens, token_of(s, i)));
+  for (int i = 0; i < count; i++) tokens->ids[s->at + (size_t)i] = token_of(s, i);
   return RDNA_OK;
 }
 
