@@ -123,12 +123,12 @@ class Pictures:
     def test_jpeg(self):
         """The answer to its pixels, which Pillow decodes, and to no others."""
         text, answers = {"type": "text", "text": WORDS}, []
-        for quality in 95, 2:
-            data = encoded(picture(4), "JPEG", quality=quality, subsampling=0)
+        for seed, quality in enumerate((95, 2, 60), 4):
+            data = encoded(picture(seed), "JPEG", quality=quality, subsampling=0)
             pixels = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
             answers.append(self.text_of(self.chat(part(data, "jpeg"), text)))
             self.assertEqual(answers[-1], self.text_of(self.chat(part(encoded(pixels)), text)))
-        self.assertNotEqual(*answers)
+        self.assertGreater(len(set(answers)), 1)
 
     def test_turned(self):
         """EXIF turns JPEGs and PNGs, and sizes are those of what is seen: this picture makes another prompt than its file's rows do."""

@@ -31,7 +31,8 @@ const char *isa_exception_name(enum isa_exception exception) {
     case ISA_VERSION:
       return "s_version: its number, where LLVM spells a sum of names";
     case ISA_RARE_FORM:
-      return "long forms of sums over their register, DPP of doubles, op_sel of a random number: refused here";
+      return "long forms of sums over their register, DPP of doubles, op_sel of a random number, stores from LDS: "
+             "refused here";
     default:
       return "none";
   }
@@ -145,12 +146,11 @@ static bool is_scalar_store(const char *theirs) {
 }
 
 // Long forms of sums over their own register and of conversions of 8-bit floats; DPP of doubles; op_sel of v_cvt_sr_*'s
-// second source; stores from LDS.
+// second source.
 static bool is_rare_form(const char *theirs) {
   if (strncmp(theirs, "v_cvt_sr_", 9) == 0) return true;
   if (strstr(theirs, "_dpp ") && (strstr(theirs, "_f64") || strncmp(theirs, "v_mov_b64", 9) == 0)) return true;
   if (strncmp(theirs, "v_cvt_f32_", 10) == 0 || strncmp(theirs, "v_cvt_pk_f32_", 13) == 0) return true;
-  if (strncmp(theirs, "buffer_store_lds_dword", 22) == 0) return true;
   const char *form = strstr(theirs, "_e64 ");
   return form && (strncmp(theirs, "v_dot", 5) == 0 || strncmp(theirs, "v_pk_fmac_f16", 13) == 0);
 }
@@ -171,6 +171,8 @@ enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32
     return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OPCODE && accepted && strcmp(theirs, "v_illegal") == 0) return ISA_ILLEGAL;
   if (status == EMU_DECODE_OPCODE && accepted && is_scalar_store(theirs)) return ISA_SCALAR_STORE;
+  if (status == EMU_DECODE_OPCODE && accepted && strncmp(theirs, "buffer_store_lds_dword", 22) == 0)
+    return ISA_RARE_FORM;
   bool shares = target->encoding->dpp_share && status != EMU_DECODE_OK;
   if (shares && accepted && is_rare_form(theirs)) return ISA_RARE_FORM;
   if (status == EMU_DECODE_OPERAND && accepted && is_special_register(target, theirs)) return ISA_WRONG_REGISTER;

@@ -1,6 +1,7 @@
 """Lazy arrays by ctypes (rdna/graph_array.h): arrays that have no values yet, whose functions record what is to be computed."""
 
 import ctypes
+import threading
 
 from . import _core
 from ._array import Array, is_lazy, stream_of
@@ -124,6 +125,7 @@ class Plan:
         inputs, self.draws = [*inputs, *(place for place, _ in drawn)], [draw for _, draw in drawn]
         self.pointer = make("rdna_array_plan", pointers(outputs), len(outputs), pointers(inputs), len(inputs))
         check(library.rdna_plan_replay(self.pointer, True))
+        self._lock, self._alone = threading.RLock(), True
         self.pairs = [x.pairs for x in outputs]
         self._Inputs, self._Outputs = (ctypes.c_void_p * max(len(each), 1) for each in (inputs, outputs))
 
@@ -139,6 +141,8 @@ class Plan:
     @property
     def obstacle(self):
         """Why no run is one launch, "" where they may be."""
+        if not self._alone:
+            return "the program has other threads, whose work the driver would record too"
         why = ctypes.c_char_p()
         library.rdna_plan_replays(self.pointer, ctypes.byref(why))
         return why.value.decode(errors="replace")
@@ -150,8 +154,12 @@ class Plan:
         if self.draws:
             inputs = [*inputs, *(draw() for draw in self.draws)]
         out = self._Outputs()
-        status = _run(self.pointer, self._Inputs(*[x.pointer for x in inputs]), len(inputs), out)
-        if status:
-            fail(status)
-        pending.error = None  # of a recording that could not be
+        with self._lock:
+            if self._alone and threading.active_count() > 1:  # what another thread queues meanwhile would be recorded too
+                check(library.rdna_plan_replay(self.pointer, False))
+                self._alone = False
+            status = _run(self.pointer, self._Inputs(*[x.pointer for x in inputs]), len(inputs), out)
+            if status:
+                fail(status)
+            pending.error = None  # of a recording that could not be
         return [Array(pointer, pairs) for pointer, pairs in zip(out, self.pairs)]
