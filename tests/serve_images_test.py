@@ -316,6 +316,68 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
         self.assertEqual(self.server.ask("GET", "/v1/jobs/job-1/stream")[0], 404)
         self.assertEqual(self.server.ask("GET", openai)[0], 405)
 
+    def test_refusals_name_the_field(self):
+        """All that the model would refuse is refused before it waits, by the name that the interface has for it."""
+        picture = lambda *size: base64.b64encode(png(*size)).decode()
+        small, most = picture(40, 40), 2 ** 32 - 1
+        openai, sdapi, img2img, worker = "/v1/images/generations", "/sdapi/v1/txt2img", "/sdapi/v1/img2img", "/v1/jobs"
+        change = lambda **more: {"operation": "image_transform", "input_image": small, **more}
+        cases = [(openai, {"schedule": "nonsense"}, "schedule"), (openai, {"sampler": "ddim", "schedule": "karras"}, "schedule"), (openai, {"seed": most, "n": 2}, "seed"), (openai, {"size": "40x41"}, "size"),
+                 (openai, {"background": "transparent"}, "background"), (openai, {"quality": 3}, "quality"), (sdapi, {"sampler_name": "DDIM", "scheduler": "Karras"}, "scheduler"), (sdapi, {"sampler_name": "DDIM Karras"}, "scheduler"),
+                 (sdapi, {"width": 42}, "width"), (sdapi, {"height": 42}, "height"), (sdapi, {"seed": most, "batch_size": 2}, "seed"), (sdapi, {"seed": most - 2, "batch_size": 2, "n_iter": 2}, "seed"),
+                 (img2img, {"init_images": [picture(2052, 4)]}, "init_images"), (img2img, {"init_images": [picture(4, 2052)]}, "init_images"), (img2img, {"init_images": [picture(41, 40)]}, "init_images"),
+                 (img2img, {"init_images": [small], "denoising_strength": 0}, "denoising_strength"), (img2img, {"init_images": [small], "denoising_strength": 0.1, "steps": 9}, "denoising_strength"),
+                 (worker, change(input_image=picture(2052, 4)), "input_image"), (worker, change(input_image=picture(42, 40)), "input_image"), (worker, change(strength=0), "strength"), (worker, change(schedule="nonsense"), "schedule"),
+                 (worker, {"schedule": "nonsense", "width": 256, "height": 256}, "schedule")]
+        cases += [(openai, {"size": size}, "size") for size in ("+40x 40", "+40x40", "40x+40", " 40x40", "40x 40", "40x40 ", "40x-40", "x40", "40x", "", "4294967336x40")]
+        for path in (sdapi, img2img):
+            asked = [("eta", 0), ("eta", "x"), ("s_noise", 0), ("s_noise", [1]), ("s_tmin", 0.5), ("s_tmax", 1), ("s_min_uncond", 0.5), ("seed_resize_from_h", 64), ("send_images", False), ("override_settings_restore_afterwards", False),
+                     ("include_init_images", True), ("alwayson_scripts", ["a"]), ("alwayson_scripts", []), ("alwayson_scripts", "a"), ("alwayson_scripts", 3)]
+            cases += [(path, {"init_images": [small], **{name: value}} if path == img2img else {name: value}, name) for name, value in asked]
+        cases += [(sdapi, {name: value}, name) for name, value in [("init_images", "nonsense"), ("init_images", [small]), ("denoising_strength", 0.5), ("denoising_strength", "high"), ("resize_mode", 1)]]
+        for path, body, field in cases:
+            with self.subTest(f"{path} {str(body)[:90]}"):
+                found, _, text = self.server.ask("POST", path, {"prompt": "x", "steps": 2, **body})
+                self.assertEqual(found, 422 if path.startswith("/sdapi") else 400, text)
+                said = json.loads(text)
+                self.assertEqual(said["detail"][0]["loc"][1] if path.startswith("/sdapi") else said["errors"][0]["field"] if path == worker else said["error"]["param"], field)
+        for operation in ({"width": 256, "height": 256}, change()):
+            found, _, text = self.server.ask("POST", worker, {"prompt": "x", "steps": 2, "model": "other", **operation})
+            self.assertEqual(found, 404, text)
+            self.assertIn("'other'", text)
+
+    def test_usual_values(self):
+        """What programs send as they always do, and what is at a limit."""
+        usual = {"eta": None, "s_noise": 1.0, "s_tmin": 0.0, "s_tmax": 0, "s_churn": 0.0, "s_min_uncond": 0, "seed_resize_from_h": -1, "seed_resize_from_w": 0, "send_images": True, "save_images": True,
+                 "override_settings_restore_afterwards": True, "alwayson_scripts": {}, "init_images": None, "denoising_strength": 0.0, "resize_mode": 0, "include_init_images": False}
+        most = 2 ** 32 - 1
+        answer = self.server.post("/sdapi/v1/txt2img", prompt=PROMPT, steps=2, seed=most - 1, batch_size=2, **usual)
+        self.assertEqual([base64.b64decode(image) for image in answer["images"]], self.command("sd", "--count", 2, "--steps", 2, "--seed", most - 1))
+        answer = self.server.post("/v1/images/generations", prompt=PROMPT, steps=2, seed=most, size="0040x40", background="opaque", style="vivid")
+        self.assertEqual([base64.b64decode(answer["data"][0]["b64_json"])], self.command("sd", "--steps", 2, "--seed", most, "--size", "40x40"))
+        picture = base64.b64encode(png(2048, 4)).decode()
+        answer = self.server.post("/sdapi/v1/img2img", prompt=PROMPT, steps=1, init_images=[picture], denoising_strength=1)
+        self.assertEqual(PIL.Image.open(io.BytesIO(base64.b64decode(answer["images"][0]))).size, (2048, 4))
+
+    def test_unread_jobs(self):
+        """Jobs that nobody reads are in memory no longer than their server, which ends in the middle of more."""
+        server = serving.Server(self.folder / "sd", "--queue", 100, "--drain", 0, model_option="--images")
+        body = {"operation": "image_generation", "prompt": "x", "steps": 150, "width": 256, "height": 256}
+        found = []
+
+        def ask():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                while not found or found[-1] == 200:
+                    found.append(server.ask("POST", "/v1/jobs", body)[0])
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        serving.wait_for(lambda: len(found) > 20)
+        server.stop()  # with status 0: under a sanitizer nothing is lost either
+        for thread in threads:
+            thread.join()
+        self.assertLessEqual(set(found), {200, 429, 503})
+
     def test_strange_requests(self):
         """Fields of any kind are an answer or a refusal, and the server stays."""
         order = random.Random(8)

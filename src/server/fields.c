@@ -118,7 +118,7 @@ bool read_text(const json_t *object, const char *field, const char **out, proble
 }
 
 static bool asks_nothing(const json_t *value) {
-  return json_is_null(value) || json_is_false(value) || (json_is_integer(value) && json_integer_value(value) == 0) ||
+  return json_is_null(value) || json_is_false(value) || (json_is_number(value) && json_number_value(value) == 0) ||
          (json_is_array(value) && json_array_size(value) == 0);
 }
 
@@ -131,6 +131,30 @@ bool check_fields(const json_t *object, const field_row *rows, size_t count, pro
     if (i == count) return refuse(p, 400, "unknown_parameter", name, "there is no field '%.64s' in this request", name);
     if (rows[i].use == FIELD_REFUSED && !asks_nothing(value))
       return refuse(p, 400, "unsupported_parameter", name, "'%s' is not offered by this server; leave it out", name);
+  }
+  return true;
+}
+
+static bool is_same(const json_t *a, const json_t *b) {
+  if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b); /* 1 and 1.0 */
+  return json_equal(a, b);
+}
+
+bool check_values(const json_t *object, const field_values *rows, size_t count, problem *p) {
+  for (size_t i = 0; i < count; i++) {
+    const json_t *value = value_of(object, rows[i].name);
+    if (!value) continue;
+    json_t *offered = json_loads(rows[i].values, 0, NULL);
+    bool found = false;
+    for (size_t k = 0; k < json_array_size(offered); k++) found |= is_same(value, json_array_get(offered, k));
+    bool some = json_array_size(offered) > 0;
+    json_decref(offered);
+    if (found) continue;
+    if (!some)
+      return refuse(p, 400, "unsupported_parameter", rows[i].name, "'%s' is not offered by this server; leave it out",
+                    rows[i].name);
+    return refuse(p, 400, "unsupported_parameter", rows[i].name,
+                  "of '%s' this server offers nothing but %s; leave it out", rows[i].name, rows[i].values);
   }
   return true;
 }

@@ -42,4 +42,11 @@ typedef struct field_row {
 } field_row;
 bool check_fields(const json_t *object, const field_row *rows, size_t count, problem *p);
 
+/* Fields that would change what is made, of which only some values are offered: |values| is a list in JSON. Others are
+ * refused; null and a missing field are fine. */
+typedef struct field_values {
+  const char *name, *values;
+} field_values;
+bool check_values(const json_t *object, const field_values *rows, size_t count, problem *p);
+
 #endif

@@ -41,6 +41,12 @@ bool images_are_there(const exchange *x, problem *p) {
                 "this server has no model of pictures; rdna serve --images FOLDER serves one");
 }
 
+bool images_check_model(const server *s, const char *model, problem *p) {
+  return !model || s->options->any_model || strcmp(model, images_name(s)) == 0 ||
+         refuse(p, 404, "model_not_found", "model", "there is no model '%.100s' here; there is '%s'", model,
+                images_name(s));
+}
+
 const rdna_image_model_info *images_info(const server *s) { return s->images->info; }
 const char *images_name(const server *s) { return s->images->name; }
 painting *images_current(server *s) { return s->images->current; }
@@ -89,13 +95,14 @@ void painting_set_sampler(const server *s, painting *g, const char *sampler, con
   g->ask.spacing = g->spacing;
 }
 
+/* One that has room for those of the other pictures behind it. */
 static uint64_t random_seed(void) {
   uint32_t seed = 0;
   if (getrandom(&seed, sizeof seed, 0) != sizeof seed) seed = (uint32_t)clock_seconds();
-  return seed;
+  return seed % (UINT32_MAX - MOST_DRAWN + 2);
 }
 
-painting *painting_create(const server *s, problem *p) {
+painting *painting_create(const server *s, const painting_fields *fields, problem *p) {
   const rdna_image_model_info *info = s->images->info;
   painting *g = calloc(1, sizeof *g);
   if (!g) {
@@ -103,6 +110,7 @@ painting *painting_create(const server *s, problem *p) {
     return NULL;
   }
   g->references = 1;
+  g->fields = fields;
   g->stage = "";
   g->ask = (rdna_image_request){RDNA_IMAGE_REQUEST_INIT};
   g->ask.count = 1;
@@ -167,46 +175,93 @@ static bool set_picture(painting *g, const rdna__picture *picture) {
 bool painting_set_init(painting *g, const char *field, const json_t *url, problem *p) {
   rdna__picture picture = {0};
   bool fine = decode_picture(url, &picture, p);
+  if (fine && (picture.width > MOST_SIDE || picture.height > MOST_SIDE))
+    fine = refuse(p, 400, NULL, field, "the initial picture is %d x %d; up to %d a side are taken", picture.width,
+                  picture.height, MOST_SIDE);
   if (fine && !set_picture(g, &picture)) fine = refuse(p, 500, NULL, NULL, "no host memory for a picture");
   rdna__picture_deinit(&picture);
   snprintf(p->field, sizeof p->field, "%s", field);
   return fine;
 }
 
-/* What the model would refuse, before it waits for its turn. */
-static bool check(const server *s, const painting *g, problem *p) {
-  const rdna_image_request *r = &g->ask;
-  int multiple = s->images->info->multiple;
-  char *text = rdna__image_parameters(r, 0, s->images->name, s->images->model->dtype, "");
+static bool check_text(const server *s, const painting *g, problem *p) {
+  char *text = rdna__image_parameters(&g->ask, 0, s->images->name, s->images->model->dtype, "");
   if (!text) return refuse(p, 500, NULL, NULL, "no host memory for the request");
   rdna_status status = rdna__png_check_parameters(text);
   free(text);
-  if (status != RDNA_OK) return refuse_with_status(p, "prompt");
-  if (r->width % multiple == 0 && r->height % multiple == 0) return true;
-  return refuse(p, 400, NULL, "size", "a picture of %d x %d; this model's sides are multiples of %d", r->width,
-                r->height, multiple);
+  return status == RDNA_OK || refuse_with_status(p, "prompt");
+}
+
+static const char *field_of(const server *s, const painting *g, rdna__request_part part) {
+  switch (part) {
+    case RDNA__REQUEST_SIDES:
+      if (g->ask.init) return g->fields->init;
+      return g->ask.width % s->images->info->multiple ? g->fields->width : g->fields->height;
+    case RDNA__REQUEST_INIT:
+      return g->fields->init;
+    case RDNA__REQUEST_STRENGTH:
+      return g->fields->strength;
+    case RDNA__REQUEST_STEPS:
+      return "steps";
+    case RDNA__REQUEST_SAMPLER:
+      return g->fields->sampler;
+    case RDNA__REQUEST_SPACING:
+      return g->fields->spacing;
+    default:
+      return "";
+  }
+}
+
+static int status_of(rdna_status status) {
+  switch (status) {
+    case RDNA_OK:
+      return 0;
+    case RDNA_INVALID_ARGUMENT:
+    case RDNA_UNSUPPORTED:
+      return 400;
+    case RDNA_CANCELLED:
+    case RDNA_OUT_OF_MEMORY:
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+/* Before it waits for its turn. */
+bool painting_check(const server *s, const painting *g, problem *p) {
+  rdna__request_part part;
+  uint64_t most = (uint64_t)UINT32_MAX - (uint64_t)(g->ask.count - 1);
+  if (!check_text(s, g, p)) return false;
+  if (g->ask.seed > most)
+    return refuse(p, 400, NULL, "seed", "'seed' is %llu, and must be up to %llu, as each of %d pictures has the next",
+                  (unsigned long long)g->ask.seed, (unsigned long long)most, g->ask.count);
+  rdna_status status = rdna__pipeline_check(s->images->model, &g->ask, &part);
+  return status == RDNA_OK || refuse(p, status_of(status), NULL, field_of(s, g, part), "%s", rdna_last_error());
+}
+
+bool painting_enqueue(server *s, painting *g, problem *p) {
+  struct images *i = s->images;
+  if (i->ending || s->draining)
+    return refuse(p, 503, NULL, NULL, "the server is about to end and takes no more requests");
+  if (i->waiting >= s->options->images_queue)
+    return refuse(p, 429, "queue_full", NULL, "too many requests wait already; try again later");
+  painting **link = &i->first;
+  while (*link) link = &(*link)->next;
+  *link = g;
+  g->state = PAINTING_WAITS;
+  g->references++;
+  g->asked = clock_seconds();
+  i->waiting++;
+  pthread_cond_signal(&i->changed);
+  return true;
 }
 
 bool painting_submit(server *s, painting *g, problem *p) {
-  struct images *i = s->images;
-  if (!check(s, g, p)) return false;
+  if (!painting_check(s, g, p)) return false;
   server_lock(s);
-  if (i->ending || s->draining) {
-    refuse(p, 503, NULL, NULL, "the server is about to end and takes no more requests");
-  } else if (i->waiting >= s->options->images_queue) {
-    refuse(p, 429, "queue_full", NULL, "too many requests wait already; try again later");
-  } else {
-    painting **link = &i->first;
-    while (*link) link = &(*link)->next;
-    *link = g;
-    g->state = PAINTING_WAITS;
-    g->references++;
-    g->asked = clock_seconds();
-    i->waiting++;
-    pthread_cond_signal(&i->changed);
-  }
+  bool fine = painting_enqueue(s, g, p);
   server_unlock(s);
-  return p->status == 0;
+  return fine;
 }
 
 /* ---- readers, under the lock ---- */
@@ -369,21 +424,6 @@ static rdna_status draw(server *s, painting *g) {
   if (status == RDNA_OK) status = write_files(s, g, pictures);
   free(pictures);
   return status;
-}
-
-static int status_of(rdna_status status) {
-  switch (status) {
-    case RDNA_OK:
-      return 0;
-    case RDNA_INVALID_ARGUMENT:
-    case RDNA_UNSUPPORTED:
-      return 400;
-    case RDNA_CANCELLED:
-    case RDNA_OUT_OF_MEMORY:
-      return 503;
-    default:
-      return 500;
-  }
 }
 
 static void *paint(void *data) {

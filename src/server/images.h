@@ -5,13 +5,19 @@
 #include "rdna/image_model.h"
 #include "server/exchange.h"
 
-enum { MOST_DRAWN = 16, MOST_PROMPT_BYTES = 32768 };
+enum { MOST_DRAWN = 16, MOST_PROMPT_BYTES = 32768, MOST_SIDE = 2048 };
 
 typedef enum painting_state { PAINTING_NEW, PAINTING_WAITS, PAINTING_RUNS, PAINTING_DONE } painting_state;
 
+/* What an interface calls the fields that a refusal may be about. */
+typedef struct painting_fields {
+  const char *width, *height, *init, *strength, *sampler, *spacing;
+} painting_fields;
+
 /* What a request asks to be drawn, and what became of it. */
 typedef struct painting {
-  rdna_image_request ask; /* its texts and its initial picture are the next four */
+  rdna_image_request ask; /* its texts and its initial picture are those below */
+  const painting_fields *fields;
   char *prompt, *negative;
   char sampler[32], spacing[24];
   float *init;
@@ -40,18 +46,24 @@ bool images_are_there(const exchange *x, problem *p);
 const rdna_image_model_info *images_info(const server *s);
 const char *images_name(const server *s);
 
-/* One with what is usual for the model, and no texts; NULL with a problem. */
-painting *painting_create(const server *s, problem *p);
+/* Whether |model| is what the server draws with, or NULL; false with a problem. */
+bool images_check_model(const server *s, const char *model, problem *p);
+
+/* One with what is usual for the model, and no texts; NULL with a problem. |fields| stays the caller's. */
+painting *painting_create(const server *s, const painting_fields *fields, problem *p);
 void painting_release(server *s, painting *g); /* NULL is fine */
 void painting_drop(painting *g);               /* the same under the lock */
 /* A copy of |text|, of up to MOST_PROMPT_BYTES, as the prompt or the negative one; false with a problem in |field|. */
 bool painting_set_text(painting *g, bool negative, const char *field, const char *text, problem *p);
 /* A sampler and, where |spacing| is not NULL, a spacing by our names. */
 void painting_set_sampler(const server *s, painting *g, const char *sampler, const char *spacing);
-/* The picture to begin with, as decode_picture reads it. */
+/* The picture to begin with, as decode_picture reads it, of up to MOST_SIDE a side. */
 bool painting_set_init(painting *g, const char *field, const json_t *url, problem *p);
-/* Gives it to the thread. False with a problem; it is the caller's all the same. */
+/* Gives it to the thread, if the model would draw it. False with a problem; it is the caller's all the same. */
 bool painting_submit(server *s, painting *g, problem *p);
+/* The two halves of that: what the model would refuse; and, under the lock, the queue. */
+bool painting_check(const server *s, const painting *g, problem *p);
+bool painting_enqueue(server *s, painting *g, problem *p);
 /* The PNG of what the latents show, in base64; false: nothing can be seen yet. */
 bool painting_preview(server *s, const painting *g, bytes *out);
 

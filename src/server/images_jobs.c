@@ -9,8 +9,15 @@
 #include "server/embeddings.h"
 #include "server/http.h"
 
-enum { MOST_KEPT = 1024, LEAST_SIDE = 256, MOST_SIDE = 2048, SIDE_STEP = 8, MOST_STEPS = 150, MOST_GUIDANCE = 20 };
-static const double UNREAD_SECONDS = 300; /* that a job waits for its reader */
+enum { MOST_KEPT = 1024, LEAST_SIDE = 256, SIDE_STEP = 8, MOST_STEPS = 150, MOST_GUIDANCE = 20 };
+static const double UNREAD_SECONDS = 300; /* that a job, drawn, waits for its reader */
+
+static const painting_fields names = {.width = "width",
+                                      .height = "height",
+                                      .init = "input_image",
+                                      .strength = "strength",
+                                      .sampler = "sampler",
+                                      .spacing = "schedule"};
 
 struct kept_painting {
   struct kept_painting *next;
@@ -43,18 +50,22 @@ static void forget(server *s, struct kept_painting **link) {
 }
 
 void image_jobs_sweep(server *s, double now) {
-  for (struct kept_painting **link = &s->kept_paintings; *link;)
-    if (now - (*link)->painting->asked > UNREAD_SECONDS)
+  for (struct kept_painting **link = &s->kept_paintings; *link;) {
+    const painting *g = (*link)->painting;
+    if (g->state == PAINTING_DONE && now - g->finished > UNREAD_SECONDS)
       forget(s, link);
     else
       link = &(*link)->next;
+  }
 }
 
 void image_jobs_end(server *s) {
   while (s->kept_paintings) forget(s, &s->kept_paintings);
 }
 
+/* Into the list and the queue under one lock: what ends the server finds it in both or in neither. */
 static bool keep(server *s, painting *g, char id[48], problem *p) {
+  if (!painting_check(s, g, p)) return false;
   struct kept_painting *k = calloc(1, sizeof *k);
   if (!k) return refuse(p, 500, NULL, NULL, "no host memory for the request");
   make_id(k->id, sizeof k->id, "job-");
@@ -62,21 +73,16 @@ static bool keep(server *s, painting *g, char id[48], problem *p) {
   snprintf(id, 48, "%s", k->id);
   server_lock(s);
   bool full = s->kept_painting_count >= MOST_KEPT;
-  server_unlock(s);
-  if (full)
-    refuse(p, 429, "queue_full", NULL, "%d jobs wait for their readers already; try again later", MOST_KEPT);
-  else
-    painting_submit(s, g, p);
-  if (p->status) {
-    free(k);
-    return false;
+  if (full) refuse(p, 429, "queue_full", NULL, "%d jobs wait for their readers already; try again later", MOST_KEPT);
+  bool fine = !full && painting_enqueue(s, g, p);
+  if (fine) {
+    k->next = s->kept_paintings;
+    s->kept_paintings = k;
+    s->kept_painting_count++;
   }
-  server_lock(s);
-  k->next = s->kept_paintings;
-  s->kept_paintings = k;
-  s->kept_painting_count++;
   server_unlock(s);
-  return true;
+  if (!fine) free(k);
+  return fine;
 }
 
 /* ---- asking ---- */
@@ -98,7 +104,8 @@ static bool read_prompt(const json_t *json, painting *g, problem *p) {
 
 static bool read_settings(const server *s, const json_t *json, painting *g, problem *p) {
   int64_t steps = g->ask.steps, seed = (int64_t)g->ask.seed;
-  const char *sampler = NULL, *spacing = NULL, *said = NULL;
+  const char *sampler = NULL, *spacing = NULL, *said = NULL, *model = NULL;
+  if (!read_text(json, "model", &model, p) || !images_check_model(s, model, p)) return false;
   if (!read_prompt(json, g, p) || !read_integer(json, "steps", 1, MOST_STEPS, &steps, p) ||
       !read_number(json, "guidance_scale", 0, MOST_GUIDANCE, &g->ask.guidance, p) ||
       !read_integer(json, "seed", 0, UINT32_MAX, &seed, p) || !read_text(json, "sampler", &sampler, p) ||
@@ -115,7 +122,7 @@ static bool read_settings(const server *s, const json_t *json, painting *g, prob
 static bool read_generation(const server *s, const json_t *json, painting *g, problem *p) {
   static const field_row fields[] = {
       {"operation", FIELD_READ}, {"hive_id", FIELD_IGNORED},      {"worker_id", FIELD_IGNORED},
-      {"model", FIELD_IGNORED},  {"device", FIELD_IGNORED},       {"stream", FIELD_IGNORED},
+      {"model", FIELD_READ},     {"device", FIELD_IGNORED},       {"stream", FIELD_IGNORED},
       {"prompt", FIELD_READ},    {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
       {"seed", FIELD_READ},      {"guidance_scale", FIELD_READ},  {"width", FIELD_READ},
       {"height", FIELD_READ},    {"sampler", FIELD_READ},         {"schedule", FIELD_READ},
@@ -127,7 +134,7 @@ static bool read_generation(const server *s, const json_t *json, painting *g, pr
 static bool read_transform(const server *s, const json_t *json, painting *g, problem *p) {
   static const field_row fields[] = {
       {"operation", FIELD_READ}, {"hive_id", FIELD_IGNORED},      {"worker_id", FIELD_IGNORED},
-      {"model", FIELD_IGNORED},  {"device", FIELD_IGNORED},       {"stream", FIELD_IGNORED},
+      {"model", FIELD_READ},     {"device", FIELD_IGNORED},       {"stream", FIELD_IGNORED},
       {"prompt", FIELD_READ},    {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
       {"seed", FIELD_READ},      {"guidance_scale", FIELD_READ},  {"input_image", FIELD_READ},
       {"strength", FIELD_READ},  {"sampler", FIELD_READ},         {"schedule", FIELD_READ},
@@ -155,7 +162,7 @@ enum MHD_Result handle_image_jobs(exchange *x) {
   problem *p = &x->problem;
   char id[48], url[80];
   json_t *json = parse_object(x->body.data, x->body.size, p);
-  painting *g = json ? painting_create(s, p) : NULL;
+  painting *g = json ? painting_create(s, &names, p) : NULL;
   bool fine = g && read_job(s, json, g, p) && keep(s, g, id, p);
   json_decref(json);
   if (!fine) {
@@ -234,7 +241,7 @@ enum MHD_Result handle_image_job_stream(exchange *x, const char *id) {
   struct kept_painting **link = find(s, id);
   if (!*link) {
     refuse(&x->problem, 404, "job_not_found", "job_id",
-           "there is no job '%s' here; each is read once, within %.0f seconds", id, UNREAD_SECONDS);
+           "there is no job '%s' here; each is read once, within %.0f seconds of its end", id, UNREAD_SECONDS);
   } else {
     x->painting = take(s, link);
     x->painting->reader = x;

@@ -9,16 +9,30 @@
 #include "server/images.h"
 #include "server/routes.h"
 
-enum { MOST_SIDE = 2048, MOST_ASKED = 10, MOST_STEPS = 1000, MOST_GUIDANCE = 1000 };
+enum { MOST_ASKED = 10, MOST_STEPS = 1000, MOST_GUIDANCE = 1000 };
+
+static const painting_fields names = {
+    .width = "size", .height = "size", .init = "", .strength = "", .sampler = "sampler", .spacing = "schedule"};
+
+/* Of 1 to 5 digits, behind which |*text| stands then; 0: there are none. */
+static int read_digits(const char **text) {
+  enum { MOST_DIGITS = 5 };
+  int value = 0;
+  for (int i = 0; i < MOST_DIGITS && **text >= '0' && **text <= '9'; i++) value = 10 * value + *(*text)++ - '0';
+  return value;
+}
 
 /* "512x768", or "auto" for what the model has. */
 static bool read_size(const json_t *json, painting *g, problem *p) {
   const char *size = "auto";
-  int width, height, end = 0;
   if (!read_text(json, "size", &size, p)) return false;
   if (strcmp(size, "auto") == 0) return true;
-  bool fine = strlen(size) < 16 && sscanf(size, "%5dx%5d%n", &width, &height, &end) == 2 && !size[end];
-  if (!fine || width < 1 || height < 1 || width > MOST_SIDE || height > MOST_SIDE)
+  const char *at = size;
+  int width = read_digits(&at);
+  bool crossed = *at == 'x';
+  at += crossed;
+  int height = read_digits(&at);
+  if (!crossed || *at || width < 1 || height < 1 || width > MOST_SIDE || height > MOST_SIDE)
     return refuse(p, 400, NULL, "size", "'size' must be \"auto\" or a size such as \"1024x1024\", up to %d a side",
                   MOST_SIDE);
   g->ask.width = width;
@@ -28,7 +42,8 @@ static bool read_size(const json_t *json, painting *g, problem *p) {
 
 /* Pictures are in the answer, as there is no other place for them. */
 static bool read_form(const json_t *json, problem *p) {
-  const char *form = "b64_json", *type = "png";
+  const char *form = "b64_json", *type = "png", *hint = NULL;
+  if (!read_text(json, "quality", &hint, p) || !read_text(json, "style", &hint, p)) return false;
   if (!read_text(json, "response_format", &form, p) || !read_text(json, "output_format", &type, p)) return false;
   if (strcmp(form, "b64_json") != 0)
     return refuse(p, 400, NULL, "response_format", "'response_format' must be \"b64_json\"; no pictures are kept here");
@@ -63,7 +78,7 @@ static bool read_request(const server *s, const json_t *json, painting *g, probl
                                      {"style", FIELD_IGNORED},
                                      {"user", FIELD_IGNORED},
                                      {"moderation", FIELD_IGNORED},
-                                     {"background", FIELD_IGNORED},
+                                     {"background", FIELD_READ},
                                      {"output_compression", FIELD_IGNORED},
                                      {"stream", FIELD_REFUSED},
                                      {"partial_images", FIELD_REFUSED},
@@ -73,14 +88,14 @@ static bool read_request(const server *s, const json_t *json, painting *g, probl
                                      {"guidance_scale", FIELD_READ},
                                      {"sampler", FIELD_READ},
                                      {"schedule", FIELD_READ}};
+  static const field_values some[] = {{"background", "[\"auto\", \"opaque\"]"}};
   const char *model = NULL, *prompt = NULL;
   int64_t count = 1;
-  if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !read_text(json, "model", &model, p) ||
-      !read_text(json, "prompt", &prompt, p) || !read_integer(json, "n", 1, MOST_ASKED, &count, p))
+  if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !check_values(json, some, 1, p) ||
+      !read_text(json, "model", &model, p) || !read_text(json, "prompt", &prompt, p) ||
+      !read_integer(json, "n", 1, MOST_ASKED, &count, p))
     return false;
-  if (model && !s->options->any_model && strcmp(model, images_name(s)) != 0)
-    return refuse(p, 404, "model_not_found", "model", "there is no model '%.100s' here; there is '%s'", model,
-                  images_name(s));
+  if (!images_check_model(s, model, p)) return false;
   if (!prompt) return refuse(p, 400, NULL, "prompt", "'prompt' is missing");
   g->ask.count = (int)count;
   return painting_set_text(g, false, "prompt", prompt, p) && read_size(json, g, p) && read_form(json, p) &&
@@ -119,7 +134,7 @@ enum MHD_Result handle_image_generations(exchange *x) {
   if (x->painting) return answer(x);
   if (!images_are_there(x, p)) return respond_problem(x);
   json_t *json = parse_object(x->body.data, x->body.size, p);
-  painting *g = json ? painting_create(s, p) : NULL;
+  painting *g = json ? painting_create(s, &names, p) : NULL;
   bool fine = g && read_request(s, json, g, p) && painting_submit(s, g, p);
   json_decref(json);
   if (fine) return images_await(x, g);

@@ -10,7 +10,7 @@
 #include "server/images.h"
 #include "server/routes.h"
 
-enum { MOST_SIDE = 2048, MOST_STEPS = 150, MOST_GUIDANCE = 30, MOST_SKIP = 12 };
+enum { MOST_STEPS = 150, MOST_GUIDANCE = 30, MOST_SKIP = 12 };
 
 /* FastAPI's form for what a request says wrong, and that page's for what goes wrong. */
 static void refuse_sdapi(const problem *p, bytes *out) {
@@ -32,6 +32,13 @@ static enum MHD_Result respond_refusal(exchange *x) {
 
 /* ---- drawing ---- */
 
+static const painting_fields names = {.width = "width",
+                                      .height = "height",
+                                      .init = "init_images",
+                                      .strength = "denoising_strength",
+                                      .sampler = "sampler_name",
+                                      .spacing = "scheduler"};
+
 static const field_row fields[] = {{"prompt", FIELD_READ},
                                    {"negative_prompt", FIELD_READ},
                                    {"steps", FIELD_READ},
@@ -47,25 +54,25 @@ static const field_row fields[] = {{"prompt", FIELD_READ},
                                    {"init_images", FIELD_READ},
                                    {"denoising_strength", FIELD_READ},
                                    {"override_settings", FIELD_READ},
-                                   {"override_settings_restore_afterwards", FIELD_IGNORED},
-                                   {"send_images", FIELD_IGNORED},
+                                   {"override_settings_restore_afterwards", FIELD_READ},
+                                   {"send_images", FIELD_READ},
                                    {"save_images", FIELD_IGNORED},
                                    {"do_not_save_samples", FIELD_IGNORED},
                                    {"do_not_save_grid", FIELD_IGNORED},
                                    {"force_task_id", FIELD_IGNORED},
                                    {"comments", FIELD_IGNORED},
-                                   {"eta", FIELD_IGNORED},
-                                   {"s_min_uncond", FIELD_IGNORED},
+                                   {"eta", FIELD_READ},
+                                   {"s_min_uncond", FIELD_REFUSED},
                                    {"s_churn", FIELD_REFUSED},
-                                   {"s_tmax", FIELD_IGNORED},
-                                   {"s_tmin", FIELD_IGNORED},
-                                   {"s_noise", FIELD_IGNORED},
+                                   {"s_tmax", FIELD_READ},
+                                   {"s_tmin", FIELD_READ},
+                                   {"s_noise", FIELD_READ},
                                    {"subseed", FIELD_IGNORED},
                                    {"subseed_strength", FIELD_REFUSED},
-                                   {"seed_resize_from_h", FIELD_IGNORED},
-                                   {"seed_resize_from_w", FIELD_IGNORED},
+                                   {"seed_resize_from_h", FIELD_READ},
+                                   {"seed_resize_from_w", FIELD_READ},
                                    {"resize_mode", FIELD_IGNORED},
-                                   {"include_init_images", FIELD_IGNORED},
+                                   {"include_init_images", FIELD_REFUSED},
                                    {"restore_faces", FIELD_REFUSED},
                                    {"tiling", FIELD_REFUSED},
                                    {"enable_hr", FIELD_REFUSED},
@@ -74,6 +81,33 @@ static const field_row fields[] = {{"prompt", FIELD_READ},
                                    {"script_name", FIELD_REFUSED},
                                    {"script_args", FIELD_REFUSED},
                                    {"alwayson_scripts", FIELD_READ}};
+
+/* eta's usual value is the sampler's own, and so there is none to give. */
+static const field_values some[] = {{"eta", "[]"},
+                                    {"s_tmin", "[0]"},
+                                    {"s_tmax", "[0]"},
+                                    {"s_noise", "[1]"},
+                                    {"seed_resize_from_h", "[-1, 0]"},
+                                    {"seed_resize_from_w", "[-1, 0]"},
+                                    {"send_images", "[true]"},
+                                    {"override_settings_restore_afterwards", "[true]"}};
+
+static bool check_request(const json_t *json, bool of_picture, problem *p) {
+  static const char *const of_img2img[] = {"init_images", "denoising_strength", "resize_mode"};
+  if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) ||
+      !check_values(json, some, sizeof some / sizeof *some, p))
+    return false;
+  for (int i = 0; i < 3 && !of_picture; i++) {
+    const json_t *value = json_object_get(json, of_img2img[i]);
+    if (value && !json_is_null(value) && !(json_is_number(value) && json_number_value(value) == 0))
+      return refuse(p, 400, "unsupported_parameter", of_img2img[i],
+                    "'%s' is of img2img; txt2img begins with noise alone: leave it out", of_img2img[i]);
+  }
+  const json_t *scripts = json_object_get(json, "alwayson_scripts");
+  if (!scripts || json_is_null(scripts) || (json_is_object(scripts) && json_object_size(scripts) == 0)) return true;
+  return refuse(p, 400, NULL, "alwayson_scripts",
+                json_is_object(scripts) ? "there are no scripts here" : "'alwayson_scripts' must be an object");
+}
 
 static bool read_whole(const json_t *json, const char *field, int low, int high, int *out, problem *p) {
   int64_t value = *out;
@@ -168,9 +202,7 @@ static bool read_init(const json_t *json, painting *g, problem *p) {
 }
 
 static bool read_request(const server *s, const json_t *json, bool of_picture, painting *g, problem *p) {
-  const json_t *scripts = json_object_get(json, "alwayson_scripts");
-  if (!check_fields(json, fields, sizeof fields / sizeof *fields, p)) return false;
-  if (json_object_size(scripts) > 0) return refuse(p, 400, NULL, "alwayson_scripts", "there are no scripts here");
+  if (!check_request(json, of_picture, p)) return false;
   bool fine = read_texts(json, g, p) && read_numbers(json, g, p) && read_sampler(s, json, g, p) &&
               read_whole(json, "width", 1, MOST_SIDE, &g->ask.width, p) &&
               read_whole(json, "height", 1, MOST_SIDE, &g->ask.height, p) && read_override(s, json, g, p);
@@ -232,7 +264,7 @@ static enum MHD_Result draw(exchange *x, bool of_picture) {
   if (x->painting) return answer(x);
   if (!images_are_there(x, p)) return respond_refusal(x);
   json_t *json = parse_object(x->body.data, x->body.size, p);
-  painting *g = json ? painting_create(s, p) : NULL;
+  painting *g = json ? painting_create(s, &names, p) : NULL;
   bool fine = g && read_request(s, json, of_picture, g, p) && painting_submit(s, g, p);
   json_decref(json);
   if (fine) return images_await(x, g);

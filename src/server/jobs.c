@@ -103,22 +103,24 @@ static bool keep(exchange *x, job *j, char id[48], problem *p) {
   k->model = x->hosted;
   server_lock(s);
   bool full = s->job_count >= MOST_KEPT;
+  s->job_count += !full; /* its place, before it is there */
   server_unlock(s);
   if (full)
     refuse(p, 429, "queue_full", NULL, "%d jobs wait for their readers already; try again later", MOST_KEPT);
   else
     submit_job(x, j);
-  if (p->status) {
-    free(k);
-    return false;
-  }
+  bool fine = p->status == 0;
   server_lock(s);
-  k->model->holders++;
-  k->next = s->jobs;
-  s->jobs = k;
-  s->job_count++;
+  if (fine) {
+    k->model->holders++;
+    k->next = s->jobs;
+    s->jobs = k;
+  } else {
+    s->job_count -= !full;
+  }
   server_unlock(s);
-  return true;
+  if (!fine) free(k);
+  return fine;
 }
 
 enum MHD_Result handle_jobs(exchange *x) {

@@ -96,7 +96,8 @@ static rdna_status check_mask(const rdna_image_model *m, const rdna_image_reques
   return RDNA_OK;
 }
 
-static rdna_status read_request(const rdna_image_model *m, const rdna_image_request *given, rdna_image_request *r) {
+/* Puts in what is usual for the model where nothing is asked for. */
+static rdna_status fill_request(const rdna_image_model *m, const rdna_image_request *given, rdna_image_request *r) {
   RDNA_TRY(RDNA__OPTIONS("rdna_image_model_draw", "request", given, r));
   if (r->count == 0) r->count = 1;
   if (r->width == 0) r->width = m->info.width;
@@ -106,10 +107,52 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   if (!r->sampler) r->sampler = m->info.sampler;
   if (!r->spacing) r->spacing = rdna__pipeline_spacing(m, r->sampler);
   if (strcmp(r->spacing, "ays") == 0 && m->encoders > 1) r->spacing = "ays_xl";
+  return RDNA_OK;
+}
+
+static rdna_status read_request(const rdna_image_model *m, const rdna_image_request *given, rdna_image_request *r) {
+  RDNA_TRY(fill_request(m, given, r));
   RDNA_TRY(check_limits(m, r));
   RDNA_TRY(check_given(m, r));
   RDNA_TRY(check_mask(m, r));
   return check_init(r);
+}
+
+static rdna_status check_schedule(const rdna_image_model *m, const rdna_image_request *r, rdna__request_part *part) {
+  if (m->flows) {
+    rdna_image_flow *flow = NULL;
+    *part = strcmp(r->sampler, "euler") != 0    ? RDNA__REQUEST_SAMPLER
+            : strcmp(r->spacing, "simple") != 0 ? RDNA__REQUEST_SPACING
+                                                : RDNA__REQUEST_STEPS;
+    rdna_status status = rdna__flux_schedule(m, r, &flow);
+    rdna_image_flow_release(flow);
+    return status;
+  }
+  /* Every sampler has the spacing simple: where that fails too, the spacing is not at fault. */
+  const char *const spacings[] = {"simple", r->spacing};
+  for (int i = 0; i < 2; i++) {
+    rdna_image_schedule *schedule = NULL;
+    *part = i == 1                           ? RDNA__REQUEST_SPACING
+            : rdna__sampler_find(r->sampler) ? RDNA__REQUEST_STEPS
+                                             : RDNA__REQUEST_SAMPLER;
+    RDNA_TRY(rdna_image_schedule_create(m->schedule, r->sampler, spacings[i], r->steps, &schedule));
+    rdna_image_schedule_release(schedule);
+  }
+  return RDNA_OK;
+}
+
+rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_request *given,
+                                 rdna__request_part *out_part) {
+  rdna_image_request r;
+  *out_part = RDNA__REQUEST_OTHER;
+  RDNA_TRY(fill_request(m, given, &r));
+  *out_part = RDNA__REQUEST_SIDES;
+  RDNA_TRY(check_limits(m, &r));
+  *out_part = RDNA__REQUEST_INIT;
+  RDNA_TRY(check_mask(m, &r));
+  *out_part = RDNA__REQUEST_STRENGTH;
+  RDNA_TRY(check_init(&r));
+  return check_schedule(m, &r, out_part);
 }
 
 /* ---- what the caller is told ---- */

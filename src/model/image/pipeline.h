@@ -48,6 +48,21 @@ const char *rdna__pipeline_spacing(const rdna_image_model *model, const char *sa
 /* Whether the sampler has other spacings than "simple". */
 bool rdna__sampler_is_spaced(const char *name);
 
+/* What of a request the model would refuse. */
+typedef enum rdna__request_part {
+  RDNA__REQUEST_OTHER,
+  RDNA__REQUEST_SIDES,
+  RDNA__REQUEST_INIT, /* the initial picture: that there is one, or none */
+  RDNA__REQUEST_STRENGTH,
+  RDNA__REQUEST_STEPS,
+  RDNA__REQUEST_SAMPLER,
+  RDNA__REQUEST_SPACING
+} rdna__request_part;
+/* What rdna_image_model_draw would refuse before it reads the texts, in its sentence; but values are not looked at.
+ * |*out_part| is what is wrong. It asks nothing of the device. */
+rdna_status rdna__pipeline_check(const rdna_image_model *model, const rdna_image_request *request,
+                                 rdna__request_part *out_part);
+
 /* Settings of the file |name| in |folder|, to be given back with json_decref, and where |out_text| is not NULL its
  * text, with free(). */
 rdna_status rdna__pipeline_open_settings(const char *folder, const char *name, json_t **out, char **out_text);
