@@ -166,6 +166,36 @@ class Mixes(InFolder):
             output("quantize", source, path, "q2_k_s", "--driver", "host")
             self.assertEqual(gf.Reader(path).kinds["blk.1.attn_v.weight"], kind)
 
+    def test_names_of_no_layer(self):
+        """What is named for no layer is not among the first ones, and is not counted with them."""
+        source, path = self.folder / "f32.gguf", self.folder / "out.gguf"
+        matrix = np.ones((1, 256), np.float32)
+        none = ("v.blk.0", "mm", "blk.-1", "blk.1x", "blk")
+        tensors = [(f"{of}.{name}.weight", gf.TENSOR_F32, matrix) for name in ("attn_v", "ffn_down")
+                   for of in (*none, *(f"blk.{layer}" for layer in range(32)))]
+        keys = {"general.architecture": "llama", "llama.block_count": 32, "llama.attention.head_count": 8,
+                "llama.attention.head_count_kv": 8}
+        gf.write(source, [(key, *gf.typed(value)) for key, value in keys.items()],
+                 tensors + [("output.weight", gf.TENSOR_F32, matrix)])
+        for mix, first, plain in (("q3_k_m", {"attn_v": ("q5_K", 2), "ffn_down": ("q5_K", 2)}, "q4_K"),
+                                  ("q4_k_s", {"attn_v": ("q5_K", 4), "ffn_down": ("q5_K", 4)}, "q4_K"),
+                                  ("q2_k_s", {"attn_v": ("q2_K", 0), "ffn_down": ("q4_K", 4)}, "q2_K"),
+                                  ("q4_k_m", {}, "q4_K")):
+            output("quantize", source, path, mix, "--driver", "host")
+            kinds = gf.Reader(path).kinds
+            for name in ("attn_v", "ffn_down"):
+                for of in none:
+                    self.assertEqual(kinds[f"{of}.{name}.weight"], getattr(gf, "TENSOR_" + plain.upper()), (mix, of))
+                if name in first:
+                    kind, count = first[name]
+                    for layer in range(8):
+                        want = kind if layer < count else plain
+                        self.assertEqual(kinds[f"blk.{layer}.{name}.weight"], getattr(gf, "TENSOR_" + want.upper()))
+            if mix == "q4_k_m":  # the first and the last eighth, and every third between
+                more = {layer for layer in range(32) if layer < 4 or layer >= 28 or (layer - 4) % 3 == 2}
+                found = {layer for layer in range(32) if kinds[f"blk.{layer}.attn_v.weight"] == gf.TENSOR_Q6_K}
+                self.assertEqual(found, more)
+
     def test_rows_that_are_no_blocks(self):
         source, path = self.folder / "f32.gguf", self.folder / "out.gguf"
         gf.write(source, [("general.architecture", gf.TEXT, "llama")],

@@ -162,10 +162,11 @@ static enum role role_of(const char *name) {
   return OTHER;
 }
 
-/* The layer that a tensor is named for; -1: none. */
+/* The layer that a tensor is named for, as in blk.5.attn_v.weight; -1: none. */
 static int64_t layer_of(const char *name) {
   long long layer;
-  return sscanf(name, "blk.%lld.", &layer) == 1 ? layer : -1;
+  int end = 0;
+  return sscanf(name, "blk.%lld.%n", &layer, &end) == 1 && end > 0 && layer >= 0 ? layer : -1;
 }
 
 /* A number of the model, or that of its first layer; 0 where the file does not say. */
@@ -183,14 +184,15 @@ static int64_t number_of(const rdna_gguf *file, const char *key) {
   return rdna_gguf_read_i32(file, name, 0, 1, &first) == RDNA_OK ? first : 0; /* a list, a number for each layer */
 }
 
-/* How many matrices have attention's values, and how many of them are in layers before |layer|. */
+/* How many matrices of layers have attention's values, and how many of them are in layers before |layer|. */
 static void count_values(const rdna_gguf *file, int64_t layer, int64_t *out_before, int64_t *out_all) {
   *out_before = *out_all = 0;
   for (size_t i = 0; i < rdna_gguf_tensor_count(file); i++) {
     rdna_gguf_tensor tensor;
     if (rdna_gguf_tensor_at(file, i, &tensor) != RDNA_OK || role_of(tensor.name) != VALUES) continue;
-    ++*out_all;
-    *out_before += layer_of(tensor.name) < layer;
+    const int64_t its = layer_of(tensor.name);
+    *out_all += its >= 0;
+    *out_before += its >= 0 && its < layer;
   }
 }
 
@@ -201,21 +203,22 @@ static bool has_more(int64_t layer, int64_t layers) {
 static bool applies(enum when when, const rdna_gguf *file, int64_t layer, int64_t layers) {
   const int64_t experts = number_of(file, "expert_count"), keys = number_of(file, "attention.head_count_kv");
   const int64_t heads = number_of(file, "attention.head_count"), sharing = keys > 0 ? heads / keys : 1;
+  const bool is_layer = layer >= 0; /* what is in none is not among the first */
   switch (when) {
     case ALWAYS:
       return true;
     case FIRST_TWO:
-      return layer < 2;
+      return is_layer && layer < 2;
     case FIRST_FOUR:
-      return layer < 4;
+      return is_layer && layer < 4;
     case FIRST_SIXTEENTH:
-      return layer < layers / 16;
+      return is_layer && layer < layers / 16;
     case FIRST_EIGHTH:
-      return layer < layers / 8;
+      return is_layer && layer < layers / 8;
     case MIDDLE:
       return layer >= layers / 8 && layer < 7 * layers / 8;
     case MORE:
-      return has_more(layer, layers);
+      return is_layer && has_more(layer, layers);
     case SHARED:
       return sharing >= 4;
     case SHARED_OR_MIXED:
@@ -225,7 +228,7 @@ static bool applies(enum when when, const rdna_gguf *file, int64_t layer, int64_
     case EIGHT:
       return experts == 8;
     case MORE_OF_EIGHT:
-      return experts == 8 && has_more(layer, layers);
+      return experts == 8 && is_layer && has_more(layer, layers);
   }
   return false;
 }
@@ -233,7 +236,7 @@ static bool applies(enum when when, const rdna_gguf *file, int64_t layer, int64_
 rdna_dtype rdna__mix_type_of(const rdna__mix *mix, const rdna_gguf *file, const rdna_gguf_tensor *tensor) {
   const enum role role = role_of(tensor->name);
   int64_t layer = layer_of(tensor->name), layers = number_of(file, "block_count");
-  if (role == VALUES) count_values(file, layer, &layer, &layers);
+  if (role == VALUES && layer >= 0) count_values(file, layer, &layer, &layers);
   for (const rule *r = mix->rules; r->role != OTHER; r++) {
     const bool is_meant = r->role == EXPERTS ? tensor->rank == 3 : r->role == role;
     if (is_meant && applies(r->when, file, layer, layers)) return r->type;
