@@ -331,19 +331,21 @@ SIMD_INLINE void dot_rows_prepared(const void *prepared, rdna_dtype format, cons
   }
 }
 
-/* False where rows of A must not be rounded, are too many or too long for it, or some value has no digits. */
+/* False where rows of A must not be rounded, are too many for it, or there is no memory for them. */
 static __attribute__((noinline)) bool run_prepared(const gemm_job *product) {
   pair_run room[MOST_PAIRS];
   const struct gemm_args *args = product->args;
   const uint32_t asked = GEMM_MAY_ROUND | GEMM_A_TRANSPOSED | GEMM_B_TRANSPOSED;
   pair_job job = {.product = *product, .pairs = room, .row = args->k / PAIR_VALUES};
   if ((args->flags & asked) != (GEMM_MAY_ROUND | GEMM_B_TRANSPOSED) || args->batch != 1 || args->parts > 1 ||
-      args->m > GEMV_MAX_M || args->m * job.row > MOST_PAIRS)
+      args->m > GEMV_MAX_M)
     return false;
+  if (args->m * job.row > MOST_PAIRS) job.pairs = malloc((size_t)(args->m * job.row) * sizeof *job.pairs);
+  if (!job.pairs) return false;
   rdna__parallel_for(args->m * job.row, 512, make_some_pairs, &job);
-  if (job.odd) return false;
   job.product.prepared = &job;
   gemm_run(&job.product);
+  if (job.pairs != room) free(job.pairs);
   return true;
 }
 #elif defined(QUANT_PLANES)
@@ -422,7 +424,7 @@ SIMD_INLINE void dot_rows_prepared(const void *prepared, rdna_dtype format, cons
   }
 }
 
-/* False where rows of A are too many or too long for it, or some value has no digits. */
+/* False where rows of A are too many for it, some value has no digits, or there is no memory for them. */
 static __attribute__((noinline)) bool run_prepared(const gemm_job *product) {
   planes room[MOST_PLANES];
   const struct gemm_args *args = product->args;
@@ -430,14 +432,15 @@ static __attribute__((noinline)) bool run_prepared(const gemm_job *product) {
   job.two = args->flags & GEMM_MAY_ROUND;
   job.row = (args->k + PLANE_VALUES - 1) / PLANE_VALUES;
   bool rows_of_b = (args->flags & (GEMM_A_TRANSPOSED | GEMM_B_TRANSPOSED)) == GEMM_B_TRANSPOSED;
-  if (!has_planes(job.format) || !rows_of_b || args->batch != 1 || args->parts > 1 || args->m > GEMV_MAX_M ||
-      args->m * job.row > MOST_PLANES)
+  if (!has_planes(job.format) || !rows_of_b || args->batch != 1 || args->parts > 1 || args->m > GEMV_MAX_M)
     return false;
+  if (args->m * job.row > MOST_PLANES) job.planes = aligned_alloc(64, (size_t)(args->m * job.row) * sizeof *job.planes);
+  if (!job.planes) return false;
   rdna__parallel_for(args->m * job.row, 256, make_some_planes, &job);
-  if (job.odd) return false;
   job.product.prepared = &job;
-  gemm_run(&job.product);
-  return true;
+  if (!job.odd) gemm_run(&job.product);
+  if (job.planes != room) free(job.planes);
+  return !job.odd;
 }
 #else
 static bool run_prepared(const gemm_job *product) { return false; }

@@ -9,8 +9,9 @@
  *     sum of a row       += lanes * scale of the run * unit
  *
  * Codes are unsigned as they are stored, or signed: |code| then meets the digit with the code's sign. What a format
- * subtracts, its zero times the scale and its minimum, meets the sums of x over runs. A value is off by at most
- * 2^-15.98 of the largest of its 32. What is infinite or no number is multiplied as f32. For quant_host.c only. */
+ * subtracts meets sums over runs: its minimum those of x, its zero those of X times the unit, or what rounding took
+ * would count as often as the stored codes are large. A value is off by at most 2^-15.98 of the largest of its 32, or
+ * of 1e-30 if that is more. A row with an infinity or a NaN gives NaN, and changes no other. For quant_host.c only. */
 #ifndef RDNA_MATH_QUANT_PAIRS_H
 #define RDNA_MATH_QUANT_PAIRS_H
 
@@ -23,11 +24,11 @@
 #define QUANT_PAIRS 1
 #endif
 
-enum { PAIR_VALUES = 32, PAIR_MOST = 127 * 254 + 126, MOST_PAIRS = 4096 }; /* of all rows: 320 KiB of a stack */
+enum { PAIR_VALUES = 32, PAIR_MOST = 127 * 254 + 126, MOST_PAIRS = 4096 }; /* 320 KiB of a stack; more are allocated */
 
 typedef struct pair_run {
   _Alignas(16) int8_t high[PAIR_VALUES], low[PAIR_VALUES];
-  float sum[2]; /* of x, of its first 16 values and of the others */
+  float sum[2]; /* of x, or of X times the unit, over the first 16 values and the others */
   float unit;
   float all; /* both sums */
 } pair_run;
@@ -114,22 +115,27 @@ SIMD_INLINE __m256i pair_codes(rdna_dtype format, const char *block, int v) {
 }
 
 #ifdef QUANT_PAIRS
-/* False where a value is infinite or no number. */
-static bool make_pairs(const float *x, pair_run *out) {
+/* Sums are those of X where |whole|. The unit is NaN where a value is infinite or none. */
+static void make_pairs(const float *x, bool whole, pair_run *out) {
   const __m256 base = _mm256_set1_ps(254), back = _mm256_set1_ps(1.0f / 254);
-  __m256 v[4];
+  __m256 v[4], summed[4];
   __m256i digit[2][4];
   for (int i = 0; i < 4; i++) v[i] = _mm256_loadu_ps(x + 8 * i);
   const uint32_t most = pair_largest(v);
-  if (most >= 0x7f800000) return false;
+  if (most >= 0x7f800000) {
+    memset(out, 0, sizeof *out);
+    out->unit = __builtin_nanf("");
+    return;
+  }
   const float largest = scalar_from_bits(most);
   const __m256 inverse = _mm256_set1_ps(PAIR_MOST / largest);
   out->unit = largest * (1.0f / PAIR_MOST);
   for (int i = 0; i < 4; i++) {
-    __m256 whole = _mm256_round_ps(_mm256_mul_ps(v[i], inverse), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m256 high = _mm256_round_ps(_mm256_mul_ps(whole, back), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256 rounded = _mm256_round_ps(_mm256_mul_ps(v[i], inverse), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256 high = _mm256_round_ps(_mm256_mul_ps(rounded, back), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    summed[i] = whole ? rounded : v[i];
     digit[0][i] = _mm256_cvtps_epi32(high);
-    digit[1][i] = _mm256_cvtps_epi32(_mm256_fnmadd_ps(high, base, whole));
+    digit[1][i] = _mm256_cvtps_epi32(_mm256_fnmadd_ps(high, base, rounded));
   }
   for (int d = 0; d < 2; d++) { /* packing leaves four values of each vector in turn */
     __m256i bytes =
@@ -137,10 +143,10 @@ static bool make_pairs(const float *x, pair_run *out) {
     bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     _mm256_storeu_si256((__m256i *)(void *)(d == 0 ? out->high : out->low), bytes);
   }
-  out->sum[0] = pair_sum(_mm256_add_ps(v[0], v[1]));
-  out->sum[1] = pair_sum(_mm256_add_ps(v[2], v[3]));
+  const float times = whole ? out->unit : 1;
+  out->sum[0] = pair_sum(_mm256_add_ps(summed[0], summed[1])) * times;
+  out->sum[1] = pair_sum(_mm256_add_ps(summed[2], summed[3])) * times;
   out->all = out->sum[0] + out->sum[1];
-  return true;
 }
 
 /* Eight sums of four products each, of 32 codes and a row's numbers. */
@@ -157,7 +163,6 @@ typedef struct pair_job {
   gemm_job product;
   pair_run *pairs;
   int64_t row;
-  _Atomic bool odd; /* some value is infinite or no number */
 } pair_job;
 
 static void make_some_pairs(void *context, int64_t begin, int64_t end) {
@@ -165,7 +170,7 @@ static void make_some_pairs(void *context, int64_t begin, int64_t end) {
   const struct gemm_args *args = job->product.args;
   for (int64_t i = begin; i < end; i++) {
     const float *x = (const float *)args->a + i / job->row * args->lda + i % job->row * PAIR_VALUES;
-    if (!make_pairs(x, &job->pairs[i])) job->odd = true;
+    make_pairs(x, !quant_has_least(job->product.type_b), &job->pairs[i]);
   }
 }
 #endif

@@ -8,9 +8,10 @@
  *                       digit 1           64 bytes    sum = sum 2^8 + dot(codes, digit 1)
  *                       digit 0           64 bytes    sum = sum 2^8 + dot(codes, digit 0)
  *
- * Where GEMM_MAY_ROUND allows it X has 16 bits, two digits, and one f for 32 neighbours. A lane sums four neighbours: 4
- * * 255 * 2^21 is less than 2^31. What is infinite or no number has no digits, and is multiplied as f32. For
- * quant_host.c only. */
+ * Where GEMM_MAY_ROUND allows it X has 16 bits, two digits, and one f for 32 neighbours: x is off by at most 2^-15.98
+ * of the largest of them, or of 1e-30 if that is more. A lane sums four neighbours: 4 * 255 * 2^21 is less than 2^31.
+ * What is infinite or no number has no digits: with two a row that has it gives NaN and changes no other, with three
+ * the product is multiplied as f32. For quant_host.c only. */
 #ifndef RDNA_MATH_QUANT_PLANES_H
 #define RDNA_MATH_QUANT_PLANES_H
 
@@ -21,7 +22,7 @@
 #if defined(__AVX512VNNI__)
 #define QUANT_PLANES 1
 
-enum { PLANE_VALUES = 64, PLANE_LANES = 16, MOST_PLANES = 2048 }; /* of all rows: 768 KiB of a thread's stack */
+enum { PLANE_VALUES = 64, PLANE_LANES = 16, MOST_PLANES = 2048 }; /* 768 KiB of a thread's stack; more are allocated */
 
 typedef struct planes {
   _Alignas(64) int8_t digit[3][PLANE_VALUES];
@@ -239,8 +240,18 @@ typedef struct plane_job {
   planes *planes;
   int64_t row;
   bool two;         /* digits: values may be rounded to 16 bits */
-  _Atomic bool odd; /* some value is infinite or no number */
+  _Atomic bool odd; /* some value is infinite or no number, and may not be rounded */
 } plane_job;
+
+/* Where values may be rounded, those with an infinity or a NaN among them are NaN. */
+static void make_odd_plane(plane_job *job, planes *out) {
+  if (!job->two) {
+    job->odd = true;
+    return;
+  }
+  memset(out, 0, sizeof *out);
+  _mm512_store_ps(out->unit, _mm512_set1_ps(__builtin_nanf("")));
+}
 
 static void make_some_planes(void *context, int64_t begin, int64_t end) {
   plane_job *job = context;
@@ -250,7 +261,7 @@ static void make_some_planes(void *context, int64_t begin, int64_t end) {
     const float *x = (const float *)args->a + i / job->row * args->lda + at;
     if (!make_planes(x, left < PLANE_VALUES ? (int)left : PLANE_VALUES, plane_zero(job->format), job->two,
                      &job->planes[i]))
-      job->odd = true;
+      make_odd_plane(job, &job->planes[i]);
   }
 }
 #endif
