@@ -124,8 +124,8 @@ RDNA_CHECKED rdna_status rdna_plan_run(const rdna_plan *plan, rdna_array *const 
 /* With |wanted|, the plan's second run is recorded by the driver (rdna_graph_begin) and later ones are replays: one
  * launch whatever the plan has, beside a copy for each input that lies elsewhere than it did, and for each result that
  * somebody still had when the plan was run again. The memory of the plan's steps and results is its own from then on.
- * Where it cannot be, or has nothing to gain, runs are as before. What another thread puts into the plan's stream while a
- * run is recorded would be recorded too: only for programs in which no other thread uses that stream. */
+ * Where it cannot be, or has nothing to gain, runs are as before. What another thread puts into the plan's stream while
+ * a run is recorded would be recorded too: only for programs in which no other thread uses that stream. */
 RDNA_CHECKED rdna_status rdna_plan_replay(rdna_plan *plan, bool wanted);
 /* How many runs were replays; |*out_obstacle|, unless NULL, is why there will be none, "" where there may. Borrowed
  * until the plan is run. */

@@ -34,10 +34,10 @@ RDNA_CHECKED rdna_status rdna_stream_wait(rdna_stream *stream, rdna_event *event
 /* Runs |callback| on a thread of the driver once all earlier work is done. It must not call this library. */
 RDNA_CHECKED rdna_status rdna_stream_call(rdna_stream *stream, void (*callback)(void *), void *data);
 
-/* |out_native|: the vendor's own stream (hipStream_t, CUstream; NULL may be one), for kernels that another library queues,
- * in order with ours. Borrowed. The device becomes the one that the vendor's library takes for the calling thread's
- * current one, as kernels are loaded there. Errors of such work surface as those of ours do, but name no kernel of
- * theirs. RDNA_UNSUPPORTED on drivers without a vendor's library: host, null. */
+/* |out_native|: the vendor's own stream (hipStream_t, CUstream; NULL may be one), for kernels that another library
+ * queues, in order with ours. Borrowed. The device becomes the one that the vendor's library takes for the calling
+ * thread's current one, as kernels are loaded there. Errors of such work surface as those of ours do, but name no
+ * kernel of theirs. RDNA_UNSUPPORTED on drivers without a vendor's library: host, null. */
 RDNA_CHECKED rdna_status rdna_stream_native(rdna_stream *stream, void **out_native);
 
 /* Work that was recorded once and is queued again with one call, which costs the host a fraction of its launches.

@@ -55,7 +55,7 @@ typedef struct generation_options {
       {"--context", OPTION_INTEGER, &(o).context, "N", "positions of the cache (what is needed and fits)", 1, 1e8},     \
       {"--batch", OPTION_INTEGER, &(o).batch, "N", "most prompt tokens in one pass (512, or what fits)", 1, 65536},     \
       {"--kv", OPTION_CHOICE, &(o).kv, KV_CHOICES, "type of the cache (f16)", 0, 0},                                    \
-      {"--exact", OPTION_FLAG, &(o).exact, NULL, "round nothing in products", 0, 0},     \
+      {"--exact", OPTION_FLAG, &(o).exact, NULL, "round nothing in products", 0, 0},                                    \
       {"--ignore-end", OPTION_FLAG, &(o).ignore_end, NULL, "write on after the model's token for the end", 0, 0},       \
       {"--lora", OPTION_TEXTS, &(o).lora, "FILE[:SCALE]", "an adapter, also several times (as it was trained: 1)", 0,   \
        0},                                                                                                              \

@@ -43,7 +43,7 @@ typedef struct rdna__replay rdna__replay;
 
 struct rdna_plan {
   rdna_stream *stream;
-  rdna__replay *replay; /* NULL: runs are queued step by step */
+  rdna__replay *replay;          /* NULL: runs are queued step by step */
   rdna_node **outputs, **inputs; /* (output_count), (input_count) retained */
   int output_count, input_count;
   int32_t *output_values, *input_values; /* of an input that nothing reads: -1 */

@@ -8,8 +8,8 @@
  * RDNA_BAD_DATA, RDNA_UNSUPPORTED: as above; or it is something else, which the sentence names if it is known.
  * RDNA_OUT_OF_MEMORY. */
 rdna_status rdna__picture_decode(const void *bytes, size_t size, rdna__picture *out_picture);
-/* The same without pixels, of the file's head alone: sides as they will be, turned and all. Nothing is to be given back,
- * and what is behind the head may still be broken. */
+/* The same without pixels, of the file's head alone: sides as they will be, turned and all. Nothing is to be given
+ * back, and what is behind the head may still be broken. */
 rdna_status rdna__picture_measure(const void *bytes, size_t size, rdna__picture *out_picture);
 /* Of the file at |path|. */
 rdna_status rdna__picture_load(const char *path, rdna__picture *out_picture);

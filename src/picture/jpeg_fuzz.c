@@ -1,5 +1,5 @@
-/* Reads what may be a JPEG, or any picture: what is read has three channels and the size that it says, and that its head
- * alone says. */
+/* Reads what may be a JPEG, or any picture: what is read has three channels and the size that it says, and that its
+ * head alone says. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -31,8 +31,8 @@ rdna_status rdna__picture_load_with(const char *path,
                                     rdna__picture *out_picture);
 
 /* Any PNG, of whose text that which is called "parameters" is kept. 16 bits become 8, palettes and greys colours; four
- * channels where it has opacity; turned as its chunk eXIf says. RDNA_BAD_DATA: it is none, or breaks off. RDNA_UNSUPPORTED: it is larger than the
- * limits above. RDNA_OUT_OF_MEMORY. */
+ * channels where it has opacity; turned as its chunk eXIf says. RDNA_BAD_DATA: it is none, or breaks off.
+ * RDNA_UNSUPPORTED: it is larger than the limits above. RDNA_OUT_OF_MEMORY. */
 rdna_status rdna__png_decode(const void *bytes, size_t size, rdna__picture *out_picture);
 /* The same without pixels and text, which are not read: sides as they will be. Nothing is to be given back. */
 rdna_status rdna__png_measure(const void *bytes, size_t size, rdna__picture *out_picture);

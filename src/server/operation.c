@@ -12,9 +12,12 @@ enum MHD_Result handle_health(exchange *x) {
   server_lock(s);
   scheduler_counts counts = catalog_counts(s);
   const catalog_model *first = catalog_find(s, NULL);
-  json_t *answer = json_pack("{s:s, s:s, s:i, s:i, s:i}", "status", counts.lost ? "lost its device" : "healthy",
-                             "model", first ? first->preset.name : s->images ? images_name(s) : "", "running", counts.running, "waiting",
-                             counts.waiting, "idle", counts.idle);
+  json_t *answer =
+      json_pack("{s:s, s:s, s:i, s:i, s:i}", "status", counts.lost ? "lost its device" : "healthy", "model",
+                first       ? first->preset.name
+                : s->images ? images_name(s)
+                            : "",
+                "running", counts.running, "waiting", counts.waiting, "idle", counts.idle);
   server_unlock(s);
   return respond_json(x, counts.lost ? 503 : 200, answer);
 }

@@ -8,7 +8,8 @@
 /* Nothing from outside, nothing in the page's text that is a program, and no way from a text to HTML: what a model
  * writes is hostile. */
 static const char policy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri "
+    "'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 static const page_file *find_file(const char *path) {

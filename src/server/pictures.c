@@ -157,8 +157,7 @@ bool load_pictures(const rdna_vision *vision, request *r, problem *p) {
     rdna__picture picture;
     rdna_status status = rdna__picture_decode(file->bytes, file->size, &picture);
     if (status == RDNA_OK)
-      status =
-          rdna__shown_take(&r->pictures[i], vision, picture.pixels, picture.height, picture.width, &r->prompts[0]);
+      status = rdna__shown_take(&r->pictures[i], vision, picture.pixels, picture.height, picture.width, &r->prompts[0]);
     rdna__picture_deinit(&picture);
     free(file->bytes);
     file->bytes = NULL;

@@ -26,7 +26,8 @@ json_t *said_finish(said *c);
 /* Takes the pictures out of |messages|, whose parts become what templates know: {"type": "image"}. With |r| their
  * files and sizes become its, in their order; NULL: nobody wants them. False with a problem. */
 bool take_pictures(const served_model *m, json_t *messages, request *r, problem *p);
-/* Reads those files, one at a time, into what the tower sees and into the only prompt's tokens. False with a problem. */
+/* Reads those files, one at a time, into what the tower sees and into the only prompt's tokens. False with a problem.
+ */
 bool load_pictures(const rdna_vision *vision, request *r, problem *p);
 
 #endif

@@ -264,7 +264,8 @@ static size_t put_pictures(scheduler *s, size_t room) {
     writer *next = NULL;
     for (int i = 0; i < s->writer_count; i++) {
       writer *w = &s->writers[i];
-      bool shows = left_of(w) > 1 && w->since > done && picture_of(w); /* text follows, so there is more than one token */
+      bool shows =
+          left_of(w) > 1 && w->since > done && picture_of(w); /* text follows, so there is more than one token */
       if (shows && (!next || w->since < next->since)) next = w;
     }
     if (!next) return room;

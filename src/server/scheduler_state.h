@@ -32,8 +32,8 @@ typedef struct choice_queue {
   int count;
 } choice_queue;
 
-/* What a step has room for first. Texts that are being written take a token each; pictures and prompts may take all that
- * there is, so that what got nothing in a step comes first in the next, or it might wait for ever. */
+/* What a step has room for first. Texts that are being written take a token each; pictures and prompts may take all
+ * that there is, so that what got nothing in a step comes first in the next, or it might wait for ever. */
 typedef enum step_order { WRITTEN_PICTURES_PROMPTS, PICTURES_WRITTEN_PROMPTS, WRITTEN_PROMPTS_PICTURES } step_order;
 
 /* See masks.c. */

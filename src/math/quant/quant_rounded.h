@@ -12,8 +12,8 @@
  *                     GEMM_MICRO_N lanes
  *
  * A value of A is off by at most 2^-15.98 of the largest of its 32, or of 1e-30 if that is more, and products of random
- * values by a relative squared error of less than 1e-9. A row with an infinity or a NaN gives NaN. A is rounded once, in memory of its own, then tiles
- * of C are computed as in gemm_blocked.h. For quant_host.c only. */
+ * values by a relative squared error of less than 1e-9. A row with an infinity or a NaN gives NaN. A is rounded once,
+ * in memory of its own, then tiles of C are computed as in gemm_blocked.h. For quant_host.c only. */
 #ifndef RDNA_MATH_QUANT_ROUNDED_H
 #define RDNA_MATH_QUANT_ROUNDED_H
 

@@ -27,7 +27,7 @@ typedef struct file {
   rdna__safetensors *tensors;
   char *path;
   double scale;
-  bool *used;               /* (tensors) */
+  bool *used; /* (tensors) */
   struct {
     double rank, scale; /* alpha / rank; rank 0: nothing is said */
   } said[LORA_PARTS];   /* by the file of itself */

@@ -18,8 +18,9 @@ typedef struct rdna__shown {
 void rdna__shown_deinit(rdna__shown *shown);
 
 /* Adds to |tokens| those of |text|, in which |count| pictures have places: where the model's chat template puts what
- * stands for one (rdna__vision_mark), or several in a row. Pictures' height and width are given, and their places set; their
- * tokens are all one negative number until rdna__shown_take. RDNA_INVALID_ARGUMENT: the text has not as many places as there are pictures, or one has no size that is seen. */
+ * stands for one (rdna__vision_mark), or several in a row. Pictures' height and width are given, and their places set;
+ * their tokens are all one negative number until rdna__shown_take. RDNA_INVALID_ARGUMENT: the text has not as many
+ * places as there are pictures, or one has no size that is seen. */
 rdna_status rdna__vision_encode(const rdna_vision *vision, const rdna_tokenizer *tokenizer, const char *text,
                                 size_t size, unsigned flags, rdna__shown *pictures, size_t count, rdna_tokens *tokens);
 /* Gives the picture of that size, which has its place among |tokens|, its |pixels| (height, width, 3): they are resized
