@@ -14,7 +14,7 @@ OPERATOR(fused, plain, .types = FLOATS, .empty = "MN", .same = "out=inputs[0] ou
                                .input = (int)number("input", 1, "0", "-1 2")};
   const rdna_tensor *inputs[] = {in("inputs[0]", MAIN, STRIDED | FEWER_DIMS, SHAPE(M, N)),
                                  in("inputs[1]", MAIN, STRIDED | FEWER_DIMS, SHAPE(M, N))};
-  return rdna_op_fused(stream, given("steps", steps), (int)number("steps", 2, "8", "0 -1 9"), given("inputs", inputs),
+  return rdna_op_fused(stream, given("steps", steps), (int)number("steps", 2, "16", "0 -1 17"), given("inputs", inputs),
                        (int)number("inputs", 2, "", "0 -1 7"), out("out", MAIN, STRIDED | MORE_DIMS, SHAPE(M, N)));
 }
 
