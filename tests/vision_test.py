@@ -209,10 +209,16 @@ class Vision(unittest.TestCase):
         def added(name):
             return lambda entries, tensors: (entries, [*tensors, (name, gf.TENSOR_F32, np.zeros(3))])
 
+        def key(name, value):
+            return lambda entries, tensors: ([*entries, (name, *gf.typed(value))], tensors)
+
         opens()
         for sentence, options in (
                 ("is 'cobra'; known are gemma3", dict(change=replaced("clip.projector_type", "cobra"))),
                 ("architecture is 'llama'", dict(change=replaced("general.architecture", "llama"))),
+                ("'clip.use_gelu' is false", dict(change=replaced("clip.use_gelu", False))),
+                ("'clip.use_silu' is true", dict(change=key("clip.use_silu", True))),
+                ("layers before its last", dict(change=key("clip.vision.feature_layer", 1))),
                 ("no tower for pictures", dict(change=replaced("clip.has_vision_encoder", False))),
                 ("no key 'clip.vision.image_mean' of three numbers", dict(without=("vision.image_mean",))),
                 ("no key 'clip.vision.block_count'", dict(without=("vision.block_count",))),

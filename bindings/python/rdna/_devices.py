@@ -271,8 +271,8 @@ class Stream:
             functions().rdna_stream_release(self._address)
 
 
-class DeviceManager:
-    """The one of the process: DeviceManager.get_instance()."""
+class Only:
+    """A class of which a process has one object."""
 
     _instance = None
 
@@ -281,6 +281,10 @@ class DeviceManager:
         if cls._instance is None:
             cls._instance = cls()
         return cls._instance
+
+
+class DeviceManager(Only):
+    """The one of the process: DeviceManager.get_instance()."""
 
     def device_count(self):
         return device_count()

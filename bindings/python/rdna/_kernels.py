@@ -277,19 +277,11 @@ class CustomKernels(_Kernels):
         return self._reduce("mean", input, input_data, output, output_data, dims, stream)
 
 
-class KernelManager:
+class KernelManager(_devices.Only):
     """The one of the process: KernelManager.get_instance(). device_id -1 is this thread's current device."""
-
-    _instance = None
 
     def __init__(self):
         self._contexts = {}
-
-    @classmethod
-    def get_instance(cls):
-        if cls._instance is None:
-            cls._instance = cls()
-        return cls._instance
 
     def _context(self, device_id):
         device_id = _devices.check_number(device_id)

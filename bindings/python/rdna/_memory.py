@@ -271,19 +271,11 @@ class MemoryAllocator:
         return total - free
 
 
-class MemoryManager:
+class MemoryManager(_devices.Only):
     """The one of the process: MemoryManager.get_instance(). device_id -1 is this thread's current device."""
-
-    _instance = None
 
     def __init__(self):
         self._allocators = {}
-
-    @classmethod
-    def get_instance(cls):
-        if cls._instance is None:
-            cls._instance = cls()
-        return cls._instance
 
     def get_allocator(self, device_id):
         device_id = _devices.check_number(device_id)

@@ -201,19 +201,11 @@ def set_profiling(enabled):
 PerformanceStats = collections.namedtuple("PerformanceStats", "count total_ms min_ms max_ms avg_ms")
 
 
-class PerformanceProfiler:
+class PerformanceProfiler(_devices.Only):
     """Times by name, in milliseconds: of the device between set_profiling(True) and set_profiling(False), and of ScopedEvent."""
-
-    _instance = None
 
     def __init__(self):
         self._times, self._begun = collections.defaultdict(list), {}
-
-    @classmethod
-    def get_instance(cls):
-        if cls._instance is None:
-            cls._instance = cls()
-        return cls._instance
 
     def _take(self, records, count):
         libc = ctypes.CDLL(None)
@@ -320,16 +312,8 @@ def create_timer(name):
     return Timer(name)
 
 
-class BenchmarkRunner:
+class BenchmarkRunner(_devices.Only):
     """The one of the process: small measurements of a device by its own clock."""
-
-    _instance = None
-
-    @classmethod
-    def get_instance(cls):
-        if cls._instance is None:
-            cls._instance = cls()
-        return cls._instance
 
     def _best(self, device_id, work):
         """Milliseconds of the quickest of five calls of |work|, which queues on the default stream."""

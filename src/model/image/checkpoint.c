@@ -79,7 +79,7 @@ static rdna_status refuse_others(const rdna__safetensors *s) {
       {"double_blocks.", "a transformer of FLUX, which is no U-Net"},
       {"lora_", "a LoRA, which is given to a model by --lora"},
       {"down_blocks.", "one part of a folder of diffusers; the folder is what is asked for"},
-      {"control_model.", "a ControlNet, which is given to a model by --control"},
+      {"control_model.", "a ControlNet, which no picture is drawn with yet"},
       {"decoder.", "an autoencoder without the rest of a model"}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (has_prefix(s, others[i][0])) return rdna__fail(RDNA_UNSUPPORTED, "it is %s", others[i][1]);
@@ -120,9 +120,23 @@ static int text_width_of(const rdna__safetensors *s) {
   return 0;
 }
 
+/* Models that a U-Net's tensors look like, and that other tensors tell apart. */
+static rdna_status refuse_relatives(const rdna__safetensors *s) {
+  static const char *const relatives[][2] = {{"edm_vpred.", "of EDM's noise levels with v, as CosXL has them"},
+                                             {"edm_mean", "of EDM's noise levels, as Playground has them"},
+                                             {"edm_std", "of EDM's noise levels, as Playground has them"},
+                                             {"control_model.", "with a ControlNet in it"}};
+  for (size_t i = 0; i < sizeof relatives / sizeof *relatives; i++)
+    if (has_prefix(s, relatives[i][0]))
+      return rdna__fail(RDNA_UNSUPPORTED, "its tensor '%s' says that it is a model %s, which is not known",
+                        relatives[i][0], relatives[i][1]);
+  return RDNA_OK;
+}
+
 rdna_status rdna__checkpoint_detect(const rdna__safetensors *s, rdna__checkpoint_family *out) {
   int width, reads = text_width_of(s);
   if (!tensor(s, UNET, "input_blocks.0.0.weight")) return refuse_others(s);
+  RDNA_TRY(refuse_relatives(s));
   RDNA_TRY(detect_encoders(s, out, &width));
   if (!tensor(s, AUTOENCODER, "decoder.conv_in.weight"))
     return rdna__fail(RDNA_BAD_DATA, "it has no autoencoder: '" AUTOENCODER "decoder.conv_in.weight' is missing");
@@ -295,6 +309,10 @@ rdna_status rdna__checkpoint_schedule(const rdna__safetensors *s, rdna__checkpoi
                                          "EulerDiscreteScheduler"};
   bool v = family == CHECKPOINT_SD2 || tensor(s, "", "v_pred"), zero = tensor(s, "", "ztsnr") != NULL;
   if (!prediction) prediction = v ? "v_prediction" : "epsilon";
+  if (zero && strcmp(prediction, "epsilon") == 0)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "its first noise level is nothing but noise ('ztsnr'), of which epsilon says "
+                      "nothing; ask for v_prediction");
   *out = json_pack("{s:s, s:s, s:f, s:f, s:s, s:b, s:b, s:b, s:i, s:s, s:b}", "_class_name", kinds_of[family],
                    "beta_schedule", "scaled_linear", "beta_start", 0.00085, "beta_end", 0.012, "prediction_type",
                    prediction, "clip_sample", 0, "set_alpha_to_one", 0, "skip_prk_steps", 1, "steps_offset", 1,

@@ -95,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (rdna__safetensors_open_memory(text, length, &file) == RDNA_OK) {
     if (rdna__checkpoint_detect(file, &family) == RDNA_OK) {
       for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) check_part(file, family, parts[i]);
-      if (rdna__checkpoint_schedule(file, family, NULL, &json) != RDNA_OK) abort();
+      if (rdna__checkpoint_schedule(file, family, "v_prediction", &json) != RDNA_OK) abort();
       json_decref(json);
     } else if (!*rdna_last_error()) {
       abort();

@@ -26,6 +26,11 @@ static rdna_status load_frequencies(rdna_vision *v) {
 
 static rdna_status read_windows(rdna_vision *v) {
   int pixels;
+  rdna_gguf_key found;
+  if (!rdna_gguf_find_key(v->weights.file, "clip.vision.n_wa_pattern", &found))
+    return rdna__fail(RDNA_BAD_DATA,
+                      "the model file has no key 'clip.vision.n_wa_pattern', which says which layers have "
+                      "windows; without any it would be another network");
   RDNA_TRY(rdna__key_count_or_none(&v->weights, "vision.n_wa_pattern", &v->period));
   RDNA_TRY(rdna__key_count(&v->weights, "vision.window_size", 112, &pixels));
   v->window = pixels / v->info.patch / v->side;

@@ -39,6 +39,29 @@ static rdna_status read_colours(const rdna__weights *w, const char *key, double 
   return RDNA_OK;
 }
 
+/* What the file says of the activation, and of layers that are read before the last, is what is run. */
+static rdna_status check_network(const rdna_vision *v) {
+  static const struct {
+    const char *key;
+    rdna__nn_gate activation;
+  } said[] = {{"use_gelu", RDNA__NN_GATE_GELU_TANH}, {"use_silu", RDNA__NN_GATE_SILU}};
+  rdna_gguf_key found;
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+    const bool own = v->kind->activation == said[i].activation;
+    bool is = own;
+    RDNA_TRY(rdna__key_flag(&v->weights, said[i].key, &is));
+    if (is != own)
+      return rdna__fail(RDNA_UNSUPPORTED, "the tower's 'clip.%s' is %s, and %s is known with %s alone", said[i].key,
+                        is ? "true" : "false", v->kind->projector, own ? "true" : "false");
+  }
+  if (rdna_gguf_find_key(v->weights.file, "clip.vision.feature_layer", &found))
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "the tower gives states of layers before its last (clip.vision.feature_layer), "
+                      "and %s is known with the last alone",
+                      v->kind->projector);
+  return RDNA_OK;
+}
+
 static rdna_status read_keys(rdna_vision *v) {
   rdna__weights *w = &v->weights;
   rdna_vision_info *info = &v->info;
@@ -50,6 +73,7 @@ static rdna_status read_keys(rdna_vision *v) {
   RDNA_TRY(rdna__key_text(w, "vision.projector_type", &kind));
   RDNA_TRY(find_kind(kind, &v->kind));
   strcpy(info->projector, v->kind->projector);
+  RDNA_TRY(check_network(v));
   RDNA_TRY(rdna__key_count(w, "vision.block_count", 0, &info->layers));
   RDNA_TRY(rdna__key_count(w, "vision.embedding_length", 0, &info->width));
   RDNA_TRY(rdna__key_count(w, "vision.projection_dim", 0, &info->row));
