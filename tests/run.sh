@@ -31,7 +31,7 @@ ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)"
 # launches, sessions and functions called from Python, which has no sanitizer.
 left_out='program.arrays_|program.image_|isa_llvm|isa_corpus|isa_kernels|memory_traffic|host_memory|emulator.kernels|emulated_test|sessions_test|plan_test|split_test|rocrand|emulator.opcodes|emulator.launch|emulator.report'
 left_out+='|model.cache_emulated|model.adapter_emulated|emulator.cases_gfx1030|emulator.edges|emulator.gfx1030'
-left_out+='|program.(perplexity|convert_architectures|imatrix|template|unigram)_test'
+left_out+='|program.(perplexity|convert_architectures|imatrix|template|unigram|package|serve_images|vision|vision_emulated)_test'
 left_out+='|emulator.gfx1100.(attention|channel_norm|conv|deterministic|eigen|fft|gemm|indexed|jacobi|layer|linalg|linear|loss|moe_linear|movement|nms|norm|norm_backward|pointwise|quant|reduce|roi|sample|scan_index|sdpa|sort|special|upsample)_test'
 configure_and_build asan
 next_step "address and undefined-behaviour sanitizers"
