@@ -93,8 +93,9 @@ row schemas python3 tests/grammar_test.py --count 1000
 row ray python3 tests/ray_replicas.py
 row replies python3 tests/serve_schemas.py 1000
 row load python3 tests/serve_load.py 600
+row malformed python3 tests/malformed_requests.py 1000000
 row browser browser
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions cases opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load browser fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions cases opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load malformed browser fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed

@@ -73,7 +73,7 @@ class Interfaces(unittest.TestCase):
                 ({"messages": [{"role": "tool", "content": "x"}], "max_tokens": 1}, 400, "invalid_request_error", "user or assistant"), ({"messages": message, "max_tokens": 1, "system": 5}, 400, "invalid_request_error", "system"),
                 ({"messages": message, "max_tokens": 1, "tools": [{"name": "x"}]}, 400, "invalid_request_error", "tool 0"),
                 ({"messages": message, "max_tokens": 1, "tools": [{"name": "x", "input_schema": {}}]}, 400, "invalid_request_error", "no form for calls"), ({"messages": message, "max_tokens": 1, "zzz": 1}, 400, "invalid_request_error", "zzz"),
-                ({"messages": [{"role": "user", "content": "word " * 600}], "max_tokens": 1}, 400, "invalid_request_error", "context")):
+                ({"messages": [{"role": "user", "content": "word " * 600}], "max_tokens": 1}, 400, "invalid_request_error", "prompt is too long: 6")):
             got, _, text = self.server.ask("POST", "/v1/messages", body)
             error = json.loads(text)
             self.assertEqual((got, error["type"], error["error"]["type"]), (status, "error", kind), text)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Streams to many clients of one rdna serve, of whom some go away in the middle: tests/serve_load.py [SECONDS] [--clients N]
-[--device DEVICE] [--model FILE] [--rates N,N…]
+[--device DEVICE] [--model FILE] [--rates N,N… | --masks]
 
 Every stream must be, as far as it was read, what `rdna run --greedy` writes; the server's memory, descriptors and threads
 at the end must be those after half the time. Printed besides: times between tokens, and what the server takes for a token
 beside the model's step, with one client. With --rates nothing is checked: it prints tokens a second of so many clients
-that all write 256 tokens, beside those of the first number of them (models: tools/made_model.py)."""
+that all write 256 tokens, beside those of the first number of them; with --masks it prints what a JSON schema costs a
+token (models: tools/made_model.py)."""
 import argparse
 import concurrent.futures
 import contextlib
@@ -137,6 +138,31 @@ def rates(server, counts, tokens=256):
         print(f"{count:7d} {rate:10.0f} {rate / first:14.2f} {1e3 * between[len(between) // 2]:17.2f} ms, {1e3 * between[len(between) * 99 // 100]:.2f} ms", flush=True)
 
 
+SCHEMA = {"type": "object", "required": ["city", "notes"], "additionalProperties": False,
+          "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "units": {"enum": ["metric", "imperial"]},
+                         "from": {"type": "string", "format": "date"}, "notes": {"type": "array", "items": {"type": "string"}}}}
+
+
+def masks(server, turns=6, tokens=200):
+    """Prints what a token takes in replies with a schema and in such without, which come in turn."""
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
+    found = {False: [], True: []}  # of each reply: tokens, seconds in the model's steps, seconds between them
+    for turn in range(2 * turns + 2):
+        has_schema, before = turn % 2 == 1, server.metrics()
+        server.post("/v1/completions", prompt=f"{turn} In those days", max_tokens=tokens, temperature=1, seed=turn,
+                    ignore_eos=not has_schema, **({"response_format": form} if has_schema else {}))
+        after = server.metrics()
+        if turn >= 2:  # kernels are loaded and the schema is read in the first
+            found[has_schema].append([after[name] - before[name] for name in ("steps_total", "step_seconds_total", "other_seconds_total")])
+    of = {}
+    for has_schema, replies in found.items():
+        steps, inside, between = (sum(column) for column in zip(*replies))
+        of[has_schema] = inside / steps, between / steps
+        print(f"{'with' if has_schema else 'without'} a schema: {steps:.0f} tokens, each {1e6 * inside / steps:.0f} us in the model and {1e6 * between / steps:.0f} us besides")
+    cost = of[True][1] - of[False][1]
+    print(f"a schema costs {1e6 * cost:.0f} us a token, {100 * cost / sum(of[False]):.2f} % of one without")
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("seconds", nargs="?", type=float, default=600)
@@ -144,6 +170,7 @@ def main(arguments=None):
     parser.add_argument("--device", default=rdna_program.DEVICE)
     parser.add_argument("--model", default=DEMO_MODEL)
     parser.add_argument("--rates", type=lambda text: [int(count) for count in text.split(",")])
+    parser.add_argument("--masks", action="store_true")
     chosen = parser.parse_args(arguments)
     rdna_program.DEVICE = chosen.device
     if chosen.rates:
@@ -151,6 +178,10 @@ def main(arguments=None):
         _, _, step = overhead(server)
         print(f"one client: {1e3 * step:.2f} ms a step of the model")
         rates(server, chosen.rates)
+        return server.stop()
+    if chosen.masks:
+        server = serving.Server(chosen.model, "--slots", 1, "--context", 512, device=chosen.device)
+        masks(server)
         return server.stop()
     wants = {prompt: serving.greedy(chosen.model, prompt, LONGEST, "--kv", "f32", "--ignore-end")["text"] for prompt in PROMPTS}
     server = serving.Server(chosen.model, "--slots", chosen.clients, "--context", 512, "--kv", "f32", "--keep", 8, device=chosen.device,

@@ -210,7 +210,7 @@ class Serve(unittest.TestCase):
         self.assertEqual((caught.exception.code, caught.exception.param), ("model_not_found", "model"))
         with self.assertRaises(openai.BadRequestError) as caught:
             self.complete("word " * 600, 4)
-        self.assertEqual(caught.exception.code, "context_length_exceeded")
+        self.assertEqual((caught.exception.code, caught.exception.param), ("context_length_exceeded", "prompt"))
         with self.assertRaises(openai.BadRequestError) as caught:
             self.client.chat.completions.create(model="chat", messages=[{"role": "user", "content": "x"}, {"role": "system", "content": "y"}])
         self.assertIn("system messages come first", str(caught.exception))

@@ -13,7 +13,8 @@ import gguf_file as gf
 
 ROOT = pathlib.Path(__file__).parent.parent
 # layers, width, heads, of keys, of a head, between, vocabulary; experts, and how many of them a token takes
-SHAPES = {"8b": (32, 4096, 32, 8, 128, 14336, 128256), "1b": (16, 2048, 32, 8, 64, 8192, 128256), "tiny": (3, 256, 4, 2, 64, 512, 3000), "tiny-experts": (3, 256, 4, 2, 64, 256, 3000, 8, 2)}
+SHAPES = {"8b": (32, 4096, 32, 8, 128, 14336, 128256), "1b": (16, 2048, 32, 8, 64, 8192, 128256), "tiny": (3, 256, 4, 2, 64, 512, 3000), "tiny-experts": (3, 256, 4, 2, 64, 256, 3000, 8, 2),
+          "tiny-150k": (3, 256, 4, 2, 64, 512, 150000)}
 POOL = 8 << 20  # values drawn of a kind; larger matrices repeat them
 
 

@@ -38,15 +38,25 @@ bool read_model(exchange *x, const json_t *json, problem *p) {
   return served_model_can(x->model, x->route->work, p);
 }
 
+/* The field that the prompts are from. */
+static const char *prompt_field(const request *r) {
+  static const char *const names[] = {"messages", "input"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (json_object_get(r->json, names[i])) return names[i];
+  return "prompt";
+}
+
 bool request_check_prompts(const exchange *x, const request *r, problem *p) {
   int context = scheduler_context(x->scheduler);
   for (size_t i = 0; i < r->prompt_count; i++) {
+    /* It begins with Anthropic's own words, by which its clients know that a conversation has to become shorter. */
     if (r->prompts[i].count > (size_t)context)
-      return refuse(p, 400, "context_length_exceeded", "messages",
-                    "the prompt has %zu tokens, and the context room for %d; shorten it", r->prompts[i].count, context);
-    if (r->prompts[i].count == 0) return refuse(p, 400, NULL, "prompt", "the prompt has no tokens");
+      return refuse(p, 400, "context_length_exceeded", prompt_field(r),
+                    "prompt is too long: %zu tokens > %d maximum, the context of this model here; shorten it",
+                    r->prompts[i].count, context);
+    if (r->prompts[i].count == 0) return refuse(p, 400, NULL, prompt_field(r), "the prompt has no tokens");
     if (r->prompts[i].ids[r->prompts[i].count - 1] < 0)
-      return refuse(p, 400, NULL, "messages", "the prompt ends with a picture; some text must follow");
+      return refuse(p, 400, NULL, prompt_field(r), "the prompt ends with a picture; some text must follow");
   }
   return true;
 }
