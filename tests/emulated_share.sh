@@ -1,16 +1,19 @@
 #!/bin/bash
 # A share of the kernels on an emulated GPU for which the everyday build makes no pack: families in turn with the commit,
-# compiled alone, their cases with the checker on. tests/emulated_share.sh BUILD GPU PACK ONE_IN CASES
-# PACK is the target whose kernels the GPU runs (src/device/targets.def); one family in ONE_IN is taken.
+# compiled alone, their cases with the checker on. tests/emulated_share.sh BUILD GPU PACK ONE_IN CASES [FAMILY ...]
+# PACK is the target whose kernels the GPU runs (src/device/targets.def); one family in ONE_IN is taken, of those named if
+# any are.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1 gpu=$2 pack=$3 one_in=$4 cases=$5
+shift 5
 commit=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)))
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 
 families=() images=() at=0
 for source in src/math/*/*.hip; do
+  [[ $# -eq 0 || " $* " == *" $(basename "$source" .hip) "* ]] || continue
   at=$((at + 1))
   if [ $(((at + commit) % one_in)) -eq 0 ]; then
     families+=("$(basename "$source" .hip)")

@@ -173,7 +173,7 @@ static enum emu_decode_status decode_sdwa(struct emu_decoder *d, unsigned source
     inst->clamp = emu__bits(w, 13, 1);
     inst->omod = emu__bits(w, 14, 2) & 3;
     bool whole = inst->dst_sel == EMU_DWORD && !inst->dst_unused && !inst->clamp && !inst->omod;
-    if (row->flags & EMU_FLAG_BYTE && !whole) return EMU_DECODE_RESERVED;
+    if (emu__opens_float8((enum emu_op)inst->op) && !whole) return EMU_DECODE_RESERVED;
     if (inst->dst_sel > EMU_DWORD || inst->dst_unused > EMU_UNUSED_PRESERVE) return EMU_DECODE_RESERVED;
     // SDWA multiplies floats only, where VOP3 also lets the conversions to integers have the field
     bool floats = row->type[0] == EMU_F32 || row->type[0] == EMU_F16 || row->type[0] == EMU_PKF16;

@@ -202,5 +202,5 @@ static const struct emu_encoding encoding_942 = {
   .simd_granule = 16
 GFX9(gfx906, encoding_906, VEGA_FILE);
 GFX9(gfx900, encoding_900, VEGA_FILE);
-GFX9(gfx90a, encoding_90a, CDNA_FILE, .scratch_offset = true);
-GFX9(gfx942, encoding_942, CDNA_FILE, .scratch_given = true, .float8_unknown = true);
+GFX9(gfx90a, encoding_90a, CDNA_FILE, .scratch_offset = true, .matrices_flush = true);
+GFX9(gfx942, encoding_942, CDNA_FILE, .scratch_given = true, .float8_fnuz = true, .xcc_id = true);

@@ -251,6 +251,7 @@ struct emu_isa {
   bool groups_in_ttmp;      // the numbers of a group and of a wave in it stand in TTMP7 to TTMP9; else in SGPRs
   bool mode_in_descriptor;  // it has DX10_CLAMP and IEEE; else clamps make NaN zero, and there are no IEEE rules
   bool scratch_in_sgprs;    // FLAT_SCRATCH is a pair of scalar registers; else a hardware register
+  bool xcc_id;              // a hardware register says on which of a card's accelerators a wave runs
   bool scratch_offset;      // an SGPR says where the wave's scratch lies in its group's; else the hardware knows
 
   // ---- the machine
@@ -261,7 +262,8 @@ struct emu_isa {
   bool zeroes_high;             // 16-bit results make the other half of their register zero; see valu.c
   bool permutes_wave;           // DS_PERMUTE_B32 and DS_BPERMUTE_B32 reach all 64 lanes; else 32
   bool counts_stores;           // VMCNT counts stores as well as loads
-  bool float8_unknown;          // 8-bit floats are not those of OFP8, and not executed
+  bool float8_fnuz;             // 8-bit floats are FNUZ; else those of OFP8
+  bool matrices_flush;          // products of matrices of halves and BF16 have no denormals, whatever MODE says
   bool buffer_by_stride;        // a buffer's bounds follow from its stride; else its descriptor chooses
   uint16_t simd_registers;      // vector registers of 32 lanes that a SIMD has
   uint8_t simd_granule;         // how many of them a wave takes at a time

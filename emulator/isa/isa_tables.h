@@ -195,4 +195,9 @@ static inline bool emu__has_op_sel(const struct emu_isa *target, unsigned op) {
   return target->halves || emu__op_code(target, op)->format != EMU_VOP2;
 }
 
+// Conversions from 8-bit floats: with SDWA they write whole registers and have no field that says so.
+static inline bool emu__opens_float8(enum emu_op op) {
+  return op == EMU_V_CVT_F32_FP8 || op == EMU_V_CVT_F32_BF8 || op == EMU_V_CVT_PK_F32_FP8 || op == EMU_V_CVT_PK_F32_BF8;
+}
+
 #endif

@@ -247,7 +247,7 @@ static void print_sdwa(struct emu_text *text, const struct emu_inst *inst) {
   static const char *const select[8] = {"BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD", ""};
   static const char *const unused[4] = {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", ""};
   print_output(text, inst);
-  if (inst->format != EMU_VOPC && !(emu__op_rows[inst->op].flags & EMU_FLAG_BYTE)) {
+  if (inst->format != EMU_VOPC && !emu__opens_float8((enum emu_op)inst->op)) {
     emu__print(text, " dst_sel:%s dst_unused:%s", select[inst->dst_sel], unused[inst->dst_unused]);
   }
   emu__print(text, " src0_sel:%s", select[inst->src_sel[0]]);

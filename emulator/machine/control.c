@@ -110,6 +110,7 @@ enum {
   HW_TRAPSTS = 3,
   HW_ID = 4,
   HW_SH_MEM_BASES = 15,
+  HW_XCC_ID = 20,  // of gfx942, where GFX10 and later have the next
   HW_FLAT_SCR_LO = 20,
   HW_FLAT_SCR_HI = 21,
   HW_XNACK_MASK = 22,
@@ -118,7 +119,15 @@ enum {
   HW_SHADER_CYCLES = 29
 };
 
+// What GFX9 has besides: where a wave runs. All are on the first compute unit, in turn on its SIMDs.
+static bool read_place(const struct emu_wave *w, unsigned id, uint32_t *value) {
+  *value = id == HW_ID ? (w->index / 4 & 15) | (w->index & 3) << 4 : 0;
+  return id == HW_ID || (id == HW_XCC_ID && w->group->run->target->xcc_id);
+}
+
 static bool read_register(const struct emu_wave *w, unsigned id, uint32_t *value) {
+  bool common = id == HW_MODE || id == HW_STATUS || id == HW_TRAPSTS || id == HW_SH_MEM_BASES;
+  if (!common && w->group->run->target->scratch_in_sgprs) return read_place(w, id, value);
   switch (id) {
     case HW_MODE:
       *value = emu__wave_mode(w);
@@ -163,7 +172,8 @@ static void S_GETREG_B32(struct emu_wave *w, const struct emu_step *step) {
 static void set_register(struct emu_wave *w, const struct emu_step *step, uint32_t value) {
   unsigned imm = (unsigned)step->inst->imm, id = imm & 63, at = imm >> 6 & 31, size = (imm >> 11 & 31) + 1;
   uint32_t mask = (size == 32 ? UINT32_MAX : (1u << size) - 1) << at, old = 0;
-  bool known = id == HW_MODE || id == HW_FLAT_SCR_LO || id == HW_FLAT_SCR_HI || id == HW_TRAPSTS;
+  bool scratch = (id == HW_FLAT_SCR_LO || id == HW_FLAT_SCR_HI) && !w->group->run->target->scratch_in_sgprs;
+  bool known = id == HW_MODE || id == HW_TRAPSTS || scratch;
   if (!known || !read_register(w, id, &old)) {
     emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "Hardware register %u cannot be written on the emulator.", id);
     return;

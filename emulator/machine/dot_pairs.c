@@ -135,15 +135,15 @@ static void bf16_bf16(struct emu_half_wave *x) {
 }
 
 // Of 8-bit floats, as halves. No recording says that these are summed like other products.
-static void dot4(struct emu_half_wave *x, bool a_bf8, bool b_bf8) {
+static void dot4(struct emu_half_wave *x, enum emu_float8 a_format, enum emu_float8 b_format) {
   const struct emu_operand *addend = &x->inst->src[2];
   EMU_EACH {
     uint32_t a[2], b[2], c = x->s[2][l];
     if (addend->neg_high) c = (c & INT32_MAX) | (uint32_t)addend->neg << 31;  // the absolute value, then the sign
     for (int i = 0; i < 2; i++) {
       uint32_t va = x->s[0][l] >> 16 * i, vb = x->s[1][l] >> 16 * i;
-      a[i] = emu__float8_to_half(va & 0xff, a_bf8) | emu__float8_to_half(va >> 8 & 0xff, a_bf8) << 16;
-      b[i] = emu__float8_to_half(vb & 0xff, b_bf8) | emu__float8_to_half(vb >> 8 & 0xff, b_bf8) << 16;
+      a[i] = emu__float8_to_half(va & 0xff, a_format) | emu__float8_to_half(va >> 8 & 0xff, a_format) << 16;
+      b[i] = emu__float8_to_half(vb & 0xff, b_format) | emu__float8_to_half(vb >> 8 & 0xff, b_format) << 16;
     }
     x->d[l] = emu__dot_pairs(a, b, 4, c, false, EMU_DOT_F32, false);
   }

@@ -9,37 +9,57 @@
 //       lane 32              A[0][4,5]     A[0][6,7]               lanes 32 … 63  4    5    6    7    12   …   column
 //       lane 1               A[1][0,1]     …                                                                   l % 32
 //
+// Sparse products (SMFMAC) add to D. Of A there are two of each four k, lying as those of a product half as deep, and a
+// register of indices has two bits for each that a lane holds, which say which of the four it is: several sets of them,
+// of which ABID chooses one unless CBSZ says the first.
+//
 // Source: AMD's matrix instruction calculator. Products are exact, but for XF32's, whose factors lose 13 bits; each is
-// added with one rounding, in ascending k. How a card rounds, nobody has recorded.
+// added with one rounding, in ascending k. How a card rounds, nobody has recorded. On gfx90a halves and BF16, as
+// factors, and sums with them lose their denormals. Source: MIOpen's guide, "MI200 MFMA behavior specifics".
 #include <math.h>
 
 #include "machine/checker_state.h"
+#include "machine/float8.h"
 #include "machine/valu.h"
 
-enum kind { F32, XF32, F16, BF16, I8, F64 };
+enum kind { F32, XF32, F16, BF16, I8, FP8, BF8, F64 };
 
 struct shape {
   uint16_t op;
   uint8_t m, k, blocks, kind;  // n is m
+  uint8_t kind_b;              // of B, where factors are 8-bit floats
+  bool sparse;
 };
 
+#define DENSE(name, m_, k_, blocks_, kind_) {.op = EMU_V_##name, .m = m_, .k = k_, .blocks = blocks_, .kind = kind_}
+#define SPARSE(name, m_, k_, kind_) {.op = EMU_V_##name, .m = m_, .k = k_, .blocks = 1, .kind = kind_, .sparse = true}
+#define MIXED(name, m_, k_, kind_, kind_b_, sparse_) \
+  {.op = EMU_V_##name, .m = m_, .k = k_, .blocks = 1, .kind = kind_, .kind_b = kind_b_, .sparse = sparse_}
+#define FLOAT8(name, m, k, sparse)                                                              \
+  MIXED(name##_BF8_BF8, m, k, BF8, BF8, sparse), MIXED(name##_BF8_FP8, m, k, BF8, FP8, sparse), \
+      MIXED(name##_FP8_BF8, m, k, FP8, BF8, sparse), MIXED(name##_FP8_FP8, m, k, FP8, FP8, sparse)
 static const struct shape shapes[] = {
-    {EMU_V_MFMA_F32_32X32X1_2B_F32, 32, 1, 2, F32},   {EMU_V_MFMA_F32_16X16X1_4B_F32, 16, 1, 4, F32},
-    {EMU_V_MFMA_F32_4X4X1_16B_F32, 4, 1, 16, F32},    {EMU_V_MFMA_F32_32X32X2_F32, 32, 2, 1, F32},
-    {EMU_V_MFMA_F32_16X16X4_F32, 16, 4, 1, F32},      {EMU_V_MFMA_F32_16X16X8_XF32, 16, 8, 1, XF32},
-    {EMU_V_MFMA_F32_32X32X4_XF32, 32, 4, 1, XF32},    {EMU_V_MFMA_F32_32X32X4_2B_F16, 32, 4, 2, F16},
-    {EMU_V_MFMA_F32_16X16X4_4B_F16, 16, 4, 4, F16},   {EMU_V_MFMA_F32_4X4X4_16B_F16, 4, 4, 16, F16},
-    {EMU_V_MFMA_F32_32X32X8_F16, 32, 8, 1, F16},      {EMU_V_MFMA_F32_16X16X16_F16, 16, 16, 1, F16},
-    {EMU_V_MFMA_F32_32X32X2_2B_BF16, 32, 2, 2, BF16}, {EMU_V_MFMA_F32_16X16X2_4B_BF16, 16, 2, 4, BF16},
-    {EMU_V_MFMA_F32_4X4X2_16B_BF16, 4, 2, 16, BF16},  {EMU_V_MFMA_F32_32X32X4_BF16, 32, 4, 1, BF16},
-    {EMU_V_MFMA_F32_16X16X8_BF16, 16, 8, 1, BF16},    {EMU_V_MFMA_F32_32X32X4_2B_BF16, 32, 4, 2, BF16},
-    {EMU_V_MFMA_F32_16X16X4_4B_BF16, 16, 4, 4, BF16}, {EMU_V_MFMA_F32_4X4X4_16B_BF16, 4, 4, 16, BF16},
-    {EMU_V_MFMA_F32_32X32X8_BF16, 32, 8, 1, BF16},    {EMU_V_MFMA_F32_16X16X16_BF16, 16, 16, 1, BF16},
-    {EMU_V_MFMA_I32_32X32X4_2B_I8, 32, 4, 2, I8},     {EMU_V_MFMA_I32_16X16X4_4B_I8, 16, 4, 4, I8},
-    {EMU_V_MFMA_I32_4X4X4_16B_I8, 4, 4, 16, I8},      {EMU_V_MFMA_I32_32X32X8_I8, 32, 8, 1, I8},
-    {EMU_V_MFMA_I32_16X16X16_I8, 16, 16, 1, I8},      {EMU_V_MFMA_I32_32X32X16_I8, 32, 16, 1, I8},
-    {EMU_V_MFMA_I32_16X16X32_I8, 16, 32, 1, I8},      {EMU_V_MFMA_F64_16X16X4_F64, 16, 4, 1, F64},
-    {EMU_V_MFMA_F64_4X4X4_4B_F64, 4, 4, 4, F64},
+    DENSE(MFMA_F32_32X32X1_2B_F32, 32, 1, 2, F32),   DENSE(MFMA_F32_16X16X1_4B_F32, 16, 1, 4, F32),
+    DENSE(MFMA_F32_4X4X1_16B_F32, 4, 1, 16, F32),    DENSE(MFMA_F32_32X32X2_F32, 32, 2, 1, F32),
+    DENSE(MFMA_F32_16X16X4_F32, 16, 4, 1, F32),      DENSE(MFMA_F32_16X16X8_XF32, 16, 8, 1, XF32),
+    DENSE(MFMA_F32_32X32X4_XF32, 32, 4, 1, XF32),    DENSE(MFMA_F32_32X32X4_2B_F16, 32, 4, 2, F16),
+    DENSE(MFMA_F32_16X16X4_4B_F16, 16, 4, 4, F16),   DENSE(MFMA_F32_4X4X4_16B_F16, 4, 4, 16, F16),
+    DENSE(MFMA_F32_32X32X8_F16, 32, 8, 1, F16),      DENSE(MFMA_F32_16X16X16_F16, 16, 16, 1, F16),
+    DENSE(MFMA_F32_32X32X2_2B_BF16, 32, 2, 2, BF16), DENSE(MFMA_F32_16X16X2_4B_BF16, 16, 2, 4, BF16),
+    DENSE(MFMA_F32_4X4X2_16B_BF16, 4, 2, 16, BF16),  DENSE(MFMA_F32_32X32X4_BF16, 32, 4, 1, BF16),
+    DENSE(MFMA_F32_16X16X8_BF16, 16, 8, 1, BF16),    DENSE(MFMA_F32_32X32X4_2B_BF16, 32, 4, 2, BF16),
+    DENSE(MFMA_F32_16X16X4_4B_BF16, 16, 4, 4, BF16), DENSE(MFMA_F32_4X4X4_16B_BF16, 4, 4, 16, BF16),
+    DENSE(MFMA_F32_32X32X8_BF16, 32, 8, 1, BF16),    DENSE(MFMA_F32_16X16X16_BF16, 16, 16, 1, BF16),
+    DENSE(MFMA_I32_32X32X4_2B_I8, 32, 4, 2, I8),     DENSE(MFMA_I32_16X16X4_4B_I8, 16, 4, 4, I8),
+    DENSE(MFMA_I32_4X4X4_16B_I8, 4, 4, 16, I8),      DENSE(MFMA_I32_32X32X8_I8, 32, 8, 1, I8),
+    DENSE(MFMA_I32_16X16X16_I8, 16, 16, 1, I8),      DENSE(MFMA_I32_32X32X16_I8, 32, 16, 1, I8),
+    DENSE(MFMA_I32_16X16X32_I8, 16, 32, 1, I8),      DENSE(MFMA_F64_16X16X4_F64, 16, 4, 1, F64),
+    DENSE(MFMA_F64_4X4X4_4B_F64, 4, 4, 4, F64),      FLOAT8(MFMA_F32_16X16X32, 16, 32, false),
+    FLOAT8(MFMA_F32_32X32X16, 32, 16, false),        FLOAT8(SMFMAC_F32_16X16X64, 16, 64, true),
+    FLOAT8(SMFMAC_F32_32X32X32, 32, 32, true),       SPARSE(SMFMAC_F32_16X16X32_F16, 16, 32, F16),
+    SPARSE(SMFMAC_F32_32X32X16_F16, 32, 16, F16),    SPARSE(SMFMAC_F32_16X16X32_BF16, 16, 32, BF16),
+    SPARSE(SMFMAC_F32_32X32X16_BF16, 32, 16, BF16),  SPARSE(SMFMAC_I32_16X16X64_I8, 16, 64, I8),
+    SPARSE(SMFMAC_I32_32X32X32_I8, 32, 32, I8),
 };
 
 static const struct shape *shape_of(unsigned op) {
@@ -76,19 +96,36 @@ static void find_result(const struct shape *s, unsigned row, unsigned column, un
   }
 }
 
-static double value_of(const struct shape *s, const struct emu_wave *w, unsigned reg, unsigned lane, unsigned element) {
-  unsigned bits = element_bits((enum kind)s->kind), in_register = 32 / bits;
+// The shape by which A lies.
+static struct shape shape_of_a(const struct shape *s) {
+  struct shape a = *s;
+  if (s->sparse) a.k /= 2;
+  return a;
+}
+
+static bool flushes(const struct emu_wave *w, unsigned kind) {
+  return w->group->run->target->matrices_flush && (kind == F16 || kind == BF16);
+}
+
+static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+
+static double value_of(unsigned kind, const struct emu_wave *w, unsigned reg, unsigned lane, unsigned element) {
+  unsigned bits = element_bits((enum kind)kind), in_register = 32 / bits;
   if (bits == 64) return emu__f64(*emu__vector(w, reg, lane) | (uint64_t)*emu__vector(w, reg + 1, lane) << 32);
   uint32_t v = *emu__vector(w, reg + element / in_register, lane) >> element % in_register * bits;
-  switch (s->kind) {
+  switch (kind) {
     case F32:
       return emu__f32(v);
     case XF32:
       return emu__f32(v & ~0x1fffu);
     case F16:
-      return emu__f16_to_f32((uint16_t)v);
+      return emu__f16_to_f32((uint16_t)(flushes(w, kind) && !(v & 0x7c00) ? v & 0x8000 : v));
     case BF16:
-      return emu__f32(v << 16);
+      return flushes(w, kind) ? flushed(emu__f32(v << 16)) : emu__f32(v << 16);
+    case FP8:
+      return emu__f16_to_f32((uint16_t)emu__float8_to_half(v & 0xff, EMU_FP8_FNUZ));
+    case BF8:
+      return emu__f16_to_f32((uint16_t)emu__float8_to_half(v & 0xff, EMU_BF8_FNUZ));
     default:
       return (int8_t)v;
   }
@@ -109,57 +146,86 @@ static uint32_t add_nan(double a, double b, float c) {
   return emu__bits32(first) | 0x400000;
 }
 
+// Factors as lanes hold them.
+struct factors {
+  double a[64][16], b[64][16];  // (lane, element)
+  uint32_t index[64];           // of a sparse product: two bits for each element of A
+};
+
+static void read_factors(const struct emu_wave *w, const struct emu_inst *inst, const struct shape *s,
+                         struct factors *f) {
+  const struct shape a = shape_of_a(s);
+  unsigned run_a = a.m * a.k * a.blocks / 64, run_b = s->m * s->k * s->blocks / 64;
+  unsigned cbsz = (unsigned)inst->imm & 7, abid = (unsigned)inst->imm >> 3 & 15, blgp = (unsigned)inst->imm >> 7;
+  unsigned negate = s->kind == F64 ? blgp : 0, kind_b = s->kind == FP8 || s->kind == BF8 ? s->kind_b : s->kind;
+  for (unsigned l = 0; l < 64; l++) {
+    unsigned from = s->kind == F64 ? l : permuted_lane(blgp, l);
+    for (unsigned e = 0; e < run_a; e++) {
+      f->a[l][e] = value_of(s->kind, w, inst->src[0].reg, l, e);
+      if (negate & 1) f->a[l][e] = -f->a[l][e];
+    }
+    for (unsigned e = 0; e < run_b; e++) {
+      f->b[l][e] = value_of(kind_b, w, inst->src[1].reg, from, e);
+      if (negate & 2) f->b[l][e] = -f->b[l][e];
+    }
+    if (s->sparse) f->index[l] = *emu__vector(w, inst->src[2].reg, l) >> (cbsz ? 0 : abid * 2 * run_a % 32);
+  }
+}
+
+// One element of D: the sum of products to c, whose bits these are.
+static uint64_t sum_of(const struct factors *f, const struct shape *s, unsigned row, unsigned column, unsigned a_block,
+                       unsigned block, uint64_t c) {
+  const struct shape a = shape_of_a(s);
+  float sum = emu__f32((uint32_t)c);
+  double total = emu__f64(c);
+  uint32_t integer = (uint32_t)c;
+  for (unsigned i = 0; i < a.k; i++) {
+    unsigned al, ae, bl, be;
+    find_factor(&a, row, i, a_block, &al, &ae);
+    find_factor(s, column, s->sparse ? i / 2 * 4 + (f->index[al] >> 2 * ae & 3) : i, block, &bl, &be);
+    double x = f->a[al][ae], y = f->b[bl][be];
+    if (s->kind == I8) {
+      integer += (uint32_t)((int32_t)x * (int32_t)y);
+    } else if (s->kind == F64) {
+      total = fma(x, y, total);
+    } else {
+      float next = fmaf((float)x, (float)y, sum);
+      sum = next == next ? next : emu__f32(add_nan(x, y, sum));
+    }
+  }
+  return s->kind == I8 ? integer : s->kind == F64 ? emu__bits64(total) : emu__bits32(sum);
+}
+
 // The whole product, so that D may lie over A, B and C.
 static void run_matrix(struct emu_wave *w, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   const struct shape *s = shape_of(inst->op);
-  unsigned cbsz = (unsigned)inst->imm & 7, abid = (unsigned)inst->imm >> 3 & 15, blgp = (unsigned)inst->imm >> 7;
+  const struct emu_operand *addend = s->sparse ? &inst->dst : &inst->src[2];
+  unsigned cbsz = s->sparse ? 0 : (unsigned)inst->imm & 7, abid = (unsigned)inst->imm >> 3 & 15;
   unsigned wide = s->kind == F64 ? 2 : 1, count = inst->dst.dwords / wide;
-  double a[64][16], b[64][16];  // (lane, element)
+  bool negate = s->kind == F64 && inst->imm >> 7 & 4;
+  struct factors f;
   uint64_t d[32][64];
   if (1u << cbsz > s->blocks) {
     emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "cbsz %u asks for more blocks than the product has.", cbsz);
     return;
   }
-  unsigned run = s->m * s->k * s->blocks / 64;
-  unsigned negate = s->kind == F64 ? blgp : 0;
-  for (unsigned l = 0; l < 64; l++) {
-    for (unsigned e = 0; e < run; e++) {
-      a[l][e] = value_of(s, w, inst->src[0].reg, l, e);
-      b[l][e] = value_of(s, w, inst->src[1].reg, s->kind == F64 ? l : permuted_lane(blgp, l), e);
-      if (negate & 1) a[l][e] = -a[l][e];
-      if (negate & 2) b[l][e] = -b[l][e];
-    }
-  }
+  read_factors(w, inst, s, &f);
   for (unsigned block = 0; block < s->blocks; block++) {
     unsigned others = (1u << cbsz) - 1, a_block = cbsz ? (block & ~others) + (abid & others) : block;
     for (unsigned row = 0; row < s->m; row++) {
       for (unsigned column = 0; column < s->m; column++) {
-        unsigned lane, reg, al, ae, bl, be;
+        unsigned lane, reg;
         find_result(s, row, column, block, &lane, &reg);
-        uint64_t c = inst->src[2].value;
-        if (inst->src[2].kind == EMU_OPERAND_VECTOR) {
-          c = *emu__vector(w, inst->src[2].reg + reg * wide, lane);
-          if (wide == 2) c |= (uint64_t)*emu__vector(w, inst->src[2].reg + reg * 2 + 1, lane) << 32;
+        uint64_t c = addend->value;
+        if (addend->kind == EMU_OPERAND_VECTOR) {
+          c = *emu__vector(w, addend->reg + reg * wide, lane);
+          if (wide == 2) c |= (uint64_t)*emu__vector(w, addend->reg + reg * 2 + 1, lane) << 32;
         }
-        float sum = emu__f32((uint32_t)c);
-        double total = emu__f64(c);
-        uint32_t integer = (uint32_t)c;
-        if (negate & 4) total = -total;
-        for (unsigned k = 0; k < s->k; k++) {
-          find_factor(s, row, k, a_block, &al, &ae);
-          find_factor(s, column, k, block, &bl, &be);
-          double x = a[al][ae], y = b[bl][be];
-          if (s->kind == I8) {
-            integer += (uint32_t)((int32_t)x * (int32_t)y);
-          } else if (s->kind == F64) {
-            total = fma(x, y, total);
-          } else {
-            float next = fmaf((float)x, (float)y, sum);
-            sum = next == next ? next : emu__f32(add_nan(x, y, sum));
-          }
-        }
-        d[reg][lane] = s->kind == I8 ? integer : s->kind == F64 ? emu__bits64(total) : emu__bits32(sum);
+        if (negate) c ^= UINT64_C(1) << 63;
+        if (flushes(w, s->kind)) c = emu__bits32(flushed(emu__f32((uint32_t)c)));
+        d[reg][lane] = sum_of(&f, s, row, column, a_block, block, c);
+        if (flushes(w, s->kind)) d[reg][lane] = emu__bits32(flushed(emu__f32((uint32_t)d[reg][lane])));
       }
     }
   }
@@ -185,18 +251,31 @@ static bool row_undefined(const struct emu_wave *w, const struct shape *s, unsig
   return false;
 }
 
-// Undefined is what a row of A, a column of B or an element of C makes undefined; lanes that B is taken from by blgp,
-// and blocks of A by cbsz, count as the lane's own.
+// Whether one of the indices of a row of A is.
+static bool index_undefined(const struct emu_wave *w, const struct emu_inst *inst, const struct shape *a,
+                            unsigned row) {
+  unsigned bits = 2 * a->m * a->k / 64, abid = (unsigned)inst->imm >> 3 & 15;
+  unsigned low = inst->imm & 7 ? 0 : abid * bits % 32;
+  for (unsigned lane = row; lane < 64; lane += a->m)
+    if (*emu__undefined(w, inst->src[2].reg, lane) >> low & ((1u << bits) - 1)) return true;
+  return false;
+}
+
+// Undefined is what a row of A with its indices, a column of B or an element of C makes undefined; lanes that B is
+// taken from by blgp, and blocks of A by cbsz, count as the lane's own.
 bool emu__check_matrix(struct emu_wave *w, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   const struct shape *s = shape_of(inst->op);
   if (!s) return false;
   unsigned wide = s->kind == F64 ? 2 : 1;
+  const struct emu_operand *addend = s->sparse ? &inst->dst : &inst->src[2];
+  const struct shape a = shape_of_a(s);
   uint32_t lost[32][64];
   for (unsigned block = 0; block < s->blocks; block++) {
     uint32_t rows = 0, columns = 0;
     for (unsigned i = 0; i < s->m; i++) {
-      rows |= (uint32_t)row_undefined(w, s, inst->src[0].reg, i, block) << i;
+      rows |= (uint32_t)row_undefined(w, &a, inst->src[0].reg, i, block) << i;
+      if (s->sparse && index_undefined(w, inst, &a, i)) rows |= 1u << i;
       columns |= (uint32_t)row_undefined(w, s, inst->src[1].reg, i, block) << i;
     }
     for (unsigned row = 0; row < s->m; row++) {
@@ -204,8 +283,8 @@ bool emu__check_matrix(struct emu_wave *w, const struct emu_step *step) {
         unsigned lane, reg;
         find_result(s, row, column, block, &lane, &reg);
         bool undefined = rows >> row & 1 || columns >> column & 1;
-        for (unsigned i = 0; inst->src[2].kind == EMU_OPERAND_VECTOR && i < wide; i++)
-          undefined |= *emu__undefined(w, inst->src[2].reg + reg * wide + i, lane) != 0;
+        for (unsigned i = 0; addend->kind == EMU_OPERAND_VECTOR && i < wide; i++)
+          undefined |= *emu__undefined(w, addend->reg + reg * wide + i, lane) != 0;
         lost[reg][lane] = undefined ? UINT32_MAX : 0;
       }
     }
@@ -218,20 +297,20 @@ bool emu__check_matrix(struct emu_wave *w, const struct emu_step *step) {
 }
 
 #define ROW(name) {.op = name, .klass = EMU_CLASS_WMMA, .run = run_matrix}
+#define FLOAT8_ROWS(name) \
+  ROW(EMU_V_##name##_BF8_BF8), ROW(EMU_V_##name##_BF8_FP8), ROW(EMU_V_##name##_FP8_BF8), ROW(EMU_V_##name##_FP8_FP8)
 const struct emu_action emu__matrix_actions[] = {
-    ROW(EMU_V_MFMA_F32_32X32X1_2B_F32),  ROW(EMU_V_MFMA_F32_16X16X1_4B_F32),
-    ROW(EMU_V_MFMA_F32_4X4X1_16B_F32),   ROW(EMU_V_MFMA_F32_32X32X2_F32),
-    ROW(EMU_V_MFMA_F32_16X16X4_F32),     ROW(EMU_V_MFMA_F32_16X16X8_XF32),
-    ROW(EMU_V_MFMA_F32_32X32X4_XF32),    ROW(EMU_V_MFMA_F32_32X32X4_2B_F16),
-    ROW(EMU_V_MFMA_F32_16X16X4_4B_F16),  ROW(EMU_V_MFMA_F32_4X4X4_16B_F16),
-    ROW(EMU_V_MFMA_F32_32X32X8_F16),     ROW(EMU_V_MFMA_F32_16X16X16_F16),
-    ROW(EMU_V_MFMA_F32_32X32X2_2B_BF16), ROW(EMU_V_MFMA_F32_16X16X2_4B_BF16),
-    ROW(EMU_V_MFMA_F32_4X4X2_16B_BF16),  ROW(EMU_V_MFMA_F32_32X32X4_BF16),
-    ROW(EMU_V_MFMA_F32_16X16X8_BF16),    ROW(EMU_V_MFMA_F32_32X32X4_2B_BF16),
-    ROW(EMU_V_MFMA_F32_16X16X4_4B_BF16), ROW(EMU_V_MFMA_F32_4X4X4_16B_BF16),
-    ROW(EMU_V_MFMA_F32_32X32X8_BF16),    ROW(EMU_V_MFMA_F32_16X16X16_BF16),
-    ROW(EMU_V_MFMA_I32_32X32X4_2B_I8),   ROW(EMU_V_MFMA_I32_16X16X4_4B_I8),
-    ROW(EMU_V_MFMA_I32_4X4X4_16B_I8),    ROW(EMU_V_MFMA_I32_32X32X8_I8),
-    ROW(EMU_V_MFMA_I32_16X16X16_I8),     ROW(EMU_V_MFMA_I32_32X32X16_I8),
-    ROW(EMU_V_MFMA_I32_16X16X32_I8),     ROW(EMU_V_MFMA_F64_16X16X4_F64),
-    ROW(EMU_V_MFMA_F64_4X4X4_4B_F64),    {0}};
+    ROW(EMU_V_MFMA_F32_32X32X1_2B_F32),  ROW(EMU_V_MFMA_F32_16X16X1_4B_F32),  ROW(EMU_V_MFMA_F32_4X4X1_16B_F32),
+    ROW(EMU_V_MFMA_F32_32X32X2_F32),     ROW(EMU_V_MFMA_F32_16X16X4_F32),     ROW(EMU_V_MFMA_F32_16X16X8_XF32),
+    ROW(EMU_V_MFMA_F32_32X32X4_XF32),    ROW(EMU_V_MFMA_F32_32X32X4_2B_F16),  ROW(EMU_V_MFMA_F32_16X16X4_4B_F16),
+    ROW(EMU_V_MFMA_F32_4X4X4_16B_F16),   ROW(EMU_V_MFMA_F32_32X32X8_F16),     ROW(EMU_V_MFMA_F32_16X16X16_F16),
+    ROW(EMU_V_MFMA_F32_32X32X2_2B_BF16), ROW(EMU_V_MFMA_F32_16X16X2_4B_BF16), ROW(EMU_V_MFMA_F32_4X4X2_16B_BF16),
+    ROW(EMU_V_MFMA_F32_32X32X4_BF16),    ROW(EMU_V_MFMA_F32_16X16X8_BF16),    ROW(EMU_V_MFMA_F32_32X32X4_2B_BF16),
+    ROW(EMU_V_MFMA_F32_16X16X4_4B_BF16), ROW(EMU_V_MFMA_F32_4X4X4_16B_BF16),  ROW(EMU_V_MFMA_F32_32X32X8_BF16),
+    ROW(EMU_V_MFMA_F32_16X16X16_BF16),   ROW(EMU_V_MFMA_I32_32X32X4_2B_I8),   ROW(EMU_V_MFMA_I32_16X16X4_4B_I8),
+    ROW(EMU_V_MFMA_I32_4X4X4_16B_I8),    ROW(EMU_V_MFMA_I32_32X32X8_I8),      ROW(EMU_V_MFMA_I32_16X16X16_I8),
+    ROW(EMU_V_MFMA_I32_32X32X16_I8),     ROW(EMU_V_MFMA_I32_16X16X32_I8),     ROW(EMU_V_MFMA_F64_16X16X4_F64),
+    ROW(EMU_V_MFMA_F64_4X4X4_4B_F64),    FLOAT8_ROWS(MFMA_F32_16X16X32),      FLOAT8_ROWS(MFMA_F32_32X32X16),
+    FLOAT8_ROWS(SMFMAC_F32_16X16X64),    FLOAT8_ROWS(SMFMAC_F32_32X32X32),    ROW(EMU_V_SMFMAC_F32_16X16X32_F16),
+    ROW(EMU_V_SMFMAC_F32_32X32X16_F16),  ROW(EMU_V_SMFMAC_F32_16X16X32_BF16), ROW(EMU_V_SMFMAC_F32_32X32X16_BF16),
+    ROW(EMU_V_SMFMAC_I32_16X16X64_I8),   ROW(EMU_V_SMFMAC_I32_32X32X32_I8),   {0}};

@@ -104,7 +104,7 @@ uint64_t emu__step_offset(const struct emu_wave *wave, const struct emu_step *st
 
 // ---- actions by opcode
 
-static const struct emu_action *actions[EMU_OP_COUNT], *pairs[EMU_OP_COUNT], *float8[EMU_OP_COUNT];
+static const struct emu_action *actions[EMU_OP_COUNT], *pairs[EMU_OP_COUNT], *fnuz[EMU_OP_COUNT];
 static pthread_once_t actions_once = PTHREAD_ONCE_INIT;
 
 static void collect_actions(void) {
@@ -135,12 +135,12 @@ static void collect_actions(void) {
     for (const struct emu_action *a = tables[i]; a->op; a++) actions[a->op] = a;
   }
   for (const struct emu_action *a = emu__pairs_actions; a->op; a++) pairs[a->op] = a;
-  for (const struct emu_action *a = emu__float8_actions; a->op; a++) float8[a->op] = a;
+  for (const struct emu_action *a = emu__fnuz_actions; a->op; a++) fnuz[a->op] = a;
 }
 
 const struct emu_action *emu__action_of(const struct emu_isa *target, enum emu_op op) {
   pthread_once(&actions_once, collect_actions);
-  if (target->float8_unknown && float8[op]) return NULL;
+  if (target->float8_fnuz && fnuz[op]) return fnuz[op];
   return target->dot_pairs && pairs[op] ? pairs[op] : actions[op];
 }
 

@@ -473,8 +473,8 @@ static bool has_unknown_modifier(const struct emu_inst *inst, const struct emu_a
     // a packed operation has a third source of one number: the bits for its second half have no meaning
     bool float8 = inst->op >= EMU_V_DOT4_F32_FP8_BF8 && inst->op <= EMU_V_DOT4_F32_BF8_BF8;  // it is abs there
     bool wide = o->type == EMU_PKF32 || o->type == EMU_PKB32;
-    if (wide && o->kind == EMU_OPERAND_CONSTANT && (o->high || o->high_high))
-      return true;  // what lies in its upper half
+    // what lies in its upper half is said nowhere, and is zero for zero; compilers take the lower one of others
+    if (wide && o->kind == EMU_OPERAND_CONSTANT && o->value && (o->high || o->high_high)) return true;
     bool odd_high = o->kind && o->neg_high && !is_packed(o->type) && !wide && !float8;
     if (inst->format == EMU_VOP3P && odd_high && action->lanes) return true;
     if (inst->lanes != EMU_LANES_PLAIN && i == 0 && o->dwords > 1) return true;

@@ -67,7 +67,7 @@ static unsigned meets(const struct emu_wave *w, const struct emu_inst *inst, con
 static uint16_t half_at(const struct emu_wave *w, const struct emu_operand *o, unsigned row, unsigned n, unsigned count,
                         enum element kind, bool flip) {
   uint32_t v = element_at(w, o, row, n, count, element_bits[kind]);
-  if (element_bits[kind] == 8) v = emu__float8_to_half(v, kind == BF8);
+  if (element_bits[kind] == 8) v = emu__float8_to_half(v, kind == BF8 ? EMU_BF8 : EMU_FP8);
   return (uint16_t)(v ^ (flip ? 0x8000u : 0));
 }
 

@@ -1,5 +1,6 @@
 """MFMA of gfx90a and gfx942: every element's place as AMD's matrix instruction calculator prints it, with whole numbers,
-whose sums are exact; registers of both kinds, constants, blocks that share a factor, lanes of B that are exchanged.
+whose sums are exact; registers of both kinds, constants, blocks that share a factor, lanes of B that are exchanged;
+sparse products with every set of indices; denormals. And the register that says on which accelerator a wave runs.
 Usage: matrix_cdna_test.py [emu_step]
 """
 import random
@@ -11,6 +12,7 @@ import numpy as np
 from emulator import EXEC, Checks, Emulator, assemble
 from floats import F16, F32, F64, M32
 from opcode_table import rows
+from opcodes_rdna4 import FNUZ
 
 ROWS, FIRST = 160, 80  # registers of a case, and the place of a0 among them (tests/emu_step.c)
 
@@ -26,6 +28,8 @@ FACTORS = {
     (8, "blocks", 4): lambda m, i, k, b: (0, 8 * k, m * b + i),
     (8, "k", 4): lambda m, i, k, b: (0, 8 * (k % 4), m * (k // 4) + i),
     (8, "k", 8): lambda m, i, k, b: (k // 4 % 2, 8 * (k % 4), m * (k // 8) + i),
+    (16, "k", 8): lambda m, i, k, b: (k // 2 % 4, 16 * (k % 2), m * (k // 8) + i),
+    (8, "k", 16): lambda m, i, k, b: (k // 4 % 4, 8 * (k % 4), m * (k // 16) + i),
     (64, "blocks", 1): lambda m, i, k, b: (0, 0, 4 * b + 16 * k + i),
     (64, "k", 1): lambda m, i, k, b: (0, 0, 16 * k + i),
 }
@@ -39,16 +43,25 @@ RESULTS = {
 }
 ENCODE = {"F32": lambda n: F32.round(n), "XF32": lambda n: F32.round(n), "F16": lambda n: F16.round(n),
           "BF16": lambda n: F32.round(n) >> 16, "I8": lambda n: n & 255, "F64": lambda n: F64.round(n)}
-BITS = {"F32": 32, "XF32": 32, "F16": 16, "BF16": 16, "I8": 8, "F64": 64}
+for name, small in FNUZ.items():
+    ENCODE[name] = {small.decode(i): i for i in range(256) if i != 0x80}.__getitem__
+WHOLE = {"I8": range(-127, 128), "BF8": [n for n in range(-14, 15) if abs(n) not in (9, 11, 13)]}
+BITS = {"F32": 32, "XF32": 32, "F16": 16, "BF16": 16, "I8": 8, "F64": 64, "FP8": 8, "BF8": 8}
 
 
 class Form:
     def __init__(self, name, mnemonic):
-        out, m, k, blocks, self.kind = re.fullmatch(r"V_MFMA_([FI]\d+)_(\d+)X\d+X(\d+)_(?:(\d+)B_)?(\w+)", name).groups()
+        sparse, out, m, k, blocks, kinds = re.fullmatch(
+            r"V_(SMFMAC|MFMA)_([FI]\d+)_(\d+)X\d+X(\d+)_(?:(\d+)B_)?(\w+)", name).groups()
+        self.kind, self.kind_b = kinds[:kinds.find("_")] if "_" in kinds else kinds, kinds.split("_")[-1]
+        self.sparse = sparse == "SMFMAC"
         self.mnemonic, self.m, self.k, self.blocks = mnemonic, int(m), int(k), int(blocks or 1)
         self.bits, self.out = BITS[self.kind], 64 if out == "F64" else 32
         run = self.m * self.k * self.blocks // 64  # elements of a factor that a lane has
-        self.factor = FACTORS[self.bits, "blocks" if self.blocks > 1 else "k", run]
+        lies = "blocks" if self.blocks > 1 else "k"
+        self.factor = FACTORS[self.bits, lies, run]
+        self.factor_a = FACTORS[self.bits, lies, run // 2] if self.sparse else self.factor
+        self.run_a = run // 2 if self.sparse else run
         self.result = RESULTS[self.out, self.m]
         self.in_factor = max(run * self.bits // 32, 1)
         self.in_result = self.m * self.m * self.blocks // 64 * self.out // 32
@@ -90,15 +103,14 @@ def check(t, form, variant):
         at[0], files[0] = 16, files[2]
     v = np.array([[rng.getrandbits(32) for _ in range(64)] for _ in range(ROWS)], np.uint32)
     base = [a + (FIRST if f == "a" else 0) for a, f in zip(at, files)]
-    small = 127 if form.kind == "I8" else 15
     limit = 1 << 31 if form.kind == "I8" else 1000
 
-    def factor(where):
-        values = {(i, k, b): rng.randint(-small, small) for i in range(form.m) for k in range(form.k)
+    def factor(where, kind):
+        values = {(i, k, b): rng.choice(WHOLE.get(kind, range(-15, 16))) for i in range(form.m) for k in range(form.k)
                   for b in range(form.blocks)}
         for (i, k, b), n in values.items():
             register, low, lane = form.factor(form.m, i, k, b)
-            put(v, where + register, low, lane, form.bits, ENCODE[form.kind](n))
+            put(v, where + register, low, lane, form.bits, ENCODE[kind](n))
         return values
     c = {}
     encode = (lambda n: n & M32) if form.kind == "I8" else F64.round if form.out == 64 else F32.round
@@ -109,7 +121,7 @@ def check(t, form, variant):
                 c[i, j, b] = rng.randint(-limit, limit - 1)
                 if not over:
                     put(v, base[2] + register, 0, lane, form.out, encode(c[i, j, b]))
-    a, bb = factor(base[0]), factor(base[1])
+    a, bb = factor(base[0], form.kind), factor(base[1], form.kind_b)
     if over:  # C is then whatever A left there: make it zero by a constant
         constant = 0
     if constant is not None:  # inline whole numbers are their bits, not floats
@@ -139,15 +151,94 @@ def check(t, form, variant):
     t.expect(text, same, r.text or where)
 
 
+def check_sparse(t, form, cbsz, abid):
+    rng = t.rng
+    files = [rng.choice("va") for _ in range(3)]
+    at, index, sets = [0, 8, 16], 40, 32 // (2 * form.run_a)
+    base = [a + (FIRST if f == "a" else 0) for a, f in zip(at, files)]
+    v = np.array([[rng.getrandbits(32) for _ in range(64)] for _ in range(ROWS)], np.uint32)
+    a, b, c = {}, {}, {}
+    for i in range(form.m):
+        for k in range(form.k):
+            b[i, k] = rng.choice(WHOLE.get(form.kind_b, range(-15, 16)))
+            register, low, lane = form.factor(form.m, i, k, 0)
+            put(v, base[1] + register, low, lane, form.bits, ENCODE[form.kind_b](b[i, k]))
+        for group in range(form.k // 4):
+            chosen = sorted(rng.sample(range(4), 2))
+            for n in range(2):
+                place = 2 * group + n
+                value = rng.choice(WHOLE.get(form.kind, range(-15, 16)))
+                register, low, lane = form.factor_a(form.m, i, place, 0)
+                put(v, base[0] + register, low, lane, form.bits, ENCODE[form.kind](value))
+                bit = 2 * (place % form.run_a) + 2 * form.run_a * (0 if cbsz else abid % sets)
+                word = int(v[index, lane])
+                v[index, lane] = word & ~(3 << bit) & M32 | chosen[n] << bit
+                a[i, 4 * group + chosen[n]] = value
+    encode = (lambda n: n & M32) if form.kind == "I8" else F32.round
+    want = v.copy()
+    for i in range(form.m):
+        for j in range(form.m):
+            c = rng.randint(-1000, 1000)
+            register, lane = form.result(i, j, 0)
+            v[base[2] + register, lane] = encode(c)
+            want[base[2] + register, lane] = encode(c + sum(n * b[j, k] for (row, k), n in a.items() if row == i))
+    text = (f"{form.mnemonic} {span(files[2], at[2], form.in_result)}, {span(files[0], at[0], form.in_factor // 2)}, "
+            f"{span(files[1], at[1], form.in_factor)}, v{index}")
+    text += f" cbsz:{cbsz}" * bool(cbsz) + f" abid:{abid}" * bool(abid)
+    r = t.emulator.step(t.target, assemble(t.target, [text], 64)[0], [0] * 128, v)
+    same = not r.status and np.array_equal(r.v, want)
+    where = "" if r.status or same else str([tuple(map(int, x)) for x in np.argwhere(r.v != want)[:3]])
+    t.expect(text, same, r.text or where)
+
+
+def check_denormals(t):
+    """1 times a denormal number and a denormal addend: gfx90a makes them zero, gfx942 keeps them."""
+    for kind, name in (("f16", "v_mfma_f32_16x16x16_f16"), ("bf16", "v_mfma_f32_16x16x16_bf16")):
+        if t.target == "gfx90a":
+            name = name.replace("_bf16", "bf16_1k").replace("16_f16", "16f16")
+        one, tiny = (0x3c00 if kind == "f16" else 0x3f80), 0x8001
+        keeps = t.target == "gfx942"
+        for factor, addend in ((one, 0x80000123), (tiny, 0)):
+            v = np.zeros((ROWS, 64), np.uint32)
+            v[0, :16] = factor  # A[i][0]
+            v[2, :16] = tiny if factor == one else one  # B[0][j]
+            v[8:12] = addend
+            tiny_value = F32.round(-F16.value(1)) if kind == "f16" else 0x80010000
+            want = tiny_value
+            if addend:
+                want = F32.round(F32.value(tiny_value) + F32.value(addend)) if keeps else 0
+            r = t.emulator.step(t.target, assemble(t.target, [f"{name} v[8:11], v[0:1], v[2:3], v[8:11]"], 64)[0],
+                                [0] * 128, v)
+            got = {int(x) for x in r.v[8:12].flatten()}
+            expected = {want} if keeps else {0, 0x80000000}
+            t.expect(f"{name} of {factor:#x}, {addend:#x}", not r.status and got <= expected, f"{r.text} {got}")
+
+
+def check_accelerator(t):
+    """Register 20 is XCC_ID on gfx942, where later generations have FLAT_SCRATCH, and nothing on gfx90a."""
+    read, write = assemble(t.target, ["s_getreg_b32 s20, hwreg(20)", "s_setreg_imm32_b32 hwreg(20), 7"], 64)
+    r = t.emulator.step(t.target, read, [7] * 128, np.zeros((4, 64), np.uint32))
+    has = t.target == "gfx942"
+    t.expect("hwreg(20)", not r.status and int(r.s[20]) == 0 if has else r.status and "not one" in r.text, r.text)
+    r = t.emulator.step(t.target, write, [7] * 128, np.zeros((4, 64), np.uint32))
+    t.expect("hwreg(20) written", r.status and "cannot be written" in r.text, r.text)
+
+
 def main():
     emulator = Emulator(sys.argv[1] if len(sys.argv) > 1 else None)
     testers = [Tester(emulator, target) for target in ("gfx90a", "gfx942")]
     found = {t.target: [Form(row.name, row.on[t.target][1]) for row in rows()
-                        if t.target in row.on and row.name.startswith("V_MFMA") and "FP8" not in row.name
-                        and "BF8" not in row.name] for t in testers}
+                        if t.target in row.on and re.match("V_S?MFMA", row.name)] for t in testers}
 
     def test(t):
+        check_denormals(t)
+        check_accelerator(t)
         for form in found[t.target]:
+            if form.sparse:
+                for set_of in range(16 // form.run_a):
+                    check_sparse(t, form, 0, set_of)
+                check_sparse(t, form, 1, 1)
+                continue
             for variant in (0, 1, t.rng.randrange(2, 5)):
                 check(t, form, variant)
     return emulator.run_tests(testers, [test])

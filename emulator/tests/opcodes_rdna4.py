@@ -127,16 +127,18 @@ def compare(t, row, code, s, scc, values, mode, function, kinds, omod, clamp):
     t.expect(not r.status and not wrong and r.scc == scc, f"MODE {mode:#x} of {[hex(v) for v in values]}: {r.text}{wrong}")
 
 
-# ---- 8-bit floats, by their definition: FP8 without infinities
+# ---- 8-bit floats, by their definition: FP8 without infinities; gfx942's FNUZ without them and without -0, their NaN
 
 class Small:
-    def __init__(self, fraction, bias, infinite):
-        self.fraction, self.bias, self.infinite = fraction, bias, infinite
+    def __init__(self, fraction, bias, infinite, fnuz=False):
+        self.fraction, self.bias, self.infinite, self.fnuz = fraction, bias, infinite, fnuz
 
     def decode(self, byte):
         """A Fraction, or the sign and "inf" or "nan"."""
         sign, m = -1 if byte & 0x80 else 1, byte & 0x7f
-        if m == 0x7f if not self.infinite else m > 0x7c:
+        if self.fnuz and byte == 0x80:
+            return sign, "nan"
+        if not self.fnuz and (m == 0x7f if not self.infinite else m > 0x7c):
             return sign, "nan"
         if self.infinite and m == 0x7c:
             return sign, "inf"
@@ -145,14 +147,18 @@ class Small:
         return sign * Fraction(units) * Fraction(2) ** (max(field, 1) - self.bias - self.fraction)
 
     def most(self):
-        return 0x7b if self.infinite else 0x7e
+        return 0x7f if self.fnuz else 0x7b if self.infinite else 0x7e
 
     def numbers(self):
         return [self.decode(i) for i in range(self.most() + 1)]
 
 
-FP8, BF8 = Small(3, 7, False), Small(2, 15, True)
-SMALL = {"FP8": FP8, "BF8": BF8}
+OFP8 = {"FP8": Small(3, 7, False), "BF8": Small(2, 15, True)}
+FNUZ = {"FP8": Small(3, 8, False, True), "BF8": Small(2, 16, False, True)}
+
+
+def small_of(t, name):
+    return (FNUZ if t.target == "gfx942" else OFP8)[name]
 
 
 def to_float(small, byte):
@@ -181,7 +187,7 @@ def from_float(small, bits, saturates, random=None):
         near = max(i for i, n in enumerate(numbers) if n <= x)
     if near == len(numbers) - 1:
         return sign | (small.most() if saturates else 0x7c) if saturates or small.infinite else None
-    return sign | near
+    return 0 if small.fnuz and not near else sign | near
 
 
 def is_nan_byte(small, byte):
@@ -190,10 +196,13 @@ def is_nan_byte(small, byte):
 
 def add_open(t, row):
     """Every byte, at every place."""
-    small, pair, name = SMALL[row.name[-3:]], "PK" in row.name, row.on[t.target][1]
-    forms = [("", 0)] + ([("_e64", n) for n in range(2)] if pair else [("_e64", n) for n in range(4)])
+    small, pair, name = small_of(t, row.name[-3:]), "PK" in row.name, row.on[t.target][1]
+    places = range(2 if pair else 4)
+    forms = [("", 0)] + [("_sdwa" if t.gfx9 else "_e64", n) for n in places]
     for suffix, n in forms:
         more = (f" op_sel:[{n},0]" if pair else f" byte_sel:{n}") * bool(n)
+        if suffix == "_sdwa":
+            more = f" src0_sel:{'WORD' if pair else 'BYTE'}_{n}"
 
         def check(code, n=n):
             for start in range(0, 256, t.wave):
@@ -216,10 +225,12 @@ def add_open(t, row):
 
 
 def add_close(t, row):
-    small, random = SMALL[re.search("(FP8|BF8)", row.name)[1]], "_SR_" in row.name
+    kind = re.search("(FP8|BF8)", row.name)[1]
+    small, random = small_of(t, kind), "_SR_" in row.name
     name, width = row.on[t.target][1], 8 if random else 16
     for n in range(4 if random else 2):
-        more = (f" byte_sel:{n}" if random else " op_sel:[0,0,1]") * bool(n)
+        byte = f" op_sel:[0,0,{n & 1},{n >> 1}]" if t.gfx9 else f" byte_sel:{n}"
+        more = (byte if random else " op_sel:[0,0,1]") * bool(n)
 
         def check(code, n=n):
             numbers = small.numbers()
@@ -238,7 +249,7 @@ def add_close(t, row):
                     if not mask >> l & 1:
                         continue
                     sources = [int(v[i, l]) for i in (3, 4)]
-                    drawn = sources[1] >> (12 if small is FP8 else 11) if random else None
+                    drawn = sources[1] >> (12 if kind == "FP8" else 11) if random else None
                     for i, bits in enumerate(sources[:1] if random else sources):
                         at = 8 * (n if random else 2 * n + i)
                         got = int(r.v[8, l]) >> at & 255
@@ -273,7 +284,7 @@ def add_barrier(t, row):
 
 def add(t, row):
     """Whether it is an opcode that is checked here."""
-    if t.gfx9:
+    if t.gfx9 and not re.match(r"V_CVT_.*[FB][PF]8", row.name):
         return False
     if re.match(r"S_BARRIER_(SIGNAL|WAIT)|S_GET_BARRIER_STATE", row.name):
         add_barrier(t, row)

@@ -408,6 +408,26 @@ def add_mode(t, row):
         t.add(row.name, text, check)
 
 
+def add_places(t, row):
+    """GFX9's registers that say where a wave runs; those of other generations at the same numbers are not there."""
+    if row.name != "S_GETREG_B32":
+        add_trap(t, row, f"{row.on[t.target][1]} hwreg(20), {'s4' if row.name == 'S_SETREG_B32' else '5'}",
+                 "cannot be written")
+        return
+    for number in (4, 20, 21, 23, 29):
+        text = f"s_getreg_b32 s20, hwreg({number})"
+        if number > 4:
+            add_trap(t, row, text, "is not one that the emulator has")
+            continue
+
+        def check(code):
+            s = t.scalars()
+            want = list(s)
+            want[20] = 0  # the first wave on the first of everything
+            expect_scalars(t, code, s, 0, want, 0, [])
+        t.add(row.name, text, check)
+
+
 def add_trap(t, row, text, sentence):
     def check(code):
         r = t.step(code, t.scalars())
@@ -484,6 +504,8 @@ def add(t, row):
         add_end(t, row)
     elif name in ("S_ROUND_MODE", "S_DENORM_MODE", "S_GETREG_B32", "S_SETREG_B32", "S_SETREG_IMM32_B32"):
         add_mode(t, row)
+        if t.gfx9 and "REG" in name:
+            add_places(t, row)
     elif name == "S_TRAP":
         add_trap(t, row, row.on[t.target][1] + " 2", "code 2")
     elif name == "S_CODE_END":

@@ -18,14 +18,7 @@ from opcode_table import CODES, DWORDS, Tester, rows
 # (names, reason, an instruction on which the emulator must say that it does not execute it; "" where it does)
 UNCHECKED = [
     (r"V_(WMMA|SWMMAC|DOT4_F32)_.*", "matrix_test.py checks it", ""),
-    (r"V_MFMA_(?!.*[BF][FP]8).*", "matrix_cdna_test.py checks it", ""),
-    (r"V_MFMA_F32_16.*[BF][FP]8", "not executed: FP8 of these cards", "{name} v[8:11], v[0:1], v[2:3], v[4:7]"),
-    (r"V_MFMA_F32_32.*[BF][FP]8", "not executed: FP8 of these cards", "{name} v[0:15], v[0:1], v[2:3], v[0:15]"),
-    (r"V_SMFMAC_\w32_16.*", "not executed: no compiler writes it unasked", "{name} v[8:11], v[0:1], v[2:5], v6"),
-    (r"V_SMFMAC_\w32_32.*", "not executed: no compiler writes it unasked", "{name} v[0:15], v[0:1], v[2:5], v6"),
-    (r"gfx942 V_CVT_F32_[FB][PF]8", "not executed: FP8 of this card", "{name} v8, v0"),
-    (r"gfx942 V_CVT_PK_F32_[FB][PF]8", "not executed: FP8 of this card", "{name} v[8:9], v0"),
-    (r"gfx942 V_CVT_(PK|SR)_[FB][PF]8_F32", "not executed: FP8 of this card", "{name} v8, v0, v1"),
+    (r"V_S?MFMA(C)?_.*", "matrix_cdna_test.py checks it", ""),
     (r"GLOBAL_LOAD_LDS_.*", "not executed: no compiler writes it unasked", "{name} v[0:1], off"),
     (r"SCRATCH_LOAD_LDS_.*", "not executed: no compiler writes it unasked", "{name} v0, off"),
     (r"gfx1100 V_DOT2_BF16_BF16", "not executed: how hardware rounds its steps is recorded nowhere",

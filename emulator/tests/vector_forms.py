@@ -748,21 +748,24 @@ def add_accumulator(t, row):
 
 
 def add_wide(t, row):
-    """Two floats, or two dwords, in two registers each: either half of a source, with a sign of its own."""
+    """Two floats, or two dwords, in two registers each: either half of a source, with a sign of its own. Of constants
+    compilers take the lower half alone, but for 0, whose halves are the same."""
     name, n, signs = row.on[t.target][1], len(row.src), row.name != "V_PK_MOV_B32"
     one = {"V_PK_FMA_F32": VALU["V_FMA_F32"], "V_PK_MUL_F32": VALU["V_MUL_F32"], "V_PK_ADD_F32": VALU["V_ADD_F32"]}.get(row.name)
-    for i in range(6):
+    for i in range(8 if signs else 6):
         choices = [[t.rng.getrandbits(1) if i else k for _ in range(n)] for k in (0, 1)]
         negated = [[t.rng.getrandbits(1) if i > 1 and signs else 0 for _ in range(n)] for _ in range(2)]
         if not signs:
             choices[1] = [1] * n
-        scalar = i == 3
-        texts = ["v[8:9]"] + ["s[24:25]" if scalar and k == 1 else f"v[{2 * k}:{2 * k + 1}]" for k in range(n)]
+        scalar, constant = i == 3, {6: ("0", 0), 7: ("-0.5", 0xbf000000)}.get(i)
+        if i == 7:
+            choices[0][1] = choices[1][1] = 0
+        texts = ["v[8:9]"] + [constant[0] if constant and k == 1 else "s[24:25]" if scalar and k == 1 else f"v[{2 * k}:{2 * k + 1}]" for k in range(n)]
         more = "".join(f" {what}:[{','.join(map(str, bits))}]" for what, bits, default in (
             ("op_sel", choices[0], 0), ("op_sel_hi", choices[1], 1), ("neg_lo", negated[0], 0), ("neg_hi", negated[1], 0))
             if any(b != default for b in bits))
 
-        def check(code, choices=choices, negated=negated, scalar=scalar):
+        def check(code, choices=choices, negated=negated, scalar=scalar, constant=constant):
             for _ in range(2):
                 s, v, mask = t.scalars(), t.words(16, t.wave), t.lanes_on()
                 for r in range(2 * n):
@@ -773,7 +776,8 @@ def add_wide(t, row):
                     if not mask >> l & 1:
                         continue
                     for half in (0, 1):
-                        values = [(s[24 + choices[half][k]] if scalar and k == 1 else int(v[2 * k + choices[half][k], l])) ^
+                        values = [(constant[1] if constant and k == 1 else s[24 + choices[half][k]] if scalar and k == 1
+                                   else int(v[2 * k + choices[half][k], l])) ^
                                   negated[half][k] << 31 for k in range(n)]
                         if one is None:  # the first from the first source, the second from the second
                             values = [int(v[2 * half + choices[0][half], l]) if not (scalar and half == 1) else

@@ -1,39 +1,7 @@
 // clang-format off: a mistake and the words that mark it stand on one line
 // Kernels with one mistake each, and (with REPAIRED) the same without it. A line that says FINDS and a kernel's name
 // is where the checker must report that kernel, and nowhere else. At the end: correct ones that look suspicious.
-#define __global__ __attribute__((global))
-#define __shared__ __attribute__((shared))
-// volatile, and without a flat address
-#define SHARED __attribute__((address_space(3)))
-#define EACH(array) ((volatile SHARED float *)(SHARED float *)(array))
-#if REPAIRED
-#define EITHER(mistake, right) right
-#else
-#define EITHER(mistake, right) mistake
-#endif
-#define KERNEL(name) extern "C" __global__ void name(float *out, const float *in, float *tmp, int *counter, int n)
-
-// Waits of the target, in assembly: until so many vector loads are left, for LDS, for scalar loads, for stores.
-#ifdef __gfx1201__
-#define LOADS(left) "s_wait_loadcnt " #left
-#define LDS_LOADS "s_wait_dscnt 0"
-#define SCALAR_LOADS "s_wait_kmcnt 0"
-#define STORES "s_wait_storecnt 0"
-#else
-#define LOADS(left) "s_waitcnt vmcnt(" #left ")"
-#define LDS_LOADS "s_waitcnt lgkmcnt(0)"
-#define SCALAR_LOADS LDS_LOADS
-#define STORES "s_waitcnt_vscnt null, 0x0"
-#endif
-
-#define LANE ((int)__builtin_amdgcn_workitem_id_x())
-#define GROUP ((int)__builtin_amdgcn_workgroup_id_x())
-
-static __attribute__((device)) inline __attribute__((always_inline)) void barrier() {
-  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
-  __builtin_amdgcn_s_barrier();
-  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
-}
+#include "planted.h"
 
 // ---- bounds: 64 floats in `in` and `out`, a group of 96
 
@@ -240,7 +208,6 @@ KERNEL(argument_missing) {
   if (LANE < EITHER(n, 64)) out[LANE] = 1.0f;  // FINDS argument_missing
 }
 
-#define UNDEFINED(x) asm volatile(EITHER("v_mov_b32 %0, v77", "v_mov_b32 %0, 1.0") : "=v"(x) : : "v77")
 KERNEL(undefined_branch) {
   float x;
   UNDEFINED(x);
