@@ -92,7 +92,14 @@ import kernel_pytorch.backends.amd.amd_exceptions as theirs
 from kernel_pytorch.backends import amd, nvidia
 from kernel_pytorch.core import config
 import kernel_pytorch.backends.amd.memory as memory
+from kernel_pytorch.backends.amd import hip_utilities
+from kernel_pytorch.backends.amd.amd_backend import AMDBackend, AMDDeviceInfo
+from kernel_pytorch.backends.amd.amd_optimizer import AMDOptimizer, OptimizationResult
+from kernel_pytorch.backends.amd.rocm_compiler import CompiledKernel, LRUCache, ROCmCompiler
+from kernel_pytorch.backends.nvidia.nvidia_backend import NVIDIABackend
+import kernel_pytorch.backends.amd.memory_manager as manager
 import rdna.amd
+assert manager is memory and hip_utilities is rdna.amd.utilities and AMDBackend is rdna.amd.AMDBackend and NVIDIABackend is nvidia.NVIDIABackend
 assert amd is rdna.amd and config is rdna.amd.config and theirs is rdna.amd.amd_exceptions and memory is rdna.amd.memory
 assert amd.AMDMemoryManager is memory.AMDMemoryManager and nvidia.NVIDIABackend.__name__ == "NVIDIABackend"
 assert top.backends.amd is rdna.amd and top.core.config.AMDConfig is rdna.amd.AMDConfig

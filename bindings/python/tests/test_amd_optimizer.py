@@ -251,6 +251,36 @@ class Optional(nn.Module):
         return x if shift is None else self.more(x + shift)
 
 
+class NormAndMore(nn.BatchNorm1d):
+    """A batch norm that goes on with modules of its own, in timm's manner: PyTorch's operator, and looks at the rank."""
+
+    def __init__(self, act, eps=1e-5):
+        super().__init__(4)
+        self.drop, self.act, self.used = nn.Dropout(0.2), act, eps
+
+    def forward(self, x):
+        torch._assert(x.ndim == 3, f"{x.ndim} dimensions")
+        x = F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.training, 0.1, self.used)
+        return self.act(self.drop(x))
+
+
+class NormOfAnother(nn.BatchNorm1d):
+    """The same by the class above it."""
+
+    def __init__(self, act=None, factor=None):
+        super().__init__(4)
+        self.act, self.factor = act, factor
+
+    def forward(self, x):
+        x = super().forward(x)
+        x = x if self.act is None else self.act(x)
+        return x if self.factor is None else x * self.factor
+
+
+def with_norm(norm, conv=nn.Conv1d):
+    return nn.Sequential(conv(3, 4, 1), norm, nn.Conv1d(4, 4, 1), nn.BatchNorm1d(4))
+
+
 def weight_norm(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -279,6 +309,11 @@ FOLDS = [  # model, norms folded
     (lambda: (lambda m: nn.Sequential(m, nn.Conv1d(4, 3, 1), m))(pair()), 0),  # the same block twice
     (lambda: nn.Sequential(nn.Conv3d(3, 4, 1), nn.BatchNorm3d(4)), 1),
     (lambda: nn.Sequential(nn.ConvTranspose1d(3, 4, 3, 2, bias=False), nn.BatchNorm1d(4)), 1),
+    (lambda: with_norm(NormAndMore(nn.ReLU(inplace=True))), 2), (lambda: with_norm(NormAndMore(nn.PReLU())), 2),
+    (lambda: with_norm(NormOfAnother(nn.SiLU())), 2), (lambda: with_norm(NormOfAnother()), 2),
+    (lambda: with_norm(NormOfAnother(nn.SiLU()), nn.ConvTranspose1d), 2),
+    (lambda: with_norm(NormAndMore(nn.ReLU(), eps=1e-2)), 1), (lambda: with_norm(NormOfAnother(factor=2.0)), 1),
+    (lambda: with_norm(hooked([NormOfAnother(nn.SiLU())])[0]), 1),
 ]
 
 
@@ -299,6 +334,18 @@ def test_what_is_folded(number, level):
     if count == 0 and any(m.running_mean is not None for m in model.modules() if isinstance(m, nn.BatchNorm1d)):
         assert any("was not folded" in w for w in optimizer.result.warnings)
     assert unchanged(model, state) and optimizer.undo(mine) is model
+
+
+def test_activations_inside_of_norms_are_fused():
+    model, x = lived(with_norm(NormAndMore(nn.ReLU()))).to("rdna"), torch.randn(2, 3, 5, device="rdna")
+    want = in_float64(model, x)
+    mine, optimizer = optimize(model, example_inputs=x)
+    assert names(optimizer) == {"dropout removed": 1, "batch norm folded": 2, "activation fused": 1}
+    with torch.no_grad():
+        close(mine(x), want)
+        with pytest.raises(ValueError, match="undo the optimization"):
+            mine[1](x[0])
+    assert mine[1].num_features == 4 and list(mine.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
 
 
 def lived_if_it_has_statistics(model):

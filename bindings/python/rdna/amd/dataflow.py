@@ -4,9 +4,11 @@ The trace is read only: what AMDOptimizer changes are modules, and every forward
 
 import copy
 import inspect
+import operator
 
 import torch
 from torch import fx, nn
+from torch.nn import functional as F
 
 # What a module may do for others before or after its forward: moving or replacing such a module is not ours to do.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -48,7 +50,58 @@ class _Tracer(fx.Tracer):
         self.proxy_buffer_attributes = True  # else forward() would compute with them
 
     def is_leaf_module(self, module, name):
-        return id(module) in self.opaque or next(module.children(), None) is None or super().is_leaf_module(module, name)
+        return id(module) in self.opaque or next(module.children(), None) is None or \
+            _SINGLE in module.__dict__ or super().is_leaf_module(module, name)
+
+
+_SINGLE = "_rdna_single"  # in a traced copy: this module is one call, whatever its class
+_NORM_ARGUMENTS = ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")
+_LOOKS = (getattr, operator.eq, torch._assert)  # at a tensor's rank
+
+
+def modules_behind_norm(module):
+    """Of a subclass of a batch norm whose forward, in evaluation, is that norm and then calls of its own modules, each with
+    what the one before returns: their names, in order. Else None. timm's norms with an activation inside are such."""
+    if not isinstance(module, nn.modules.batchnorm._BatchNorm) or module.training or module.running_mean is None or \
+            "forward" in module.__dict__:
+        return None
+    bare = copy.copy(module)
+    bare.__dict__["_check_input_dim"] = lambda x: None  # which would ask a proxy for its rank
+    tracer = fx.Tracer()
+    tracer.proxy_buffer_attributes = True
+    tracer.is_leaf_module = lambda *_: True
+    try:
+        nodes = list(tracer.trace(bare).nodes)
+    except Exception:  # whatever a forward() raises that is given something else than tensors
+        return None
+    inputs, norms = [n for n in nodes if n.op == "placeholder"], [n for n in nodes if n.target is F.batch_norm]
+    if len(inputs) != 1 or len(norms) != 1:
+        return None
+    norm, last = norms[0], nodes[-1]
+    given = {**dict.fromkeys(_NORM_ARGUMENTS), "training": False, "eps": 1e-5, **dict(zip(_NORM_ARGUMENTS, norm.args)), **norm.kwargs}
+    if given["input"] is not inputs[0] or given["training"] is not False or given["eps"] != module.eps or \
+            not all(_is_read(given[name], module, name) for name in ("running_mean", "running_var", "weight", "bias")):
+        return None
+    calls, node = [], norm
+    while list(node.users) != [last]:
+        user = next(iter(node.users), None)
+        if user is None or len(node.users) > 1 or user.op != "call_module" or user.args != (node,) or user.kwargs:
+            return None
+        calls.append(user)
+        node = user
+    names = [call.target for call in calls]
+    others = set(nodes) - {inputs[0], norm, last, *calls}
+    if last.args != (node,) or len(set(names)) < len(names) or not module._modules.keys() >= set(names) or \
+            any(n.op != "get_attr" and not (n.op == "call_function" and n.target in _LOOKS) for n in others):
+        return None
+    return names
+
+
+def _is_read(node, module, name):
+    """Whether a graph's value is the module's tensor of that name, or none where the module has none."""
+    if getattr(module, name) is None:
+        return node is None
+    return isinstance(node, fx.Node) and (node.op, node.target) == ("get_attr", name)
 
 
 def _defaults(module):
@@ -108,6 +161,9 @@ class Links:
             for name in _HOOKS:
                 if getattr(module, name, None):
                     getattr(module, name).clear()
+        for module in blank.modules():
+            if modules_behind_norm(module) is not None:
+                module.__dict__[_SINGLE] = True
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             opaque = set()
             found = _graphs(blank, "", opaque)

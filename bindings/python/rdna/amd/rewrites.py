@@ -7,7 +7,7 @@ from torch import fx, nn
 from torch.nn import functional as F
 
 from ._plugin import is_ours
-from .dataflow import has_hooks
+from .dataflow import has_hooks, modules_behind_norm
 
 _CONV = {nn.Conv1d: 3, nn.Conv2d: 4, nn.Conv3d: 5}
 _TRANSPOSED = {nn.ConvTranspose1d: 3, nn.ConvTranspose2d: 4, nn.ConvTranspose3d: 5}
@@ -62,6 +62,27 @@ class Passes(nn.Module):
         super()._load_from_state_dict(state, prefix, local_metadata, strict, missing, unexpected, errors)
 
 
+class Behind(Passes):
+    """In the place of a folded batch norm of a class of its own: what its forward does with the norm's result."""
+
+    def __init__(self, norm, rank, names):
+        super().__init__(norm, rank)
+        self.names = names
+        for name in names:
+            self._modules[name] = norm._modules[name]
+
+    def forward(self, x):
+        x = super().forward(x)
+        for name in self.names:
+            x = self._modules[name](x)
+        return x
+
+    def one_module(self):
+        """What it does if that is a single module."""
+        rest = [m for m in self.children() if not isinstance(m, Passes) and not _is_plain(m, (nn.Identity,))]
+        return rest[0] if len(rest) == 1 else None
+
+
 def _put(model, path, module):
     parent, _, name = path.rpartition(".")
     model.get_submodule(parent)._modules[name] = module
@@ -84,14 +105,22 @@ def _after(model, links, path):
     path = links.next.get(path)
     while path is not None:
         module = model.get_submodule(path)
-        if not isinstance(module, Passes) and not _is_plain(module, (nn.Identity,)):
+        if type(module) is not Passes and not _is_plain(module, (nn.Identity,)):
             break
         path = links.next.get(path)
     return path
 
 
+def _norm_and_more(module):
+    """The names of the modules that a batch norm calls with its result, in order: none of PyTorch's own. None where it
+    is no batch norm, or does something else."""
+    if not isinstance(module, _NORMS) or has_hooks(module) or "forward" in module.__dict__:
+        return None
+    return [] if type(module) in _NORMS else modules_behind_norm(module)
+
+
 def _foldable(layer, norm):
-    if not (_is_plain(layer, _FOLDS) and _is_plain(norm, _NORMS)) or layer.training or norm.training:
+    if not _is_plain(layer, _FOLDS) or layer.training or norm.training or _norm_and_more(norm) is None:
         return False
     if norm.running_mean is None or norm.running_var is None:
         return False
@@ -140,7 +169,8 @@ def fold_norms(model, links):
             grad = layer.weight.requires_grad
             weight, bias = folded(layer, norm)
             layer.weight, layer.bias = nn.Parameter(weight, requires_grad=grad), nn.Parameter(bias, requires_grad=grad)
-            _put(model, after, Passes(norm, _FOLDS[type(layer)]))
+            names, rank = _norm_and_more(norm), _FOLDS[type(layer)]
+            _put(model, after, Behind(norm, rank, names) if names else Passes(norm, rank))
             count += 1
     return count
 
@@ -151,10 +181,10 @@ def left_norms(model, links):
     for path, norm in model.named_modules():
         if not isinstance(norm, _NORMS) or norm.training or norm.running_mean is None:
             continue
-        if type(norm) not in _NORMS:
-            why = "it is of a class of its own, or parametrized"
-        elif has_hooks(norm):
+        if has_hooks(norm):
             why = "it has hooks"
+        elif _norm_and_more(norm) is None:
+            why = "it is of a class of its own, or parametrized, and does not only call modules with a batch norm's result"
         elif path not in before:
             why = "no trace shows that it alone sees what one layer returns"
         else:
@@ -257,12 +287,13 @@ def fuse_activations(model, links):
         layer = model.get_submodule(path)
         if after is None or not _is_plain(layer, _FUSED):
             continue
-        activation = model.get_submodule(after)
-        name = None if isinstance(activation, Passes) else _function_of(activation)
+        found = model.get_submodule(after)
+        activation = found.one_module() if isinstance(found, Behind) else found
+        name = None if activation is None else _function_of(activation)
         if name not in numbers:
             continue
         layer.__class__ = _FUSED[type(layer)]
         layer.activation, layer.activation_number = activation, numbers[name]
-        _put(model, after, Passes(activation))
+        _put(model, after, Passes(found.replaced, found.rank) if isinstance(found, Behind) else Passes(activation))
         count += 1
     return count

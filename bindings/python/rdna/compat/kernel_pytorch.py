@@ -12,6 +12,10 @@ from ._names import begin, module
 
 _told = set()
 
+# The files of that interface's package, which programs import from too.
+_FILES = {"amd_backend": "backend", "amd_optimizer": "optimizer", "rocm_compiler": "compiler", "memory_manager": "memory",
+          "hip_utilities": "utilities"}
+
 
 class NVIDIABackend:
     """Models on CUDA where PyTorch has it, else on the CPU, with the reason in fallback_reason, of which it warns once."""
@@ -38,7 +42,7 @@ def _module(name, package, **names):
 
 
 def install(replace=False):
-    """Puts kernel_pytorch, .core.config, .backends.amd, .backends.amd.amd_exceptions and .backends.nvidia into sys.modules.
+    """Puts kernel_pytorch, .core.config, .backends.amd with its modules and .backends.nvidia into sys.modules.
     Where a package of that name is installed, it stays, and ImportError says so; |replace| takes its name in this process.
     A second call changes nothing."""
     if not begin("kernel_pytorch", replace, "`from rdna.amd import AMDBackend`"):
@@ -47,7 +51,7 @@ def install(replace=False):
     core = _module("kernel_pytorch.core", True, config=amd.config)
     backends = _module("kernel_pytorch.backends", True, amd=amd)
     nvidia = _module("kernel_pytorch.backends.nvidia", True, NVIDIABackend=NVIDIABackend)
-    top.core, top.backends, backends.nvidia = core, backends, nvidia
+    top.core, top.backends, backends.nvidia, nvidia.nvidia_backend = core, backends, nvidia, nvidia
     sys.modules.update({
         "kernel_pytorch": top,
         "kernel_pytorch.core": core,
@@ -55,7 +59,10 @@ def install(replace=False):
         "kernel_pytorch.backends": backends,
         "kernel_pytorch.backends.amd": amd,
         "kernel_pytorch.backends.nvidia": nvidia,
+        "kernel_pytorch.backends.nvidia.nvidia_backend": nvidia,
     })
-    for name in amd._PLACES:
-        # Under both names the same module: an except of one catches what the other raises.
-        sys.modules[f"kernel_pytorch.backends.amd.{name}"] = getattr(amd, name)
+    for name in (*amd._PLACES, *_FILES):
+        # Under all names the same module: an except of one catches what the other raises.
+        found = getattr(amd, _FILES.get(name, name))
+        setattr(amd, name, found)
+        sys.modules[f"kernel_pytorch.backends.amd.{name}"] = found
