@@ -30,10 +30,11 @@ typedef struct rdna_image_t5_info {
 
 /* Of |folder|, which diffusers or transformers saved: |encoder| in it ("text_encoder_2") with config.json and
  * model.safetensors of f32, f16 or bf16, or that name's index or variant fp16, and |tokenizer| ("tokenizer_2") with
- * spiece.model or tokenizer.json. Weights and what products read are of |dtype|: f32, f16 or bf16; sums of layers are
- * f32. The device is retained. RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense, tensors
- * that are missing or not of the shapes that settings ask for, a vocabulary that is none or larger than the model's.
- * RDNA_UNSUPPORTED: another architecture, activation or type of tensors, another kind of tokenizer.
+ * spiece.model or tokenizer.json. Or |folder| is a file of safetensors or GGUF that has T5, and |tokenizer| a path.
+ * Weights and what products read are of |dtype|: f32, f16 or bf16; sums of layers are f32. Matrices of GGUF's blocks
+ * stay so. The device is retained. RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense,
+ * tensors that are missing or not of the shapes that settings ask for, a vocabulary that is none or larger than the
+ * model's. RDNA_UNSUPPORTED: another architecture, activation or type of tensors, another kind of tokenizer.
  * RDNA_OUT_OF_MEMORY. */
 RDNA_CHECKED rdna_status rdna_image_t5_create(rdna_device *device, const char *folder, const char *encoder,
                                               const char *tokenizer, rdna_dtype dtype, rdna_image_t5 **out_encoder);
@@ -65,7 +66,10 @@ typedef struct rdna_image_flux_info {
   size_t weights_bytes;          /* on the device */
 } rdna_image_flux_info;
 
-/* Of the folder |name| ("transformer") in |folder|, which diffusers saved, as rdna_image_unet_create says. */
+/* Of the folder |name| ("transformer") in |folder|, which diffusers saved, as rdna_image_unet_create says. Or |folder|
+ * is a file of safetensors or GGUF with the names of Black Forest Labs' own, alone or behind "model.diffusion_model.",
+ * with tensors of f32, f16, bf16, 8-bit floats (times one number, where there is NAME.scale_weight or
+ * NAME.weight_scale) or blocks, which matrices keep. */
 RDNA_CHECKED rdna_status rdna_image_flux_create(rdna_device *device, const char *folder, const char *name,
                                                 rdna_dtype dtype, rdna_image_flux **out_flux);
 RDNA_API void rdna_image_flux_release(rdna_image_flux *flux); /* NULL is fine */

@@ -48,6 +48,14 @@ typedef struct rdna_image_model_options {
    * another kind */
   const rdna_image_lora *loras;
   int lora_count;
+  /* A type of blocks (RDNA_Q8_0, RDNA_Q4_K, …): the matrices of the U-Net's and FLUX's transformer blocks and of T5 are
+   * rounded to it while they are loaded, those whose rows are no whole blocks to a similar one; what is of blocks in
+   * its file stays so. 0, or another type: nothing is rounded */
+  rdna_dtype weights;
+  /* Of FLUX, files of safetensors or GGUF in place of the folder's transformer and T5, or NULL: the names are those of
+   * Black Forest Labs' files, and of T5 transformers' or GGUF's; floats of 32, 16 or 8 bits, or blocks, which stay so
+   * on the device */
+  const char *transformer, *t5;
 } rdna_image_model_options;
 #define RDNA_IMAGE_MODEL_OPTIONS_INIT .size = sizeof(rdna_image_model_options)
 
@@ -122,6 +130,30 @@ typedef struct rdna_image_request {
  * loaded. The model can be used again after any failure. */
 RDNA_CHECKED rdna_status rdna_image_model_draw(rdna_image_model *model, const rdna_image_request *request,
                                                float *out_pictures);
+enum { RDNA_IMAGE_PLAN_PARTS = 8 };
+/* What one part takes of the device while it is there. */
+typedef struct rdna_image_plan_part {
+  const char *name;     /* "text encoder", "T5", "U-Net", "transformer", "autoencoder" */
+  uint64_t weights;     /* bytes */
+  uint64_t activations; /* beside them where it takes the most, with operators' own workspace */
+  uint64_t peak;        /* both */
+} rdna_image_plan_part;
+typedef struct rdna_image_plan {
+  rdna_image_plan_part parts[RDNA_IMAGE_PLAN_PARTS]; /* (count), in the order in which they come to the device */
+  int count;
+  int tile;          /* the request's; where that is 0 and a whole picture does not fit, the largest one that does */
+  uint64_t peak;     /* of all parts the most, as they leave when they are done */
+  uint64_t reserved; /* what the pool takes for it */
+  uint64_t free;     /* on the device now */
+  uint64_t budget;   /* of that, for pictures: some is left to the driver, and a quarter of what the host shares */
+  bool fits;
+  char sentence[327]; /* what was chosen, or what to do where it does not fit; "": nothing */
+} rdna_image_plan;
+/* What |request| will take with |frugal|, whatever it says, beside |budget| bytes, or where that is 0 what is free: by
+ * a rehearsal on a device that only counts, before any part is loaded. A plan that does not fit is RDNA_OK. Fails as
+ * rdna_image_model_draw does where it says what is wrong before it draws. */
+RDNA_CHECKED rdna_status rdna_image_model_make_plan(rdna_image_model *model, const rdna_image_request *request,
+                                                    uint64_t budget, rdna_image_plan *out_plan);
 /* How many tokens |text| has as it is, and how many of them the model reads in one chunk: the smallest number of its
  * encoders. Loads those. */
 RDNA_CHECKED rdna_status rdna_image_model_tokens(rdna_image_model *model, const char *text, size_t *out_count,

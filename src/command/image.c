@@ -14,8 +14,10 @@
 #include "model/image/npy.h"
 #include "model/image/parameters.h"
 #include "model/image/pipeline.h"
+#include "model/weights/quantize.h"
 #include "picture/png.h"
 #include "rdna/image_model.h"
+#include "rdna/memory.h"
 
 enum { PATH_BYTES = 4096 };
 #define STRENGTH 0.75 /* where nobody asks for one */
@@ -23,10 +25,11 @@ enum { PATH_BYTES = 4096 };
 typedef struct image_options {
   device_choice device;
   const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *type, *init, *tokenizer, *prediction, *mask;
+  const char *transformer, *t5, *weights;
   option_texts loras;
   int64_t steps, seed, count, clip_skip, tile;
   double guidance, strength;
-  bool json, grid, plain;
+  bool json, grid, plain, plan;
 } image_options;
 
 typedef struct imaging {
@@ -41,6 +44,7 @@ typedef struct imaging {
   float *init; /* (3, height, width) */
   float *mask; /* (height, width) */
   float *pictures;
+  rdna_image_plan plan;
   /* by when each stage began, and the present one */
   double began, of_text, of_steps, of_pictures;
   const char *stage;
@@ -271,6 +275,61 @@ static rdna_status warn_of_cut(const imaging *g) {
   return RDNA_OK;
 }
 
+/* ---- what it takes ---- */
+
+static json_t *json_of_plan(const rdna_image_plan *plan) {
+  json_t *parts = json_array();
+  for (int i = 0; i < plan->count; i++) {
+    const rdna_image_plan_part *p = &plan->parts[i];
+    json_array_append_new(parts, json_pack("{s:s, s:I, s:I, s:I}", "part", p->name, "weights", (json_int_t)p->weights,
+                                           "activations", (json_int_t)p->activations, "peak", (json_int_t)p->peak));
+  }
+  return json_pack("{s:o, s:i, s:I, s:I, s:I, s:I, s:b, s:s}", "parts", parts, "tile", plan->tile, "peak",
+                   (json_int_t)plan->peak, "reserved", (json_int_t)plan->reserved, "free", (json_int_t)plan->free,
+                   "budget", (json_int_t)plan->budget, "fits", plan->fits, "sentence", plan->sentence);
+}
+
+static void print_plan(FILE *to, const imaging *g) {
+  const rdna_image_plan *plan = &g->plan;
+  char texts[3][32];
+  fprintf(to, "%s\n\n  %-16s %12s %12s %12s\n", rdna_device_get_info(g->device)->name, "", "weights", "activations",
+          "together");
+  for (int i = 0; i < plan->count; i++) {
+    const rdna_image_plan_part *p = &plan->parts[i];
+    fprintf(to, "  %-16s %12s %12s %12s\n", p->name, format_bytes((double)p->weights, texts[0]),
+            format_bytes((double)p->activations, texts[1]), format_bytes((double)p->peak, texts[2]));
+  }
+  fprintf(to, "  %-16s %38s   one part after another\n", "peak", format_bytes((double)plan->peak, texts[0]));
+  fprintf(to, "  %-16s %38s   what the pool takes for it\n", "reserved",
+          format_bytes((double)plan->reserved, texts[0]));
+  fprintf(to, "  %-16s %38s\n\n  it %s%s%s\n", "free", format_bytes((double)plan->free, texts[0]),
+          plan->fits ? "fits" : "does not fit", *plan->sentence ? ": " : "", plan->sentence);
+}
+
+/* In a line or two, before anything is loaded. */
+static void say_plan(const imaging *g) {
+  const rdna_image_plan *plan = &g->plan;
+  char weights[32], rest[32];
+  fprintf(stderr, "%s:", rdna_device_get_info(g->device)->name);
+  for (int i = 0; i < plan->count; i++)
+    fprintf(stderr, "%s %s %s and %s", i ? "," : "", plan->parts[i].name,
+            format_bytes((double)plan->parts[i].weights, weights),
+            format_bytes((double)plan->parts[i].activations, rest));
+  fprintf(stderr, "; peak %s, free %s\n", format_bytes((double)plan->peak, weights),
+          format_bytes((double)plan->free, rest));
+  if (*plan->sentence) fprintf(stderr, "%s\n", plan->sentence);
+}
+
+static rdna_status make_plan(imaging *g) {
+  rdna_image_request *r = &g->request;
+  RDNA_TRY(rdna_image_model_make_plan(g->model, r, 0, &g->plan));
+  if (g->options->plan) return RDNA_OK;
+  if (!g->plan.fits) return rdna__fail(RDNA_OUT_OF_MEMORY, "the picture does not fit: %s", g->plan.sentence);
+  if (!g->options->json) say_plan(g);
+  r->tile = g->plan.tile;
+  return RDNA_OK;
+}
+
 /* ---- what becomes of it ---- */
 
 /* The last |*out_length| characters of a path that are no slashes behind or between others. */
@@ -291,6 +350,17 @@ static void write_loras(FILE *to, const imaging *g) {
   }
 }
 
+static void write_files(FILE *to, const imaging *g) {
+  const image_options *o = g->options;
+  const char *const files[] = {o->transformer, o->t5}, *const names[] = {"Transformer", "T5"};
+  for (int i = 0; i < 2; i++) {
+    int length;
+    const char *name = files[i] ? name_of(files[i], &length) : NULL;
+    if (name) fprintf(to, ", %s: %.*s", names[i], length, name);
+  }
+  if (o->weights) fprintf(to, ", Weights: %s", o->weights);
+}
+
 /* What picture |i| was made with, NULL without memory. */
 static char *describe(const imaging *g, int i) {
   char *more = NULL, *text = NULL;
@@ -298,6 +368,7 @@ static char *describe(const imaging *g, int i) {
   FILE *to = open_memstream(&more, &size);
   if (!to) return NULL;
   write_loras(to, g);
+  write_files(to, g);
   if (g->options->grid) fprintf(to, ", Grid of: %d", g->request.count);
   if (fclose(to) == 0) text = rdna__image_parameters(&g->request, i, g->folder, g->model->dtype, more);
   free(more);
@@ -375,6 +446,13 @@ static int report(const imaging *g) {
   const rdna_image_request *r = &g->request;
   const rdna_device_info *device = rdna_device_get_info(g->device);
   char path[PATH_BYTES];
+  if (g->options->plan) {
+    if (g->options->json) return print_json(json_of_plan(&g->plan));
+    print_plan(stdout, g);
+    return EXIT_OK;
+  }
+  rdna_memory_stats stats;
+  rdna_memory_get_stats(g->device, &stats);
   json_t *names = json_array();
   for (int i = 0; i < files(g); i++) {
     (void)!name_file(g, i, path); /* which check_out saw */
@@ -384,12 +462,12 @@ static int report(const imaging *g) {
       puts(path);
   }
   if (g->options->json)
-    return print_json(json_pack("{s:s, s:s, s:b, s:s, s:o, s:I, s:i, s:s, s:f, s:i, s:i, s:f, s:f, s:f}", "device",
-                                device->name, "driver", device->driver, "emulated", device->emulated, "model",
-                                g->info->family, "files", names, "seed", (json_int_t)r->seed, "steps", r->steps,
-                                "sampler", r->sampler, "guidance", r->guidance, "width", r->width, "height", r->height,
-                                "text_seconds", g->of_text, "steps_seconds", g->of_steps, "picture_seconds",
-                                g->of_pictures));
+    return print_json(json_pack(
+        "{s:s, s:s, s:b, s:s, s:o, s:I, s:i, s:s, s:f, s:i, s:i, s:f, s:f, s:f, s:I, s:o}", "device", device->name,
+        "driver", device->driver, "emulated", device->emulated, "model", g->info->family, "files", names, "seed",
+        (json_int_t)r->seed, "steps", r->steps, "sampler", r->sampler, "guidance", r->guidance, "width", r->width,
+        "height", r->height, "text_seconds", g->of_text, "steps_seconds", g->of_steps, "picture_seconds",
+        g->of_pictures, "peak_bytes", (json_int_t)stats.peak_allocated, "plan", json_of_plan(&g->plan)));
   json_decref(names);
   fprintf(stderr, "%s: text %.1f s, %d steps of %s %.1f s, picture %.1f s, seed %llu\n", device->name, g->of_text,
           r->steps * r->count, r->sampler, g->of_steps, g->of_pictures, (unsigned long long)r->seed);
@@ -398,6 +476,16 @@ static int report(const imaging *g) {
 
 /* ---- all of it ---- */
 
+/* A type of blocks by its name. */
+static rdna_status read_blocks(const char *name, rdna_dtype *out) {
+  RDNA_TRY(rdna__annotate(rdna__weight_type_parse(name, out), "--weights"));
+  if (rdna_dtype_block_values(*out) > 1) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT,
+                    "--weights %s: a type of blocks is asked for, as q8_0 or q4_K; --type chooses "
+                    "the others",
+                    name);
+}
+
 static rdna_status open_model(imaging *g, rdna_dtype dtype) {
   const image_options *o = g->options;
   rdna_image_lora loras[OPTION_TEXTS_MOST];
@@ -405,8 +493,10 @@ static rdna_status open_model(imaging *g, rdna_dtype dtype) {
     RDNA_TRY(read_adapter(o->loras.values[i], &g->adapters[i]));
     loras[i] = (rdna_image_lora){g->adapters[i].path, g->adapters[i].scale};
   }
-  const rdna_image_model_options how = {RDNA_IMAGE_MODEL_OPTIONS_INIT, .dtype = dtype, .tokenizer = o->tokenizer,
-                                        .prediction = o->prediction,   .loras = loras, .lora_count = o->loras.count};
+  rdna_image_model_options how = {RDNA_IMAGE_MODEL_OPTIONS_INIT, .dtype = dtype, .tokenizer = o->tokenizer,
+                                  .prediction = o->prediction,   .loras = loras, .lora_count = o->loras.count,
+                                  .transformer = o->transformer, .t5 = o->t5};
+  if (o->weights) RDNA_TRY(read_blocks(o->weights, &how.weights));
   return rdna_image_model_open(g->device, g->folder, &how, &g->model);
 }
 
@@ -426,6 +516,9 @@ static rdna_status draw(imaging *g) {
     fprintf(stderr, "rdna image: the model's own sampler is not there yet; %s takes its place\n", g->info->sampler);
   RDNA_TRY(prepare(g));
   RDNA_TRY(check_out(g));
+  RDNA_TRY(make_plan(g));
+  if (g->options->plan) return RDNA_OK;
+  rdna_memory_reset_peaks(g->device);
   g->began = seconds();
   RDNA_TRY(warn_of_cut(g));
   size_t values = 3 * (size_t)r->width * (size_t)r->height * (size_t)r->count;
@@ -474,7 +567,14 @@ int command_image(int argc, char **argv) {
       {"--tokenizer", OPTION_TEXT, &o.tokenizer, "FOLDER", "of a model in one file: where CLIP's vocabulary is", 0, 0},
       {"--prediction", OPTION_CHOICE, &o.prediction, "epsilon|v_prediction",
        "of a model in one file: what it was trained to answer", 0, 0},
-      {"--tile", OPTION_INTEGER, &o.tile, "N", "make the picture of tiles of N x N latents, in less memory", 4, 1024},
+      {"--transformer", OPTION_TEXT, &o.transformer, "FILE",
+       "FLUX's transformer in a file of GGUF or safetensors, in place of the folder's", 0, 0},
+      {"--t5", OPTION_TEXT, &o.t5, "FILE", "the same of T5", 0, 0},
+      {"--weights", OPTION_TEXT, &o.weights, "TYPE",
+       "round matrices to q8_0, q5_K, q4_K … while they are loaded, for less memory", 0, 0},
+      {"--tile", OPTION_INTEGER, &o.tile, "N",
+       "make the picture of tiles of N x N latents, in less memory (as many as must be)", 4, 1024},
+      {"--plan", OPTION_FLAG, &o.plan, NULL, "print what the picture will take of the device, and end", 0, 0},
       {"--type", OPTION_CHOICE, &o.type, "auto|f32|f16|bf16",
        "to compute in (auto: f16 on a GPU, FLUX bf16; f32 on the host)", 0, 0},
       {"--json", OPTION_FLAG, &o.json, NULL, "say what was done as JSON", 0, 0},

@@ -56,11 +56,15 @@ STRUCTS = {  # fields and their types
     "rdna_image_model_info": "family c_char_p, width c_int, height c_int, factor c_int, multiple c_int, latent_channels c_int, guidance c_double, steps c_int, "
         "sampler c_char_p, own_sampler c_bool, spacing c_char_p",
     "rdna_image_lora": "path c_char_p, scale c_double",
-    "rdna_image_model_options": "size c_size_t, dtype c_int, tokenizer c_char_p, prediction c_char_p, loras c_void_p, lora_count c_int",
+    "rdna_image_model_options": "size c_size_t, dtype c_int, tokenizer c_char_p, prediction c_char_p, loras c_void_p, lora_count c_int, weights c_int, transformer "
+        "c_char_p, t5 c_char_p",
     "rdna_image_progress": "stage c_char_p, picture c_int, count c_int, step c_int, steps c_int, latents c_void_p",
     "rdna_image_request": "size c_size_t, prompt c_char_p, negative c_char_p, count c_int, width c_int, height c_int, steps c_int, guidance c_double, sampler"
         " c_char_p, spacing c_char_p, seed c_uint64, latents c_void_p, init c_void_p, strength c_double, skip c_int, tile c_int, frugal "
         "c_bool, progress c_void_p, values c_void_p, data c_void_p, plain c_bool, mask c_void_p",
+    "rdna_image_plan_part": "name c_char_p, weights c_uint64, activations c_uint64, peak c_uint64",
+    "rdna_image_plan": "parts rdna_image_plan_part*8, count c_int, tile c_int, peak c_uint64, reserved c_uint64, free c_uint64, budget c_uint64, fits "
+        "c_bool, sentence c_char*327",
     "rdna_grid": "x c_uint32, y c_uint32, z c_uint32",
     "rdna_llm_info": "architecture c_char*32, layers c_int, width c_int, heads c_int, kv_heads c_int, head_dim c_int, hidden c_int, vocabulary c_int, "
         "context c_int, parameters c_uint64, weight_bytes c_uint64, bytes_per_token c_uint64, cache_values c_uint64, encoder c_int, pooling"
@@ -285,6 +289,7 @@ FUNCTIONS = {  # result, arguments
     "rdna_image_flux_run": "c_int c_void_p c_void_p c_void_p",
     "rdna_image_model_draw": "c_int c_void_p c_void_p c_void_p",
     "rdna_image_model_get_info": "c_void_p c_void_p",
+    "rdna_image_model_make_plan": "c_int c_void_p c_void_p c_uint64 c_void_p",
     "rdna_image_model_open": "c_int c_void_p c_char_p c_void_p c_void_p",
     "rdna_image_model_release": "None c_void_p",
     "rdna_image_model_tokens": "c_int c_void_p c_char_p c_void_p c_void_p",

@@ -95,7 +95,7 @@ rdna_status rdna__image_load_linear(rdna__component *c, const char *prefix, cons
   char full[RDNA__COMPONENT_NAME];
   rdna_dtype dtype = c->network->dtype;
   snprintf(full, sizeof full, "%s.weight", name);
-  RDNA_TRY(rdna__component_load(c, prefix, full, dtype, 2, (const int64_t[]){out, in}, &out_linear->weight));
+  RDNA_TRY(rdna__component_load_matrix(c, prefix, full, out, in, &out_linear->weight));
   return biased ? load_vector(c, prefix, name, "bias", dtype, out, &out_linear->bias) : RDNA_OK;
 }
 
@@ -104,7 +104,9 @@ rdna_status rdna__image_load_resnet(rdna__component *c, const char *prefix, int 
   *r = (rdna__image_resnet){.divisor = 1};
   RDNA_TRY(rdna__image_load_norm(c, prefix, "norm1", in, groups, epsilon, &r->norm1));
   RDNA_TRY(rdna__image_load_conv(c, prefix, "conv1", &(rdna__image_window){in, out, 3, 1, 1, 1}, &r->conv1));
+  c->kept = true; /* it reads one row */
   if (time_width) RDNA_TRY(rdna__image_load_linear(c, prefix, "time_emb_proj", time_width, out, true, &r->time));
+  c->kept = false;
   RDNA_TRY(rdna__image_load_norm(c, prefix, "norm2", out, groups, epsilon, &r->norm2));
   RDNA_TRY(rdna__image_load_conv(c, prefix, "conv2", &(rdna__image_window){out, out, 3, 1, 1, 1}, &r->conv2));
   if (in == out) return RDNA_OK;
@@ -115,13 +117,8 @@ rdna_status rdna__image_load_resnet(rdna__component *c, const char *prefix, int 
 rdna_status rdna__image_load_projection(rdna__component *c, const char *prefix, const char *name, int channels,
                                         rdna__image_linear *out) {
   char full[RDNA__COMPONENT_NAME];
-  const int64_t shape[] = {channels, channels, 1, 1};
   snprintf(full, sizeof full, "%s.weight", name);
-  int rank = rdna__component_rank(c, prefix, full) == 4 ? 4 : 2;
-  RDNA_TRY(rdna__component_load(c, prefix, full, c->network->dtype, rank, shape, &out->weight));
-  out->weight.rank = 2; /* a window of 1 x 1 lies as the matrix does */
-  out->weight.stride[0] = channels;
-  out->weight.stride[1] = 1;
+  RDNA_TRY(rdna__component_load_matrix(c, prefix, full, channels, channels, &out->weight));
   return load_vector(c, prefix, name, "bias", c->network->dtype, channels, &out->bias);
 }
 

@@ -74,9 +74,11 @@ static bool has_encoder(const rdna__safetensors *s, int i) {
 /* Files that people take for such a model. */
 static rdna_status refuse_others(const rdna__safetensors *s) {
   static const char *const others[][2] = {
-      {UNET "double_blocks.", "a transformer of FLUX, which is no U-Net"},
+      {UNET "double_blocks.", "a transformer of FLUX; --transformer gives it to a folder with FLUX's other parts"},
       {UNET "joint_blocks.", "a transformer of Stable Diffusion 3, which is no U-Net"},
-      {"double_blocks.", "a transformer of FLUX, which is no U-Net"},
+      {"double_blocks.", "a transformer of FLUX; --transformer gives it to a folder with FLUX's other parts"},
+      {"enc.blk.", "T5; --t5 gives it to a folder with FLUX's other parts"},
+      {"encoder.block.", "T5; --t5 gives it to a folder with FLUX's other parts"},
       {"lora_", "a LoRA, which is given to a model by --lora"},
       {"down_blocks.", "one part of a folder of diffusers; the folder is what is asked for"},
       {"control_model.", "a ControlNet, which no picture is drawn with yet"},

@@ -19,8 +19,11 @@ typedef enum rdna__checkpoint_kind {
   CHECKPOINT_NONE, /* of a folder, whose names are diffusers' */
   CHECKPOINT_UNET,
   CHECKPOINT_AUTOENCODER,
-  CHECKPOINT_CLIP,     /* as transformers has it */
-  CHECKPOINT_OPEN_CLIP /* as OpenCLIP has it */
+  CHECKPOINT_CLIP,      /* as transformers has it */
+  CHECKPOINT_OPEN_CLIP, /* as OpenCLIP has it */
+  CHECKPOINT_FLUX,      /* FLUX's transformer, as Black Forest Labs saved it */
+  CHECKPOINT_T5,        /* as transformers has it */
+  CHECKPOINT_T5_GGUF    /* as GGUF has it */
 } rdna__checkpoint_kind;
 
 /* What names of a part of a file depend on. */
@@ -43,6 +46,14 @@ rdna_status rdna__checkpoint_read(const rdna__safetensors *tensors, rdna__checkp
 rdna_status rdna__checkpoint_schedule(const rdna__safetensors *tensors, rdna__checkpoint_family family,
                                       const char *prediction, json_t **out_settings);
 
+/* Whether the part |name| of a file is one of FLUX: "transformer", or T5 as "text_encoder_2". Such files have that part
+ * alone, or it stands beside others behind a prefix. */
+bool rdna__checkpoint_is_flow(const rdna__safetensors *tensors, const char *name);
+/* Of such a part the same as rdna__checkpoint_read. RDNA_UNSUPPORTED, besides: a file of GGUF that says that it is
+ * another model. */
+rdna_status rdna__checkpoint_read_flow(const rdna__safetensors *tensors, const char *name, json_t **out_settings,
+                                       rdna__checkpoint_part *out_part);
+
 /* |out| (size), the file's name of what diffusers calls |name|, without the prefix; false where there is no such name,
  * or no room for it. */
 bool rdna__checkpoint_name(const rdna__checkpoint_part *part, const char *name, char *out, size_t size);
@@ -50,6 +61,10 @@ bool rdna__checkpoint_name(const rdna__checkpoint_part *part, const char *name, 
  * |out_transposed|: its rows are the file's columns. */
 const rdna__safetensor *rdna__checkpoint_find(const rdna__safetensors *tensors, const rdna__checkpoint_part *part,
                                               const char *name, rdna__safetensor *view, bool *out_transposed);
+/* Of the kinds of FLUX: the file's name of what diffusers calls |name|, and of which rows there it is: [*out_first,
+ * *out_end) of |*out_parts| equal shares. */
+bool rdna__checkpoint_flow_name(rdna__checkpoint_kind kind, const char *name, char *out, size_t size, int *out_first,
+                                int *out_end, int *out_parts);
 /* Whether the part has nothing to say of a tensor with the file's |name|: it is of another part, or of training. */
 bool rdna__checkpoint_leaves(const rdna__checkpoint_part *part, const char *name);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model/image/checkpoint.h"
+#include "model/image/flux.h"
 #include "model/image/unet.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,6 +34,21 @@ static const char *const forms[] = {"model.diffusion_model.input_blocks.%d.0.wei
                                     "conditioner.embedders.1.model.token_embedding.weight",
                                     "conditioner.embedders.0.model.token_embedding.weight",
                                     "conditioner.embedders.1.model.transformer.resblocks.%d.attn.in_proj_weight",
+                                    "img_in.weight",
+                                    "model.diffusion_model.img_in.weight",
+                                    "txt_in.weight",
+                                    "double_blocks.%d.img_attn.qkv.weight",
+                                    "double_blocks.%d.img_attn.norm.query_norm.scale",
+                                    "single_blocks.%d.linear1.weight",
+                                    "model.diffusion_model.double_blocks.%d.img_attn.qkv.bias",
+                                    "encoder.block.%d.layer.0.SelfAttention.q.weight",
+                                    "encoder.block.%d.layer.0.SelfAttention.relative_attention_bias.weight",
+                                    "encoder.block.%d.layer.1.DenseReluDense.wi_0.weight",
+                                    "encoder.embed_tokens.weight",
+                                    "enc.blk.%d.attn_q.weight",
+                                    "enc.blk.%d.attn_rel_b.weight",
+                                    "enc.blk.%d.ffn_gate.weight",
+                                    "text_encoders.t5xxl.transformer.encoder.block.%d.layer.0.SelfAttention.q.weight",
                                     "v_pred",
                                     "lora_unet_%d"};
 enum { FORMS = sizeof forms / sizeof *forms };
@@ -84,6 +100,40 @@ static void check_part(const rdna__safetensors *file, rdna__checkpoint_family fa
   json_decref(json);
 }
 
+/* A part of FLUX, asked for by each of diffusers' names. */
+static void check_flow(const rdna__safetensors *file, const char *name) {
+  static const char *const asked[] = {"transformer_blocks.0.attn.to_q.weight",
+                                      "transformer_blocks.3.attn.add_v_proj.bias",
+                                      "transformer_blocks.1.attn.norm_q.weight",
+                                      "transformer_blocks.",
+                                      "shared.weight",
+                                      "single_transformer_blocks.0.proj_mlp.weight",
+                                      "x_embedder.weight",
+                                      "encoder.block.0.layer.0.SelfAttention.q.weight",
+                                      "encoder.block.1.layer.x",
+                                      ""};
+  json_t *json = NULL;
+  rdna__checkpoint_part part;
+  rdna__safetensor view;
+  rdna__flux_settings settings;
+  bool transposed;
+  char there[64];
+  if (!rdna__checkpoint_is_flow(file, name)) return;
+  if (rdna__checkpoint_read_flow(file, name, &json, &part) != RDNA_OK) {
+    if (!*rdna_last_error()) abort();
+    return;
+  }
+  if (part.kind == CHECKPOINT_FLUX) (void)!rdna__flux_settings_read(json, &settings);
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+    if (rdna__checkpoint_name(&part, asked[i], there, sizeof there) && strlen(there) >= sizeof there) abort();
+    const rdna__safetensor *found = rdna__checkpoint_find(file, &part, asked[i], &view, &transposed);
+    if (found == &view && view.rank > 0 && view.shape[0] < 0) abort();
+  }
+  for (size_t i = 0; i < rdna__safetensors_count(file); i++)
+    (void)rdna__checkpoint_leaves(&part, rdna__safetensors_at(file, i)->name);
+  json_decref(json);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const char *const parts[] = {"unet", "vae", "text_encoder", "text_encoder_2", "x"};
   size_t length = 0;
@@ -93,6 +143,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char *text = make_file(data, size, &length);
   if (!text) return 0;
   if (rdna__safetensors_open_memory(text, length, &file) == RDNA_OK) {
+    check_flow(file, "transformer");
+    check_flow(file, "text_encoder_2");
     if (rdna__checkpoint_detect(file, &family) == RDNA_OK) {
       for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) check_part(file, family, parts[i]);
       if (rdna__checkpoint_schedule(file, family, "v_prediction", &json) != RDNA_OK) abort();

@@ -167,6 +167,7 @@ static int third_of(const char *name) {
 /* ---- all ---- */
 
 bool rdna__checkpoint_name(const rdna__checkpoint_part *part, const char *name, char *out, size_t size) {
+  int first, end, parts;
   switch (part->kind) {
     case CHECKPOINT_UNET:
       return unet_name(part, name, out, size);
@@ -174,27 +175,54 @@ bool rdna__checkpoint_name(const rdna__checkpoint_part *part, const char *name, 
       return autoencoder_name(part, name, out, size);
     case CHECKPOINT_OPEN_CLIP:
       return open_clip_name(name, out, size);
+    case CHECKPOINT_FLUX:
+    case CHECKPOINT_T5:
+    case CHECKPOINT_T5_GGUF:
+      return rdna__checkpoint_flow_name(part->kind, name, out, size, &first, &end, &parts);
     default:
       return snprintf(out, size, "%s", name) < (int)size;
   }
+}
+
+/* Rows [first, end) of |parts| equal shares of |found|; of one that is no such number |found|, whose shape is refused
+ * then. */
+static const rdna__safetensor *share_of(const rdna__safetensor *found, int first, int end, int parts,
+                                        rdna__safetensor *view) {
+  if (found->rank < 1 || found->shape[0] % parts != 0) return found;
+  *view = *found;
+  view->shape[0] = found->shape[0] / parts * (end - first);
+  view->bytes = found->bytes / (size_t)parts * (size_t)(end - first);
+  view->data = found->data ? found->data + found->bytes / (size_t)parts * (size_t)first : NULL;
+  return view;
+}
+
+static const rdna__safetensor *find_flow(const rdna__safetensors *tensors, const rdna__checkpoint_part *part,
+                                         const char *name, rdna__safetensor *view) {
+  char there[NAME_BYTES], full[2 * NAME_BYTES];
+  int first, end, parts;
+  if (!rdna__checkpoint_flow_name(part->kind, name, there, sizeof there, &first, &end, &parts)) return NULL;
+  snprintf(full, sizeof full, "%s%s", part->prefix, there);
+  const rdna__safetensor *found = rdna__safetensors_find(tensors, full);
+  if (!found && part->kind == CHECKPOINT_T5 && strcmp(name, "shared.weight") == 0) { /* the same table */
+    snprintf(full, sizeof full, "%sencoder.embed_tokens.weight", part->prefix);
+    found = rdna__safetensors_find(tensors, full);
+  }
+  return found && parts > 1 ? share_of(found, first, end, parts, view) : found;
 }
 
 const rdna__safetensor *rdna__checkpoint_find(const rdna__safetensors *tensors, const rdna__checkpoint_part *part,
                                               const char *name, rdna__safetensor *view, bool *out_transposed) {
   char there[NAME_BYTES], full[2 * NAME_BYTES];
   *out_transposed = false;
+  if (part->kind >= CHECKPOINT_FLUX) return find_flow(tensors, part, name, view);
   if (!rdna__checkpoint_name(part, name, there, sizeof there)) return NULL;
   snprintf(full, sizeof full, "%s%s", part->prefix, there);
   const rdna__safetensor *found = rdna__safetensors_find(tensors, full);
   if (!found || part->kind != CHECKPOINT_OPEN_CLIP) return found;
   *view = *found;
   int third = third_of(name);
-  if (third >= 0) {
-    if (found->rank < 1 || found->shape[0] % 3 != 0) return found; /* whose shape is refused then */
-    view->shape[0] /= 3;
-    view->bytes /= 3;
-    view->data = found->data ? found->data + (size_t)third * view->bytes : NULL;
-  } else if (strcmp(there, "text_projection") == 0 && found->rank == 2) {
+  if (third >= 0) return share_of(found, third, third + 1, 3, view);
+  if (strcmp(there, "text_projection") == 0 && found->rank == 2) {
     view->shape[0] = found->shape[1];
     view->shape[1] = found->shape[0];
     *out_transposed = true;
@@ -206,6 +234,8 @@ bool rdna__checkpoint_leaves(const rdna__checkpoint_part *part, const char *name
   size_t length = strlen(part->prefix);
   if (strncmp(name, part->prefix, length) != 0) return true;
   const char *rest = name + length;
+  if (part->kind >= CHECKPOINT_FLUX) /* what says that there are 8-bit floats with scales, and T5's vocabulary */
+    return strcmp(rest, "scaled_fp8") == 0 || strcmp(rest, "spiece_model") == 0;
   if (part->kind == CHECKPOINT_AUTOENCODER) return strncmp(rest, "loss.", 5) == 0;
   if (part->kind == CHECKPOINT_CLIP) return strncmp(rest, "embeddings.position_ids", 23) == 0;
   if (part->kind != CHECKPOINT_OPEN_CLIP) return false;

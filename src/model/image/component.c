@@ -1,5 +1,6 @@
 #include "model/image/component.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,15 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "device/driver.h"
+#include "model/weights/quantize.h"
 #include "rdna/memory.h"
+#include "rdna/op/cast.h"
 #include "rdna/op/movement.h"
+#include "rdna/op/pointwise.h"
+#include "rdna/op/quant.h"
 
-enum { PATH_BYTES = 4096, NAME_BYTES = 96 };
+enum { PATH_BYTES = 4096, NAME_BYTES = 96, PIECE_BYTES = 8 << 20 };
 
 /* ---- what a network has ---- */
 
@@ -68,9 +74,14 @@ static bool is_part(const char *path, char file[PATH_BYTES]) {
 
 static rdna_status open_part(const char *file, const char *name, rdna__component *c) {
   rdna__checkpoint_family family;
-  RDNA_TRY(rdna__safetensors_open_file(file, &c->tensors));
-  rdna_status status = rdna__checkpoint_detect(c->tensors, &family);
-  if (status == RDNA_OK) status = rdna__checkpoint_read(c->tensors, family, name, &c->settings, &c->part);
+  RDNA_TRY(rdna__safetensors_open_either(file, &c->tensors));
+  rdna_status status;
+  if (rdna__checkpoint_is_flow(c->tensors, name)) {
+    status = rdna__checkpoint_read_flow(c->tensors, name, &c->settings, &c->part);
+  } else {
+    status = rdna__checkpoint_detect(c->tensors, &family);
+    if (status == RDNA_OK) status = rdna__checkpoint_read(c->tensors, family, name, &c->settings, &c->part);
+  }
   return rdna__annotate(status, "%s", file);
 }
 
@@ -115,6 +126,10 @@ int rdna__component_rank(rdna__component *c, const char *prefix, const char *nam
   return find(c, prefix, name, full, &t) == RDNA_OK && t ? t->rank : -1;
 }
 
+static bool is_plain(rdna_dtype dtype) { return dtype == RDNA_F32 || dtype == RDNA_F16 || dtype == RDNA_BF16; }
+static bool is_small(rdna_dtype dtype) { return dtype == RDNA_F8_E4M3FN || dtype == RDNA_F8_E5M2; }
+static bool is_blocks(rdna_dtype dtype) { return dtype < RDNA_DTYPE_COUNT && rdna_dtype_block_values(dtype) > 1; }
+
 static void write_shape(char *out, size_t size, int rank, const int64_t *shape) {
   size_t at = 0;
   *out = 0;
@@ -125,8 +140,9 @@ static void write_shape(char *out, size_t size, int rank, const int64_t *shape) 
 static rdna_status check(const rdna__safetensor *t, const char *name, int rank, const int64_t *shape) {
   char wanted[96], found[192];
   if (!t) return rdna__fail(RDNA_BAD_DATA, "there is no tensor '%s'", name);
-  if (t->dtype != RDNA_F32 && t->dtype != RDNA_F16 && t->dtype != RDNA_BF16)
-    return rdna__fail(RDNA_UNSUPPORTED, "tensor '%s' is of type %s; F32, F16 and BF16 are read", name, t->type);
+  if (!is_plain(t->dtype) && !is_small(t->dtype) && !is_blocks(t->dtype))
+    return rdna__fail(RDNA_UNSUPPORTED, "tensor '%s' is of type %s; F32, F16, BF16 and 8-bit floats are read, and %s",
+                      name, t->type, "GGUF's blocks");
   bool same = t->rank == rank;
   for (int i = 0; i < rank && same; i++) same = t->shape[i] == shape[i];
   if (same) return RDNA_OK;
@@ -150,47 +166,121 @@ static bool is_changed(const rdna__component *c, const char *name, char module[R
   return rdna__loras_change(c->loras, c->of, &c->names, module);
 }
 
-/* to = from and its changes, which are added in f32 */
-static rdna_status copy_changed(const rdna__component *c, const char *module, const rdna_tensor *from,
-                                const rdna_tensor *to) {
-  rdna_device *device = c->network->device;
-  rdna_stream *stream = rdna_device_default_stream(device);
-  rdna_tensor sum = rdna_tensor_contiguous(NULL, RDNA_F32, from->rank, from->shape);
-  RDNA_TRY(rdna_memory_alloc_named(device, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&sum)), NULL, "loading weights",
-                                   &sum.data));
-  rdna_status status = rdna_op_copy(stream, from, &sum);
-  if (status == RDNA_OK) status = rdna__loras_add(c->loras, c->of, &c->names, module, stream, &sum);
-  if (status == RDNA_OK) status = rdna_op_copy(stream, &sum, to);
-  rdna_status freed = rdna_memory_free(device, sum.data);
-  return status == RDNA_OK ? freed : status;
+/* ---- on the way to the device ---- */
+
+/* What a tensor of the file goes through: |from|, as the file has it, and |wide|, where it is not copied at once. */
+typedef struct passage {
+  const rdna__component *c;
+  rdna_stream *stream;
+  const rdna__safetensor *t;
+  const char *module; /* that LoRAs change; NULL: none does */
+  double scale;       /* of 8-bit floats */
+  bool as_it_is;      /* bytes are copied */
+  bool wide;
+  int64_t rows, piece; /* of the first dimension: all, and so many at a time */
+  uint8_t *bytes;      /* of a piece, each of these */
+  void *from_data, *wide_data;
+} passage;
+
+/* |to| of |from|'s values in f32, with what is added to them there */
+static rdna_status pass_wide(const passage *p, const rdna_tensor *from, const rdna_tensor *to) {
+  const rdna__component *c = p->c;
+  rdna_tensor wide = rdna_tensor_contiguous(p->wide_data, RDNA_F32, from->rank, from->shape);
+  if (is_blocks(from->dtype))
+    RDNA_TRY(rdna_op_dequantize(p->stream, from, &wide));
+  else if (is_small(from->dtype))
+    RDNA_TRY(rdna_op_cast(p->stream, from, &wide));
+  else
+    RDNA_TRY(rdna_op_copy(p->stream, from, &wide));
+  if (p->scale != 1)
+    RDNA_TRY(rdna_op_map(p->stream, RDNA_MAP_AFFINE, &wide, rdna_scalar_real(p->scale), rdna_scalar_real(0), &wide));
+  if (p->module) RDNA_TRY(rdna__loras_add(c->loras, c->of, &c->names, p->module, p->stream, &wide));
+  return is_blocks(to->dtype) ? rdna_op_quantize(p->stream, &wide, to) : rdna_op_copy(p->stream, &wide, to);
 }
 
-/* |to|, which is dense, becomes the values of |t|, which was asked for as |name|. From a copy: what is in the file's
- * map may change or vanish. */
-static rdna_status upload(const rdna__component *c, const rdna__safetensor *t, const char *name, bool as_it_is,
+/* Rows from |first| on of |to|. From a copy: what is in the file's map may change or vanish. On a device that only
+ * counts nothing is read. */
+static rdna_status pass_rows(const passage *p, int64_t first, int64_t rows, const rdna_tensor *to) {
+  size_t row = p->t->bytes / (size_t)p->rows, size = row * (size_t)rows;
+  rdna_tensor part = *to, from = rdna_tensor_contiguous(p->from_data, p->t->dtype, p->t->rank, p->t->shape);
+  bool counts = rdna__device_is_rehearsal(p->c->network->device);
+  if (!counts) RDNA_TRY(rdna__file_read(p->t->data + row * (size_t)first, size, p->bytes));
+  if (p->piece < p->rows) {
+    part.data = (char *)to->data + rdna_dtype_bytes(to->dtype, first * to->stride[0]);
+    part.shape[0] = from.shape[0] = rows;
+  }
+  if (p->as_it_is) return rdna_copy_to_device(p->stream, part.data, p->bytes, size);
+  if (p->c->transposed) {
+    from.stride[0] = 1;
+    from.stride[1] = p->t->shape[0];
+  }
+  RDNA_TRY(rdna_copy_to_device(p->stream, p->from_data, p->bytes, size));
+  return p->wide ? pass_wide(p, &from, &part) : rdna_op_copy(p->stream, &from, &part);
+}
+
+static rdna_status pass_all(passage *p, const rdna_tensor *to) {
+  rdna_device *device = p->c->network->device;
+  size_t row = p->t->bytes / (size_t)p->rows, size = row * (size_t)p->piece;
+  size_t values = (size_t)(rdna_tensor_count(to) / p->rows * p->piece);
+  if (!(p->bytes = malloc(size))) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for tensor '%s'", p->t->name);
+  if (!p->as_it_is) RDNA_TRY(rdna_memory_alloc_named(device, size, NULL, "loading weights", &p->from_data));
+  if (p->wide)
+    RDNA_TRY(rdna_memory_alloc_named(device, values * sizeof(float), NULL, "loading weights", &p->wide_data));
+  for (int64_t first = 0; first < p->rows; first += p->piece)
+    RDNA_TRY(pass_rows(p, first, p->rows - first < p->piece ? p->rows - first : p->piece, to));
+  return RDNA_OK;
+}
+
+/* By which 8-bit floats are multiplied: a tensor of one value beside them. */
+static rdna_status find_scale(rdna__component *c, const rdna__safetensor *t, double *out) {
+  /* what is said of a module's activations is for who rounds them */
+  static const char *const ends[] = {"scale_weight", "weight_scale", "scale_input", "input_scale", "comfy_quant"};
+  char name[2 * RDNA__COMPONENT_NAME];
+  size_t length = strlen(t->name), end = strlen("weight");
+  *out = 1;
+  if (length < end || strcmp(t->name + length - end, "weight") != 0) return RDNA_OK;
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    bool inserted;
+    if (snprintf(name, sizeof name, "%.*s%s", (int)(length - end), t->name, ends[i]) >= (int)sizeof name) break;
+    const rdna__safetensor *beside = rdna__safetensors_find(c->tensors, name);
+    if (!beside) continue;
+    RDNA_TRY(rdna__strmap_insert(&c->read, beside->name, strlen(beside->name), 0, &inserted));
+    if (i > 1) continue;
+    float value = 0;
+    if (!is_plain(beside->dtype) || beside->bytes != rdna_dtype_block_bytes(beside->dtype))
+      return rdna__fail(RDNA_UNSUPPORTED,
+                        "tensor '%s' is no number of F32, F16 or BF16, by which all of '%s' could be "
+                        "multiplied",
+                        name, t->name);
+    *out = value = rdna__safetensor_value(beside, 0);
+    if (!isfinite(value) || value == 0) return rdna__fail(RDNA_BAD_DATA, "the scale '%s' is %g", name, (double)value);
+  }
+  return RDNA_OK;
+}
+
+/* |to|, which is dense, becomes the values of |t|, which was asked for as |name|. */
+static rdna_status upload(rdna__component *c, const rdna__safetensor *t, const char *name, bool may_copy,
                           const rdna_tensor *to) {
   rdna_device *device = c->network->device;
-  rdna_stream *stream = rdna_device_default_stream(device);
   char module[RDNA__COMPONENT_NAME];
-  bool changed = is_changed(c, name, module);
-  uint8_t *bytes = malloc(t->bytes ? t->bytes : 1);
-  if (!bytes) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for tensor '%s'", t->name);
-  rdna_tensor from = rdna_tensor_contiguous(NULL, t->dtype, t->rank, t->shape);
-  if (c->transposed) {
-    from.stride[0] = 1;
-    from.stride[1] = t->shape[0];
+  passage p = {.c = c, .stream = rdna_device_default_stream(device), .t = t, .scale = 1, .rows = 1, .piece = 1};
+  if (is_changed(c, name, module)) p.module = module;
+  if (is_small(t->dtype)) RDNA_TRY(find_scale(c, t, &p.scale));
+  if (t->bytes == 0) return RDNA_OK;
+  p.as_it_is = may_copy && t->dtype == to->dtype && !p.module && !c->transposed;
+  p.wide = !p.as_it_is && (!is_plain(t->dtype) || is_blocks(to->dtype) || p.module);
+  if (t->rank > 0 && !c->transposed) {
+    int64_t fit = (int64_t)(PIECE_BYTES / (t->bytes / (size_t)t->shape[0]));
+    p.rows = t->shape[0];
+    p.piece = p.module || fit > p.rows ? p.rows : fit < 1 ? 1 : fit;
   }
-  rdna_status status = rdna__file_read(t->data, t->bytes, bytes);
-  if (as_it_is && !c->transposed && !changed) {
-    if (status == RDNA_OK) status = rdna_copy_to_device(stream, to->data, bytes, t->bytes);
-  } else {
-    if (status == RDNA_OK) status = rdna_memory_alloc_named(device, t->bytes, NULL, "loading weights", &from.data);
-    if (status == RDNA_OK) status = rdna_copy_to_device(stream, from.data, bytes, t->bytes);
-    if (status == RDNA_OK) status = changed ? copy_changed(c, module, &from, to) : rdna_op_copy(stream, &from, to);
-    rdna_status freed = rdna_memory_free(device, from.data);
+  rdna_status status = pass_all(&p, to);
+  void *const data[] = {p.from_data, p.wide_data};
+  for (int i = 0; i < 2; i++) {
+    rdna_status freed = data[i] ? rdna_memory_free(device, data[i]) : RDNA_OK;
     if (status == RDNA_OK) status = freed;
   }
-  free(bytes);
+  free(p.bytes);
   return status;
 }
 
@@ -210,7 +300,31 @@ rdna_status rdna__component_load(rdna__component *c, const char *prefix, const c
   *out = rdna_tensor_contiguous(NULL, dtype, rank, shape);
   RDNA_TRY(look_up(c, prefix, name, out, full, &t));
   RDNA_TRY(rdna__network_tensor(c->network, dtype, rank, shape, out));
-  return upload(c, t, full, t->dtype == dtype, out);
+  return upload(c, t, full, true, out);
+}
+
+/* Of a matrix with so many columns: blocks as the file has them, or what the network's are rounded to, or its own. */
+static rdna_dtype type_of_matrix(const rdna__component *c, rdna_dtype in_file, int64_t columns) {
+  const rdna__network *n = c->network;
+  if (is_blocks(in_file)) return in_file;
+  if (!is_blocks(n->weights) || c->kept) return n->dtype;
+  rdna_dtype fitting = rdna__weight_type_fitting(n->weights, columns, RDNA_F16);
+  return is_blocks(fitting) ? fitting : n->dtype;
+}
+
+rdna_status rdna__component_load_matrix(rdna__component *c, const char *prefix, const char *name, int64_t out,
+                                        int64_t in, rdna_tensor *out_weight) {
+  const int64_t shape[] = {out, in, 1, 1};
+  int rank = rdna__component_rank(c, prefix, name) == 4 ? 4 : 2;
+  const rdna_tensor like = rdna_tensor_contiguous(NULL, RDNA_F32, rank, shape);
+  char full[RDNA__COMPONENT_NAME];
+  rdna__safetensor t;
+  const rdna__safetensor *found;
+  RDNA_TRY(look_up(c, prefix, name, &like, full, &found));
+  t = *found;
+  t.rank = 2; /* a window of 1 x 1 lies as the matrix does */
+  RDNA_TRY(rdna__network_tensor(c->network, type_of_matrix(c, t.dtype, in), 2, shape, out_weight));
+  return upload(c, &t, full, true, out_weight);
 }
 
 rdna_status rdna__network_tensor(rdna__network *n, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out) {
@@ -241,7 +355,7 @@ rdna_status rdna__component_fetch(rdna__component *c, const char *prefix, const 
   char full[RDNA__COMPONENT_NAME];
   const rdna__safetensor *t;
   RDNA_TRY(look_up(c, prefix, name, to, full, &t));
-  return upload(c, t, full, t->dtype == to->dtype, to);
+  return upload(c, t, full, true, to);
 }
 
 rdna_status rdna__component_leave(rdna__component *c, const char *prefix) {

@@ -16,8 +16,10 @@ enum { RDNA__COMPONENT_NAME = 160 }; /* bytes of a tensor's name that is asked f
 /* What a network has on its device. Zeros but for |device| and |dtype| are an empty one. */
 typedef struct rdna__network {
   rdna_device *device;
-  rdna_dtype dtype; /* of activations and of weights of products: f32, f16 or bf16. Those of norms are f32 */
-  void **blocks;    /* (count) */
+  rdna_dtype dtype;   /* of activations and of weights of products: f32, f16 or bf16. Those of norms are f32 */
+  rdna_dtype weights; /* of blocks: matrices of floats are rounded to it as they are loaded, or to what fits their rows
+                         (see rdna__weight_type_fitting). Another: they have the network's type */
+  void **blocks;      /* (count) */
   size_t count, capacity;
   size_t bytes;
 } rdna__network;
@@ -39,6 +41,7 @@ typedef struct rdna__component {
   rdna__network *network;
   rdna__safetensor view; /* of a part of a tensor */
   bool transposed;       /* the tensor that was found last lies so in the file */
+  bool kept;             /* matrices that are loaded now are not rounded to the network's blocks */
   rdna__loras *loras;    /* NULL: weights are as the file has them */
   rdna__lora_part of;
   rdna__checkpoint_part names; /* those of one file, which LoRAs may use wherever the component is from */
@@ -60,10 +63,14 @@ void rdna__component_change(rdna__component *component, rdna__loras *loras, rdna
 
 /* -1: there is no such tensor. */
 int rdna__component_rank(rdna__component *component, const char *prefix, const char *name);
-/* A tensor of exactly that shape, contiguous, f32, f16 or bf16 in the file, as |dtype| on the device.
+/* A tensor of exactly that shape, contiguous, of floats or blocks in the file, as |dtype| on the device.
  * RDNA_BAD_DATA: it is missing or of another shape. RDNA_UNSUPPORTED: another type. RDNA_OUT_OF_MEMORY. */
 rdna_status rdna__component_load(rdna__component *component, const char *prefix, const char *name, rdna_dtype dtype,
                                  int rank, const int64_t *shape, rdna_tensor *out);
+/* A matrix that products read, (out, in) or a window of 1 x 1: of blocks, where the file's are, or as the network says
+ * under |weights|. */
+rdna_status rdna__component_load_matrix(rdna__component *component, const char *prefix, const char *name, int64_t out,
+                                        int64_t in, rdna_tensor *out_weight);
 /* A convolution's, as rdna__network_window lays it out. */
 rdna_status rdna__component_load_window(rdna__component *component, const char *prefix, const char *name, int out,
                                         int in, int height, int width, rdna_tensor *out_weight);

@@ -50,6 +50,7 @@ struct rdna_image_flux {
   rdna_tensor frequencies[AXES]; /* (half of the axis' values), f32; data NULL: it has none */
   side (*doubles)[SIDES];        /* (set.doubles) */
   single *singles;               /* (set.singles) */
+  int last_scale, last_shift;    /* parts of what the last norm is modulated by: files have them in either order */
 };
 
 /* ---- loading ---- */
@@ -130,14 +131,19 @@ static rdna_status load(rdna_image_flux *f, rdna__component *c) {
   f->doubles = calloc((size_t)s->doubles + 1, sizeof *f->doubles);
   f->singles = calloc((size_t)s->singles + 1, sizeof *f->singles);
   if (!f->doubles || !f->singles) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a transformer");
+  f->last_scale = c->part.kind == CHECKPOINT_FLUX;
+  f->last_shift = !f->last_scale;
+  c->kept = true; /* little of the whole, and its ends */
   RDNA_TRY(rdna__image_load_linear(c, "", "x_embedder", s->in_channels, s->width, true, &f->in));
   RDNA_TRY(rdna__image_load_linear(c, "", "context_embedder", s->text_width, s->width, true, &f->text));
   RDNA_TRY(load_two(c, "timestep_embedder", EMBEDDED, s->width, &f->time));
   if (s->guided) RDNA_TRY(load_two(c, "guidance_embedder", EMBEDDED, s->width, &f->guidance));
   RDNA_TRY(load_two(c, "text_embedder", s->pooled_width, s->width, &f->pooled));
+  c->kept = false;
   for (int i = 0; i < s->doubles; i++)
     for (int k = 0; k < SIDES; k++) RDNA_TRY(load_side(f, c, i, k, &f->doubles[i][k]));
   for (int i = 0; i < s->singles; i++) RDNA_TRY(load_single(f, c, i, &f->singles[i]));
+  c->kept = true;
   RDNA_TRY(load_wide(c, "", "norm_out.linear", s->width, 2 * s->width, &f->modulation));
   RDNA_TRY(rdna__image_load_linear(c, "", "proj_out", s->width, s->out_channels, true, &f->out));
   RDNA_TRY(make_frequencies(f));
@@ -164,12 +170,17 @@ static rdna_status open_flux(rdna_image_flux *f, const char *folder, const char 
 
 rdna_status rdna_image_flux_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
                                    rdna_image_flux **out_flux) {
+  return rdna__flux_create(device, folder, name, dtype, RDNA_DTYPE_COUNT, out_flux);
+}
+
+rdna_status rdna__flux_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
+                              rdna_dtype weights, rdna_image_flux **out_flux) {
   if (!device || !folder || !name || !out_flux || (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16))
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "rdna_image_flux_create needs a device, two names of folders, f32, f16 or bf16, and a place");
   rdna_image_flux *f = calloc(1, sizeof *f);
   if (!f) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a transformer");
-  f->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype};
+  f->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype, .weights = weights};
   rdna_status status = open_flux(f, folder, name);
   if (status == RDNA_OK)
     *out_flux = f;
@@ -380,8 +391,7 @@ static rdna_status attend(running *r, const rdna_tensor *out) {
 /* ---- blocks ---- */
 
 enum { SHIFT_1, SCALE_1, GATE_1, SHIFT_2, SCALE_2, GATE_2 }; /* parts of a double block's modulation */
-enum { LAST_SCALE, LAST_SHIFT };                             /* of the last norm's */
-static const int double_ones[] = {SCALE_1, SCALE_2}, single_ones[] = {SCALE_1, -1}, last_ones[] = {LAST_SCALE, -1};
+static const int double_ones[] = {SCALE_1, SCALE_2}, single_ones[] = {SCALE_1, -1};
 
 static rdna_status read_side(running *r, const side *s, const modulation *m, int which) {
   rdna_tensor x = side_of(r, &r->x, which), h = side_of(r, &r->h, which);
@@ -511,9 +521,10 @@ static rdna_status end(running *r, float *host, float *out) {
   const rdna_image_flux *f = r->flux;
   const int64_t shape[] = {r->count[PICTURE], f->set.out_channels};
   rdna_tensor x = side_of(r, &r->x, PICTURE), h = side_of(r, &r->h, PICTURE), made, values;
+  const int ones[] = {f->last_scale, -1};
   modulation m;
-  RDNA_TRY(modulate(r, &f->modulation, last_ones, &m));
-  RDNA_TRY(norm_into(r, &m, LAST_SCALE, LAST_SHIFT, &x, &h));
+  RDNA_TRY(modulate(r, &f->modulation, ones, &m));
+  RDNA_TRY(norm_into(r, &m, f->last_scale, f->last_shift, &x, &h));
   RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, shape, &made));
   RDNA_TRY(linear(r, &f->out, &h, &made));
   RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, shape, &values));

@@ -65,9 +65,10 @@ static rdna_status check_init(const rdna_image_request *r) {
                     r->steps, r->strength);
 }
 
-/* Of |part|, which computes in |dtype|. */
-static rdna_status check_finite(const char *part, rdna_dtype dtype, const float *values, size_t count) {
-  for (size_t k = 0; k < count; k++)
+/* Of |part|, which computes in |dtype|. In a rehearsal there are no values. */
+static rdna_status check_finite(const rdna_image_model *m, const char *part, rdna_dtype dtype, const float *values,
+                                size_t count) {
+  for (size_t k = 0; k < count && !m->notes; k++)
     if (!isfinite(values[k]))
       return rdna__fail(RDNA_BAD_DATA, "%s made values that are not finite, computing in %s; %s", part,
                         rdna_dtype_name(dtype),
@@ -264,7 +265,7 @@ static rdna_status encode(drawing *d, const float *values, float *latents) {
   rdna_image_noise_draw(d->noise, d->fresh, d->count);
   RDNA_TRY(rdna_image_autoencoder_encode(d->model->autoencoder, values, 1, d->r.height, d->r.width, d->r.tile, d->fresh,
                                          latents));
-  return check_finite("the autoencoder", d->model->picture_dtype, latents, d->count);
+  return check_finite(d->model, "the autoencoder", d->model->picture_dtype, latents, d->count);
 }
 
 /* Of the initial picture what is not under the mask, which is grey; its latents are drawn behind the noise. */
@@ -320,7 +321,7 @@ static rdna_status run_steps(drawing *d, int picture) {
     RDNA_TRY(tell(d, "noise", picture, i - d->first, latents));
     RDNA_TRY(take_step(d, i, d->hidden ? d->hidden + at : NULL, latents));
     if (d->begun) keep_rest(d, i, d->begun + at, latents);
-    RDNA_TRY(check_finite(d->flow ? "the transformer" : "the U-Net", d->model->dtype, latents, d->count));
+    RDNA_TRY(check_finite(d->model, d->flow ? "the transformer" : "the U-Net", d->model->dtype, latents, d->count));
     RDNA_TRY(give(d, "latents", picture, i - d->first, 3, d->shape, latents));
   }
   return tell(d, "noise", picture, d->end - d->first, latents);
@@ -365,8 +366,8 @@ static rdna_status read_texts(drawing *d) {
   RDNA_TRY(m->flows ? rdna__flux_encode(m, &d->r, &d->texts) : rdna__pipeline_encode(m, &d->r, d->guided, &d->texts));
   const rdna__image_texts *t = &d->texts;
   size_t texts = (size_t)t->count;
-  RDNA_TRY(check_finite("a text encoder", RDNA_F32, t->states, texts * (size_t)t->tokens * (size_t)t->width));
-  RDNA_TRY(check_finite("a text encoder", RDNA_F32, t->pooled, texts * (size_t)t->pooled_width));
+  RDNA_TRY(check_finite(m, "a text encoder", RDNA_F32, t->states, texts * (size_t)t->tokens * (size_t)t->width));
+  RDNA_TRY(check_finite(m, "a text encoder", RDNA_F32, t->pooled, texts * (size_t)t->pooled_width));
   if (d->r.frugal) rdna__pipeline_drop_encoders(m);
   return give_texts(d);
 }
@@ -406,16 +407,14 @@ static rdna_status draw(drawing *d, float *out) {
     RDNA_TRY(tell(d, "picture", i, d->end - d->first, NULL));
     RDNA_TRY(rdna_image_autoencoder_decode(m->autoencoder, d->latents + (size_t)i * d->count, 1, (int)d->shape[1],
                                            (int)d->shape[2], d->r.tile, picture));
-    RDNA_TRY(check_finite("the autoencoder", m->picture_dtype, picture, pixels));
+    RDNA_TRY(check_finite(m, "the autoencoder", m->picture_dtype, picture, pixels));
     RDNA_TRY(give(d, "picture", i, -1, 3, shape, picture));
   }
   if (d->r.frugal) rdna__pipeline_drop_autoencoder(m);
   return RDNA_OK;
 }
 
-rdna_status rdna_image_model_draw(rdna_image_model *m, const rdna_image_request *request, float *out_pictures) {
-  if (!m || !request || !out_pictures)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_model_draw needs a model, a request and a place");
+static rdna_status draw_request(rdna_image_model *m, const rdna_image_request *request, float *out_pictures) {
   drawing d = {.model = m};
   RDNA_TRY(read_request(m, request, &d.r));
   d.guided = d.r.guidance > 1 && !m->distilled;
@@ -429,6 +428,7 @@ rdna_status rdna_image_model_draw(rdna_image_model *m, const rdna_image_request 
     d.first = rdna_image_schedule_step_of(d.schedule, level);
     d.end = rdna_image_schedule_steps(d.schedule);
   }
+  if (m->notes) d.end = d.first + 1;
   rdna_status status = draw(&d, out_pictures);
   rdna_image_schedule_release(d.schedule);
   rdna_image_flow_release(d.flow);
@@ -442,5 +442,26 @@ rdna_status rdna_image_model_draw(rdna_image_model *m, const rdna_image_request 
   free(d.begun);
   free(d.hidden);
   free(d.noised);
+  return status;
+}
+
+rdna_status rdna_image_model_draw(rdna_image_model *m, const rdna_image_request *request, float *out_pictures) {
+  if (!m || !request || !out_pictures)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_model_draw needs a model, a request and a place");
+  return draw_request(m, request, out_pictures);
+}
+
+rdna_status rdna__pipeline_rehearse(rdna_image_model *m, const rdna_image_request *request) {
+  rdna_image_request r = *request;
+  r.count = 1;
+  r.frugal = true;
+  r.progress = NULL;
+  r.values = NULL;
+  size_t width = (size_t)(r.width ? r.width : m->info.width), height = (size_t)(r.height ? r.height : m->info.height);
+  if (width > MOST_SIDE || height > MOST_SIDE) width = height = 1; /* which is refused */
+  float *picture = malloc(3 * width * height * sizeof *picture);
+  if (!picture) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture of %zu x %zu", width, height);
+  rdna_status status = draw_request(m, &r, picture);
+  free(picture);
   return status;
 }

@@ -9,6 +9,13 @@
 
 enum { RDNA__PIPELINE_ENCODERS = 2 };
 
+/* What parts took of a device that only counts, noted when they leave it (plan.c). */
+typedef struct rdna__image_notes {
+  rdna_image_plan_part parts[RDNA_IMAGE_PLAN_PARTS];
+  int count;
+  uint64_t peak, reserved;
+} rdna__image_notes;
+
 struct rdna_image_model {
   rdna_device *device;
   char *folder;                    /* or file */
@@ -25,10 +32,13 @@ struct rdna_image_model {
   rdna_image_text_encoder *encoder[RDNA__PIPELINE_ENCODERS];
   rdna_image_unet *unet;
   rdna_image_autoencoder *autoencoder;
-  bool flows;            /* FLUX: see pipeline_flux.c */
-  int text_tokens;       /* … that its transformer reads */
-  rdna_image_t5 *t5;     /* … in place of a second encoder */
-  rdna_image_flux *flux; /* … in place of the U-Net */
+  bool flows;                       /* FLUX: see pipeline_flux.c */
+  int text_tokens;                  /* … that its transformer reads */
+  char *transformer_file, *t5_file; /* … whose transformer and T5 are these files, or NULL: the folder's */
+  rdna_dtype weights;               /* of blocks: matrices are rounded to it, see rdna__network */
+  rdna_image_t5 *t5;                /* … in place of a second encoder */
+  rdna_image_flux *flux;            /* … in place of the U-Net */
+  rdna__image_notes *notes;         /* of a rehearsal, or NULL */
 };
 
 /* What the encoders make of the texts of a request: the negative one, where there is guidance, and the prompt. */
@@ -74,6 +84,15 @@ rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *model, bool encode
 void rdna__pipeline_drop_encoders(rdna_image_model *model);
 void rdna__pipeline_drop_unet(rdna_image_model *model);
 void rdna__pipeline_drop_autoencoder(rdna_image_model *model);
+
+/* No part is on the device, whose they stay that had them: of a copy of a model. */
+void rdna__pipeline_forget_parts(rdna_image_model *copy);
+/* Goes through one step of one picture on a device that only counts, whose values are none. */
+rdna_status rdna__pipeline_rehearse(rdna_image_model *model, const rdna_image_request *request);
+/* In a rehearsal, before a part leaves the device: what it took since another did. */
+void rdna__pipeline_note(rdna_image_model *model, const char *part, uint64_t weights);
+/* When it has left: gives what it had back to the driver. */
+void rdna__pipeline_left(const rdna_image_model *model);
 
 /* ---- FLUX ---- */
 

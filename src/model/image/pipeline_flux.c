@@ -1,23 +1,56 @@
 /* FLUX.1 in place of Stable Diffusion's U-Net and schedule: CLIP gives the text's vector and T5 the states of its
  * tokens, and the transformer is asked once a step, as guidance was distilled into it (dev) or is none (schnell). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "model/image/autoencoder.h"
+#include "model/image/component.h"
 #include "model/image/flux.h"
 #include "model/image/pipeline.h"
+#include "model/image/t5_tokenizer.h"
 
-enum { SIDE = 128, SCHNELL_TOKENS = 256, DEV_TOKENS = 512, PATCH = 2 }; /* as both were trained and published */
+enum {
+  PATH_BYTES = 4096,
+  SIDE = 128,
+  SCHNELL_TOKENS = 256,
+  DEV_TOKENS = 512,
+  PATCH = 2
+}; /* as both were trained and published */
 
 /* ---- opening ---- */
+
+/* Settings of the part |name|: of its folder, or of |file|, unless that is NULL. */
+static rdna_status open_settings(const rdna_image_model *m, const char *file, const char *name, json_t **out) {
+  char path[PATH_BYTES];
+  rdna__component c;
+  int length =
+      file ? snprintf(path, sizeof path, "%s/%s", file, name) : snprintf(path, sizeof path, "%s/config.json", name);
+  if (length >= (int)sizeof path) return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of the %s is too long", name);
+  if (!file) return rdna__pipeline_open_settings(m->folder, path, out, NULL);
+  if (!rdna__component_is_file(file)) return rdna__fail(RDNA_NOT_FOUND, "there is no file %s", file);
+  RDNA_TRY(rdna__component_open(path, "", NULL, &c));
+  *out = json_incref(c.settings);
+  rdna__component_close(&c);
+  return RDNA_OK;
+}
+
+static rdna_status read_vocabulary(const rdna_image_model *m, int *out) {
+  json_t *json;
+  RDNA_TRY(open_settings(m, m->t5_file, "text_encoder_2", &json));
+  rdna_status status = rdna__setting_whole(json, "vocab_size", 0, 1, 1 << 24, out);
+  json_decref(json);
+  return rdna__annotate(status, "T5 of %s", m->t5_file ? m->t5_file : m->folder);
+}
 
 static rdna_status read_parts(rdna_image_model *m, rdna__flux_settings *flux, rdna__autoencoder_settings *autoencoder) {
   json_t *json;
   RDNA_TRY(rdna__pipeline_open_settings(m->folder, "scheduler/scheduler_config.json", &json, &m->schedule));
   json_decref(json);
-  RDNA_TRY(rdna__pipeline_open_settings(m->folder, "transformer/config.json", &json, NULL));
-  rdna_status status = rdna__annotate(rdna__flux_settings_read(json, flux), "%s/transformer/config.json", m->folder);
+  RDNA_TRY(open_settings(m, m->transformer_file, "transformer", &json));
+  const char *where = m->transformer_file ? m->transformer_file : m->folder;
+  rdna_status status = rdna__annotate(rdna__flux_settings_read(json, flux), "the transformer's settings in %s", where);
   json_decref(json);
   if (status != RDNA_OK) return status;
   RDNA_TRY(rdna__pipeline_open_settings(m->folder, "vae/config.json", &json, NULL));
@@ -63,11 +96,18 @@ rdna_status rdna__flux_fit(rdna_image_model *m) {
 
 static rdna_status need_t5(rdna_image_model *m) {
   if (m->t5) return RDNA_OK;
-  return rdna_image_t5_create(m->device, m->folder, "text_encoder_2", "tokenizer_2", m->dtype, &m->t5);
+  char tokenizer[PATH_BYTES];
+  if (!m->t5_file)
+    return rdna__t5_create(m->device, m->folder, "text_encoder_2", "tokenizer_2", m->dtype, m->weights, &m->t5);
+  if (!rdna__component_is_file(m->t5_file)) return rdna__fail(RDNA_NOT_FOUND, "there is no file %s for T5", m->t5_file);
+  if (snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer_2", m->folder) >= (int)sizeof tokenizer)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of tokenizer_2 is too long");
+  return rdna__t5_create(m->device, m->t5_file, "text_encoder_2", tokenizer, m->dtype, m->weights, &m->t5);
 }
 
 rdna_status rdna__flux_need(rdna_image_model *m, const rdna__image_texts *texts) {
-  if (!m->flux) RDNA_TRY(rdna_image_flux_create(m->device, m->folder, "transformer", m->dtype, &m->flux));
+  const char *where = m->transformer_file ? m->transformer_file : m->folder;
+  if (!m->flux) RDNA_TRY(rdna__flux_create(m->device, where, "transformer", m->dtype, m->weights, &m->flux));
   const rdna_image_flux_info *info = rdna_image_flux_get_info(m->flux);
   if (info->text_width == texts->width && info->pooled_width == texts->pooled_width) return RDNA_OK;
   return rdna__fail(RDNA_BAD_DATA,
@@ -76,12 +116,16 @@ rdna_status rdna__flux_need(rdna_image_model *m, const rdna__image_texts *texts)
 }
 
 void rdna__flux_drop_encoder(rdna_image_model *m) {
+  if (m->t5) rdna__pipeline_note(m, "T5", rdna_image_t5_get_info(m->t5)->weights_bytes);
   rdna_image_t5_release(m->t5);
+  if (m->t5) rdna__pipeline_left(m);
   m->t5 = NULL;
 }
 
 void rdna__flux_drop(rdna_image_model *m) {
+  if (m->flux) rdna__pipeline_note(m, "transformer", rdna_image_flux_get_info(m->flux)->weights_bytes);
   rdna_image_flux_release(m->flux);
+  if (m->flux) rdna__pipeline_left(m);
   m->flux = NULL;
 }
 
@@ -119,13 +163,23 @@ rdna_status rdna__flux_encode(rdna_image_model *m, const rdna_image_request *r, 
   return status;
 }
 
+/* The tokenizer alone: T5 is the largest of what is not yet needed. */
 rdna_status rdna__flux_tokens(rdna_image_model *m, const char *text, size_t *out_count, size_t *out_read) {
-  RDNA_TRY(need_t5(m));
-  int32_t end;
-  RDNA_TRY(rdna_image_t5_tokens(m->t5, text, strlen(text), 1, &end, out_count));
+  char path[PATH_BYTES];
+  rdna__t5_tokenizer t;
+  rdna_tokens tokens = {0};
+  int vocabulary;
+  if (snprintf(path, sizeof path, "%s/tokenizer_2", m->folder) >= (int)sizeof path)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of tokenizer_2 is too long");
+  RDNA_TRY(read_vocabulary(m, &vocabulary));
+  RDNA_TRY(rdna__t5_tokenizer_open(path, vocabulary, &t));
+  rdna_status status = rdna_tokenizer_encode(t.tokenizer, text, strlen(text), RDNA_ENCODE_PARSE_SPECIAL, &tokens);
   size_t most = (size_t)m->text_tokens - 1;
-  *out_read = *out_count < most ? *out_count : most;
-  return RDNA_OK;
+  *out_count = tokens.count;
+  *out_read = tokens.count < most ? tokens.count : most;
+  rdna_tokens_deinit(&tokens);
+  rdna__t5_tokenizer_close(&t);
+  return status;
 }
 
 /* ---- steps ---- */

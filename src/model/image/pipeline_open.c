@@ -229,7 +229,7 @@ static rdna_status read_file(rdna_image_model *m, const rdna__safetensors *file,
 
 static rdna_status open_file(rdna_image_model *m, const rdna_image_model_options *o) {
   rdna__safetensors *file;
-  RDNA_TRY(rdna__safetensors_open_file(m->folder, &file));
+  RDNA_TRY(rdna__safetensors_open_either(m->folder, &file));
   rdna_status status = rdna__annotate(read_file(m, file, o->prediction), "%s", m->folder);
   rdna__safetensors_close(file);
   return status == RDNA_OK ? find_tokenizer(m, o->tokenizer) : status;
@@ -244,10 +244,23 @@ static rdna_status check_options(const rdna_image_model_options *o) {
   return rdna__fail(RDNA_INVALID_ARGUMENT, "a prediction '%.40s'; epsilon and v_prediction are known", o->prediction);
 }
 
+/* Files of FLUX's parts, in place of the folder's. */
+static rdna_status keep_files(rdna_image_model *m, const rdna_image_model_options *o) {
+  if (o->transformer && !(m->transformer_file = strdup(o->transformer)))
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of a file");
+  if (o->t5 && !(m->t5_file = strdup(o->t5)))
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of a file");
+  return RDNA_OK;
+}
+
 static rdna_status open_path(rdna_image_model *m, const rdna_image_model_options *o) {
+  RDNA_TRY(keep_files(m, o));
   bool whole = rdna__component_is_file(m->folder);
   if (whole || (!o->tokenizer && !o->prediction)) {
     RDNA_TRY(whole ? open_file(m, o) : open_folder(m));
+    if (!m->flows && (o->transformer || o->t5))
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is no FLUX, which alone has a %s", m->folder,
+                        o->transformer ? "transformer" : "T5");
     if (m->flows && o->lora_count > 0)
       return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, to which no LoRA can be added yet", m->folder);
     return rdna__loras_open(o->loras, o->lora_count, m->encoders, &m->loras);
@@ -267,6 +280,7 @@ rdna_status rdna_image_model_open(rdna_device *device, const char *path, const r
   if (!m) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a model of pictures");
   m->device = rdna_device_retain(device);
   m->dtype = o.dtype;
+  m->weights = o.weights;
   m->folder = strdup(path);
   rdna_status status =
       m->folder ? open_path(m, &o) : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of a folder");
@@ -285,6 +299,8 @@ void rdna_image_model_release(rdna_image_model *m) {
   rdna_device_release(m->device);
   free(m->folder);
   free(m->tokenizer);
+  free(m->transformer_file);
+  free(m->t5_file);
   rdna__loras_close(m->loras);
   free(m->schedule);
   free(m);
@@ -308,7 +324,8 @@ rdna_status rdna__pipeline_need_encoder(rdna_image_model *m, int which) {
 }
 
 rdna_status rdna__pipeline_need_unet(rdna_image_model *m) {
-  return m->unet ? RDNA_OK : rdna__unet_create(m->device, m->folder, "unet", m->dtype, m->loras, &m->unet);
+  if (m->unet) return RDNA_OK;
+  return rdna__unet_create(m->device, m->folder, "unet", m->dtype, m->weights, m->loras, &m->unet);
 }
 
 rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *m, bool encodes) {
@@ -318,20 +335,38 @@ rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *m, bool encodes) {
 }
 
 void rdna__pipeline_drop_encoders(rdna_image_model *m) {
+  uint64_t weights = 0;
+  for (int i = 0; i < RDNA__PIPELINE_ENCODERS; i++)
+    if (m->encoder[i]) weights += rdna_image_text_encoder_get_info(m->encoder[i])->weights_bytes;
+  if (weights) rdna__pipeline_note(m, "text encoder", weights);
   for (int i = 0; i < RDNA__PIPELINE_ENCODERS; i++) {
     rdna_image_text_encoder_release(m->encoder[i]);
     m->encoder[i] = NULL;
   }
+  if (weights) rdna__pipeline_left(m);
   rdna__flux_drop_encoder(m);
 }
 
 void rdna__pipeline_drop_unet(rdna_image_model *m) {
+  if (m->unet) rdna__pipeline_note(m, "U-Net", rdna_image_unet_get_info(m->unet)->weights_bytes);
   rdna_image_unet_release(m->unet);
+  if (m->unet) rdna__pipeline_left(m);
   m->unet = NULL;
   rdna__flux_drop(m);
 }
 
 void rdna__pipeline_drop_autoencoder(rdna_image_model *m) {
+  if (m->autoencoder)
+    rdna__pipeline_note(m, "autoencoder", rdna_image_autoencoder_get_info(m->autoencoder)->weights_bytes);
   rdna_image_autoencoder_release(m->autoencoder);
+  if (m->autoencoder) rdna__pipeline_left(m);
   m->autoencoder = NULL;
+}
+
+void rdna__pipeline_forget_parts(rdna_image_model *m) {
+  for (int i = 0; i < RDNA__PIPELINE_ENCODERS; i++) m->encoder[i] = NULL;
+  m->unet = NULL;
+  m->autoencoder = NULL;
+  m->t5 = NULL;
+  m->flux = NULL;
 }

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "model/image/blocks.h"
+#include "model/image/flux.h"
 #include "model/image/t5_tokenizer.h"
 #include "rdna/image_flow.h"
 #include "rdna/memory.h"
@@ -75,9 +76,8 @@ typedef struct loading {
 
 static rdna_status load_matrix(loading *l, int index, const char *name, int rows, int columns, rdna_tensor *out) {
   char full[RDNA__COMPONENT_NAME];
-  const int64_t shape[] = {rows, columns};
   snprintf(full, sizeof full, "encoder.block.%d.layer.%s.weight", index, name);
-  return rdna__component_load(&l->component, "", full, l->encoder->network.dtype, 2, shape, out);
+  return rdna__component_load_matrix(&l->component, "", full, rows, columns, out);
 }
 
 static rdna_status load_norm(loading *l, int index, const char *name, rdna_tensor *out) {
@@ -104,8 +104,8 @@ static rdna_status load_layer(loading *l, int i, layer *out) {
 static rdna_status load_all(loading *l) {
   rdna_image_t5 *e = l->encoder;
   const settings *s = &e->set;
-  const int64_t width = s->width, table[] = {s->vocabulary, s->width}, bias[] = {s->buckets, s->heads};
-  RDNA_TRY(rdna__component_load(&l->component, "", "shared.weight", e->network.dtype, 2, table, &e->embedding));
+  const int64_t width = s->width, bias[] = {s->buckets, s->heads};
+  RDNA_TRY(rdna__component_load_matrix(&l->component, "", "shared.weight", s->vocabulary, s->width, &e->embedding));
   RDNA_TRY(rdna__component_load(&l->component, "",
                                 "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight", RDNA_F32, 2,
                                 bias, &e->bias));
@@ -131,8 +131,10 @@ static rdna_status open_all(rdna_image_t5 *e, const char *folder, const char *en
   char paths[2][PATH_BYTES];
   const char *const names[] = {encoder, tokenizer};
   loading l = {.encoder = e};
+  bool whole = rdna__component_is_file(folder);
   for (int i = 0; i < 2; i++)
-    if (snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]) >= (int)sizeof paths[i])
+    if (snprintf(paths[i], sizeof paths[i], "%s%s%s", whole && i == 1 ? "" : folder, whole && i == 1 ? "" : "/",
+                 names[i]) >= (int)sizeof paths[i])
       return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", names[i]);
   RDNA_TRY(rdna__component_open(paths[0], "model", &e->network, &l.component));
   rdna_status status = rdna__annotate(read_component(e, &l), "%s", paths[0]);
@@ -142,13 +144,18 @@ static rdna_status open_all(rdna_image_t5 *e, const char *folder, const char *en
 
 rdna_status rdna_image_t5_create(rdna_device *device, const char *folder, const char *encoder, const char *tokenizer,
                                  rdna_dtype dtype, rdna_image_t5 **out_encoder) {
+  return rdna__t5_create(device, folder, encoder, tokenizer, dtype, RDNA_DTYPE_COUNT, out_encoder);
+}
+
+rdna_status rdna__t5_create(rdna_device *device, const char *folder, const char *encoder, const char *tokenizer,
+                            rdna_dtype dtype, rdna_dtype weights, rdna_image_t5 **out_encoder) {
   if (!device || !folder || !encoder || !tokenizer || !out_encoder ||
       (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16))
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "rdna_image_t5_create needs a device, three names of folders, f32, f16 or bf16, and a place");
   rdna_image_t5 *e = calloc(1, sizeof *e);
   if (!e) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
-  e->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype};
+  e->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype, .weights = weights};
   rdna_status status = open_all(e, folder, encoder, tokenizer);
   if (status == RDNA_OK)
     *out_encoder = e;

@@ -115,11 +115,13 @@ static rdna_status load(rdna_image_unet *u, rdna__component *c, rdna__loras *lor
   rdna__component_change(c, loras, LORA_UNET, &names);
   const rdna__image_window in = {s->in_channels, s->channels[0], 3, 1, 1, 1};
   const rdna__image_window out = {s->channels[0], s->out_channels, 3, 1, 1, 1};
+  c->kept = true; /* what steps and sizes are embedded by is little of the whole */
   RDNA_TRY(load_two(c, "time_embedding", s->channels[0], s->time_width, &u->time));
   if (s->guidance_width)
     RDNA_TRY(rdna__image_load_linear(c, "time_embedding", "cond_proj", s->guidance_width, s->channels[0], false,
                                      &u->guidance));
   if (s->added_width) RDNA_TRY(load_two(c, "add_embedding", s->added_width, s->time_width, &u->added));
+  c->kept = false;
   RDNA_TRY(rdna__image_load_conv(c, "", "conv_in", &in, &u->in));
   for (int i = 0; i < s->stages; i++) RDNA_TRY(load_down(u, c, i));
   RDNA_TRY(load_middle(u, c));
@@ -151,18 +153,18 @@ static rdna_status open_unet(rdna_image_unet *u, const char *folder, const char 
 
 rdna_status rdna_image_unet_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
                                    rdna_image_unet **out_unet) {
-  return rdna__unet_create(device, folder, name, dtype, NULL, out_unet);
+  return rdna__unet_create(device, folder, name, dtype, RDNA_DTYPE_COUNT, NULL, out_unet);
 }
 
 rdna_status rdna__unet_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
-                              rdna__loras *loras, rdna_image_unet **out_unet) {
+                              rdna_dtype weights, rdna__loras *loras, rdna_image_unet **out_unet) {
   if (!device || !folder || !name || !out_unet)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_unet_create needs a device, a folder, a name and a place");
   if (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a U-Net computes in f32, f16 or bf16, not in %s", rdna_dtype_name(dtype));
   rdna_image_unet *u = calloc(1, sizeof *u);
   if (!u) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a U-Net");
-  u->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype};
+  u->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype, .weights = weights};
   rdna_status status = open_unet(u, folder, name, loras);
   if (status == RDNA_OK)
     *out_unet = u;

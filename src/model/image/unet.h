@@ -36,9 +36,9 @@ typedef struct rdna__unet_settings {
  * values that make no sense. */
 rdna_status rdna__unet_settings_read(json_t *json, rdna__unet_settings *out);
 
-/* rdna_image_unet_create with |loras|' changes, or NULL. */
+/* rdna_image_unet_create with matrices rounded to |weights|, see rdna__network, and with |loras|' changes, or NULL. */
 rdna_status rdna__unet_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
-                              rdna__loras *loras, rdna_image_unet **out_unet);
+                              rdna_dtype weights, rdna__loras *loras, rdna_image_unet **out_unet);
 
 /* ---- Transformers ---- */
 

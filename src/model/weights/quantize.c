@@ -78,8 +78,7 @@ static bool has_fewer_bits(rdna_dtype a, rdna_dtype b) {
          rdna_dtype_block_bytes(b) * (size_t)rdna_dtype_block_values(a);
 }
 
-/* |type|, or the next one whose blocks fit rows of |columns| values. */
-static rdna_dtype fitting(rdna_dtype type, int64_t columns, rdna_dtype before) {
+rdna_dtype rdna__weight_type_fitting(rdna_dtype type, int64_t columns, rdna_dtype before) {
   static const rdna_dtype smaller_blocks[RDNA_DTYPE_COUNT] = {
       [RDNA_Q2_K] = RDNA_Q4_0,    [RDNA_Q3_K] = RDNA_Q4_0,      [RDNA_Q4_K] = RDNA_Q5_0,
       [RDNA_Q5_K] = RDNA_Q5_1,    [RDNA_Q6_K] = RDNA_Q8_0,      [RDNA_IQ4_XS] = RDNA_IQ4_NL,
@@ -87,7 +86,7 @@ static rdna_dtype fitting(rdna_dtype type, int64_t columns, rdna_dtype before) {
       [RDNA_IQ1_M] = RDNA_IQ4_NL, [RDNA_IQ2_XXS] = RDNA_IQ4_NL, [RDNA_IQ2_XS] = RDNA_IQ4_NL,
       [RDNA_IQ2_S] = RDNA_IQ4_NL, [RDNA_IQ3_XXS] = RDNA_IQ4_NL, [RDNA_IQ3_S] = RDNA_IQ4_NL};
   if (columns % rdna_dtype_block_values(type) == 0) return type;
-  if (rdna_dtype_block_values(type) == 256) return fitting(smaller_blocks[type], columns, before);
+  if (rdna_dtype_block_values(type) == 256) return rdna__weight_type_fitting(smaller_blocks[type], columns, before);
   return before == RDNA_BF16 ? RDNA_BF16 : RDNA_F16;
 }
 
@@ -108,7 +107,7 @@ static rdna_dtype mixed_type(const rdna_gguf *file, const rdna_gguf_tensor *tens
 
 static rdna_dtype possible_type(const rdna_gguf_tensor *tensor, rdna_dtype wanted) {
   if (!rdna__transcodes_from(tensor->dtype)) return tensor->dtype;
-  return tensor->rank == 0 ? wanted : fitting(wanted, tensor->shape[tensor->rank - 1], tensor->dtype);
+  return tensor->rank == 0 ? wanted : rdna__weight_type_fitting(wanted, tensor->shape[tensor->rank - 1], tensor->dtype);
 }
 
 rdna_dtype rdna__weight_type_for(const rdna_gguf_tensor *tensor, rdna_dtype type, bool tied) {

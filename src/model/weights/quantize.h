@@ -30,6 +30,9 @@ uint32_t rdna__weight_file_type(rdna_dtype type);
  */
 rdna_dtype rdna__weight_type_for(const rdna_gguf_tensor *tensor, rdna_dtype type, bool tied);
 
+/* The same of a matrix whose rows have |columns| values, which was |before|. */
+rdna_dtype rdna__weight_type_fitting(rdna_dtype type, int64_t columns, rdna_dtype before);
+
 /* Tensors and bytes of each of GGUF's types, before and after. */
 enum { RDNA__WEIGHT_TYPES = 64 };
 typedef struct rdna__weight_counts {

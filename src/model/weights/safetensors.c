@@ -26,6 +26,7 @@ struct rdna__safetensors {
   rdna__safetensor *tensors;
   size_t count, capacity;
   rdna__strmap by_name;
+  rdna_gguf *gguf; /* whose tensors they are, or NULL */
 };
 
 static rdna_dtype dtype_of(const char *type) {
@@ -88,7 +89,7 @@ static rdna_status read_tensor(const json_t *entry, const uint8_t *data, uint64_
   if (!t->type || strlen(t->type) > MAX_TYPE_BYTES) return rdna__fail(RDNA_BAD_DATA, "it has no 'dtype'");
   t->dtype = dtype_of(t->type);
   RDNA_TRY(read_shape(json_object_get(entry, "shape"), t));
-  uint64_t begin;
+  uint64_t begin = 0;
   RDNA_TRY(read_offsets(json_object_get(entry, "data_offsets"), room, &begin, t));
   RDNA_TRY(check_size(t));
   t->data = t->bytes ? data + begin : NULL;
@@ -181,6 +182,7 @@ void rdna__safetensors_close(rdna__safetensors *s) {
     rdna__file_unmap(&s->parts[i].map);
   }
   rdna__strmap_deinit(&s->by_name);
+  rdna_gguf_close(s->gguf);
   free(s->tensors);
   free(s->parts);
   free(s);
@@ -223,6 +225,55 @@ rdna_status rdna__safetensors_open_file(const char *path, rdna__safetensors **ou
     rdna__safetensors_close(s);
   return status;
 }
+
+/* ---- GGUF ---- */
+
+rdna_status rdna__safetensors_of_gguf(rdna_gguf *file, rdna__safetensors **out_tensors) {
+  rdna__safetensors *s;
+  RDNA_TRY(create(1, &s));
+  rdna_status status = RDNA_OK;
+  for (size_t i = 0; i < rdna_gguf_tensor_count(file) && status == RDNA_OK; i++) {
+    rdna_gguf_tensor from;
+    status = rdna_gguf_tensor_at(file, i, &from);
+    if (status != RDNA_OK) break;
+    rdna__safetensor t = {.name = from.name,
+                          .type = rdna_gguf_tensor_type_name(from.ggml_type),
+                          .dtype = from.dtype,
+                          .rank = from.rank,
+                          .data = from.data,
+                          .bytes = from.bytes};
+    memcpy(t.shape, from.shape, sizeof from.shape);
+    status = add_tensor(s, &t);
+  }
+  if (status == RDNA_OK) {
+    s->gguf = file;
+    *out_tensors = s;
+  } else {
+    rdna__safetensors_close(s);
+  }
+  return status;
+}
+
+const rdna_gguf *rdna__safetensors_gguf(const rdna__safetensors *s) { return s->gguf; }
+
+static bool is_gguf(const char *path) {
+  char magic[4] = "";
+  FILE *file = fopen(path, "rb");
+  bool is = file && fread(magic, 1, sizeof magic, file) == sizeof magic && memcmp(magic, "GGUF", sizeof magic) == 0;
+  if (file) fclose(file);
+  return is;
+}
+
+rdna_status rdna__safetensors_open_either(const char *path, rdna__safetensors **out_tensors) {
+  if (!is_gguf(path)) return rdna__safetensors_open_file(path, out_tensors);
+  rdna_gguf *file;
+  RDNA_TRY(rdna_gguf_open(path, &file));
+  rdna_status status = rdna__safetensors_of_gguf(file, out_tensors);
+  if (status != RDNA_OK) rdna_gguf_close(file);
+  return status;
+}
+
+/* ---- folders ---- */
 
 /* |index| maps the tensors' names to files of |folder|. */
 static rdna_status add_listed(const char *folder, const json_t *index, rdna__safetensors **out) {

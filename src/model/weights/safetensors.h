@@ -7,12 +7,14 @@
 #define RDNA_MODEL_WEIGHTS_SAFETENSORS_H
 
 #include "base/status.h"
+#include "rdna/model.h"
 #include "rdna/tensor.h"
 
 typedef struct rdna__safetensor {
   const char *name;
   const char *type; /* as the file has it: "BF16" */
-  rdna_dtype dtype; /* RDNA_DTYPE_COUNT when this library has no such type; then nothing is known of the size */
+  rdna_dtype dtype; /* RDNA_DTYPE_COUNT when this library has no such type; then nothing is known of the size. Of blocks
+                       in files of GGUF alone */
   int rank;
   int64_t shape[RDNA_MAX_RANK]; /* slowest dimension first */
   const uint8_t *data;          /* in the file's map, of any alignment; NULL when there are no bytes */
@@ -30,6 +32,12 @@ rdna_status rdna__safetensors_open_named(const char *folder, const char *file, c
                                          rdna__safetensors **out_tensors);
 /* The same of one file. */
 rdna_status rdna__safetensors_open_file(const char *path, rdna__safetensors **out_tensors);
+/* The same of one file of safetensors or of GGUF, which its first bytes tell. */
+rdna_status rdna__safetensors_open_either(const char *path, rdna__safetensors **out_tensors);
+/* Those of an open file of GGUF, which is closed with them; where they are refused it stays the caller's. */
+rdna_status rdna__safetensors_of_gguf(rdna_gguf *file, rdna__safetensors **out_tensors);
+/* That file; NULL: they are of no such one. Borrowed. */
+const rdna_gguf *rdna__safetensors_gguf(const rdna__safetensors *tensors);
 /* One file in |size| bytes at |data|, which the caller keeps. */
 rdna_status rdna__safetensors_open_memory(const void *data, size_t size, rdna__safetensors **out_tensors);
 void rdna__safetensors_close(rdna__safetensors *tensors); /* NULL is fine */
