@@ -98,6 +98,8 @@ class Interfaces(unittest.TestCase):
         self.assertEqual(self.ollama.generate("chat", "Who?", options=options).response, self.want("Who?", 7, "--chat")["text"])
         self.assertEqual(self.ollama.generate("chat", "Who?", system="Be brief.", options=options).response, self.want("Who?", 7, "--chat", "--system", "Be brief.")["text"])
         self.assertEqual(self.ollama.generate("chat", "And God said", raw=True, options=options).response, self.want("And God said", 7)["text"])
+        usual = {"typical_p": 1.0, "tfs_z": 1, "mirostat": 0, "f16_kv": True, "logits_all": False, "num_ctx": 2048}  # what older clients send beside
+        self.assertEqual(self.ollama.generate("chat", "And God said", raw=True, options={**options, **usual}).response, self.want("And God said", 7)["text"])
         seeded = {"num_predict": 12, "seed": 5, "stop": ["zzz"]}
         self.assertEqual(self.ollama.generate("chat", "Who?", options=seeded).response, self.ollama.generate("chat", "Who?", options=seeded).response)
 
@@ -108,7 +110,8 @@ class Interfaces(unittest.TestCase):
         self.assertEqual((shown.modelinfo["general.architecture"], shown.template), ("llama", serving.TEMPLATE))
         self.assertIn("version", json.loads(self.server.ask("GET", "/api/version")[2]))
         for call, status, mentions in ((lambda: self.ollama.chat("other", []), 404, "other"), (lambda: self.ollama.generate("chat", "x", format={"type": "fish"}), 400, "type is to be"),
-                                       (lambda: self.ollama.chat("chat", [{"role": "user", "content": "x"}], options={"mirostat": 2}), 400, "mirostat"), (lambda: self.ollama.show("other"), 404, "other")):
+                                       (lambda: self.ollama.chat("chat", [{"role": "user", "content": "x"}], options={"mirostat": 2}), 400, "mirostat"),
+                                       (lambda: self.ollama.generate("chat", "x", options={"typical_p": 0.9}), 400, "typical_p"), (lambda: self.ollama.show("other"), 404, "other")):
             with self.assertRaises(ollama.ResponseError) as caught:
                 call()
             self.assertEqual(caught.exception.status_code, status)

@@ -49,13 +49,20 @@ static const field_row option_fields[] = {
     {"use_mlock", FIELD_IGNORED},
     {"numa", FIELD_IGNORED},
     {"low_vram", FIELD_IGNORED},
-    {"typical_p", FIELD_REFUSED},
-    {"tfs_z", FIELD_REFUSED},
+    {"typical_p", FIELD_READ},
+    {"tfs_z", FIELD_READ},
     {"mirostat", FIELD_REFUSED},
     {"mirostat_eta", FIELD_IGNORED},
     {"mirostat_tau", FIELD_IGNORED},
     {"penalize_newline", FIELD_IGNORED},
+    {"f16_kv", FIELD_IGNORED},
+    {"num_gqa", FIELD_IGNORED},
+    {"vocab_only", FIELD_REFUSED},
+    {"logits_all", FIELD_REFUSED},
+    {"embedding_only", FIELD_REFUSED},
 };
+/* Those of samplers that are not here, of which 1 changes nothing. Clients send all options that they know. */
+static const field_values option_values[] = {{"typical_p", "[1]"}, {"tfs_z", "[1]"}};
 
 /* ---- requests ---- */
 
@@ -70,6 +77,7 @@ static bool read_options(request *r, problem *p) {
   if (options && !json_is_null(options)) {
     if (!json_is_object(options)) return refuse(p, 400, NULL, "options", "'options' must be an object");
     if (!check_fields(options, option_fields, sizeof option_fields / sizeof *option_fields, p) ||
+        !check_values(options, option_values, sizeof option_values / sizeof *option_values, p) ||
         !read_sampling(options, "repeat_penalty", s, p) || !read_stops(options, "stop", s, p) ||
         !read_integer(options, "repeat_last_n", -1, 1 << 24, &last, p) ||
         !read_integer(options, "num_predict", -2, INT32_MAX, &s->most_tokens, p))
