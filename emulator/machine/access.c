@@ -5,31 +5,120 @@
 
 static inline void *host(uint64_t at) { return (void *)(uintptr_t)at; }
 
-static void load_small(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg) {
-  uint32_t *to = emu__vector(wave, reg, 0);
-  for (unsigned l = 0; l < wave->lanes; l++) {
-    if (!(p->mask >> l & 1)) continue;
-    uint32_t value = 0;
-    if (!(p->outside >> l & 1)) memcpy(&value, host(p->at[l]), shape->bytes);
-    unsigned up = 32 - 8 * shape->bytes;
-    if (shape->is_signed) value = (uint32_t)((int32_t)(value << up) >> up);
-    if (!shape->half) {
-      to[l] = value;
-    } else {
-      to[l] = shape->high ? (to[l] & 0xffff) | value << 16 : (to[l] & 0xffff0000) | (value & 0xffff);
-    }
+// What lanes read that are off or outside: as much as the dwords of a lane lie apart where memory interleaves lanes.
+static const uint8_t nothing[1024] __attribute__((aligned(64)));
+
+// Where the 32 lanes of a half read. *on: those that are on.
+static const uint64_t *sources(const struct emu_places *p, unsigned half, uint64_t room[EMU_HALF], uint32_t *on) {
+  const uint64_t *at = p->at + half * EMU_HALF;
+  *on = (uint32_t)(p->mask >> half * EMU_HALF);
+  uint32_t there = *on & ~(uint32_t)(p->outside >> half * EMU_HALF);
+  if (there == UINT32_MAX) return at;
+  EMU_EACH room[l] = there >> l & 1 ? at[l] : (uint64_t)(uintptr_t)nothing;
+  return room;
+}
+
+// Whether the lanes follow each other without gaps, dword after dword.
+static inline bool are_consecutive(const uint64_t *at) {
+  uint64_t differs = at[EMU_HALF - 1] ^ (at[0] + 4 * (EMU_HALF - 1));
+  if (differs) return false;
+  EMU_EACH differs |= at[l] ^ (at[0] + 4 * (uint64_t)l);
+  return !differs;
+}
+
+static inline __m128i quad_at(uint64_t at) { return _mm_loadu_si128(host(at)); }
+static inline __m256i quads_at(uint64_t low, uint64_t high) {
+  return _mm256_inserti128_si256(_mm256_castsi128_si256(quad_at(low)), quad_at(high), 1);
+}
+static inline __m128i pairs_at(uint64_t low, uint64_t high) {
+  __m128d pair = _mm_load_sd(host(low));
+  return _mm_castpd_si128(_mm_loadh_pd(pair, host(high)));
+}
+static inline void put(uint32_t *to, __m256i value) { _mm256_storeu_si256((__m256i *)to, value); }
+static inline __m256i row(const uint32_t *from) { return _mm256_loadu_si256((const __m256i *)from); }
+
+// Of one dword, two neighbours or four, from each lane's place to rows of 32 lanes. Neighbours move at once: 64 aligned
+// bits are one access on the card, and look-back scans rely on it: a flag must never be seen without the value beside
+// it.
+static inline void load_one(const uint64_t *at, uint64_t along, uint32_t *to) {
+  if (are_consecutive(at)) {
+    emu__copy(to, host(at[0] + along));
+  } else {
+    EMU_EACH memcpy(&to[l], host(at[l] + along), 4);
   }
 }
 
-// Two neighbouring dwords move at once. 64 aligned bits are one access on the card, and look-back scans rely on it: a
-// flag must never be seen without the value beside it.
-static void load_pair(const struct emu_places *p, uint64_t along, uint32_t *low, uint32_t *high) {
-  for (uint64_t rest = p->mask; rest; rest &= rest - 1) {
-    unsigned l = (unsigned)__builtin_ctzll(rest);
-    uint64_t value = 0;
-    if (!(p->outside >> l & 1)) memcpy(&value, host(p->at[l] + along), 8);
-    low[l] = (uint32_t)value;
-    high[l] = (uint32_t)(value >> 32);
+static inline void load_two(const uint64_t *at, uint64_t along, uint32_t *const to[2]) {
+  for (int l = 0; l < EMU_HALF; l += 8) {
+    const uint64_t *a = at + l;
+    __m256i even = _mm256_setr_m128i(pairs_at(a[0] + along, a[1] + along), pairs_at(a[4] + along, a[5] + along));
+    __m256i odd = _mm256_setr_m128i(pairs_at(a[2] + along, a[3] + along), pairs_at(a[6] + along, a[7] + along));
+    __m256 x = _mm256_castsi256_ps(even), y = _mm256_castsi256_ps(odd);
+    put(to[0] + l, _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88)));
+    put(to[1] + l, _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0xdd)));
+  }
+}
+
+//     lanes 0 and 4   | d0 d1 d2 d3 | d0 d1 d2 d3 |        row 0   | d0 of lanes 0 … 3 | d0 of lanes 4 … 7 |
+//     lanes 1 and 5   |  …                                 row 1   | d1 …
+static inline void load_four(const uint64_t *at, uint32_t *const to[4]) {
+  for (int l = 0; l < EMU_HALF; l += 8) {
+    const uint64_t *a = at + l;
+    __m256i r0 = quads_at(a[0], a[4]), r1 = quads_at(a[1], a[5]), r2 = quads_at(a[2], a[6]), r3 = quads_at(a[3], a[7]);
+    __m256i low01 = _mm256_unpacklo_epi32(r0, r1), high01 = _mm256_unpackhi_epi32(r0, r1);
+    __m256i low23 = _mm256_unpacklo_epi32(r2, r3), high23 = _mm256_unpackhi_epi32(r2, r3);
+    put(to[0] + l, _mm256_unpacklo_epi64(low01, low23));
+    put(to[1] + l, _mm256_unpackhi_epi64(low01, low23));
+    put(to[2] + l, _mm256_unpacklo_epi64(high01, high23));
+    put(to[3] + l, _mm256_unpackhi_epi64(high01, high23));
+  }
+}
+
+static inline void load_narrow(const uint64_t *at, const struct emu_shape *shape, const uint32_t *old, uint32_t *to) {
+  if (shape->bytes == 1) {
+    EMU_EACH to[l] = *(const uint8_t *)host(at[l]);
+  } else {
+    EMU_EACH {
+      uint16_t value;
+      memcpy(&value, host(at[l]), 2);
+      to[l] = value;
+    }
+  }
+  int up = 32 - 8 * shape->bytes;
+  if (shape->is_signed) EMU_EACH to[l] = (uint32_t)((int32_t)(to[l] << up) >> up);
+  if (!shape->half) return;
+  if (shape->high) {
+    EMU_EACH to[l] = (old[l] & 0xffff) | to[l] << 16;
+  } else {
+    EMU_EACH to[l] = (old[l] & 0xffff0000) | (to[l] & 0xffff);
+  }
+}
+
+void emu__places_load(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg) {
+  uint32_t rows[4][EMU_HALF] __attribute__((aligned(64)));
+  uint64_t room[EMU_HALF];
+  unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u;
+  for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
+    uint32_t on, *to[4] = {0}, *final[4] = {0};
+    const uint64_t *at = sources(p, half, room, &on);
+    if (!on) continue;
+    for (unsigned k = 0; k < dwords; k++) {
+      final[k] = emu__vector(wave, reg + k, half * EMU_HALF);
+      to[k] = on == UINT32_MAX && shape->bytes >= 4 ? final[k] : rows[k];
+    }
+    unsigned k = 0;
+    if (shape->bytes < 4) {
+      load_narrow(at, shape, final[0], to[0]);
+      k = 1;
+    } else if (p->stride == 4 && dwords == 4) {
+      load_four(at, to);
+      k = 4;
+    } else if (p->stride == 4 && dwords >= 2) {
+      load_two(at, 0, to);
+      k = 2;
+    }
+    for (; k < dwords; k++) load_one(at, (uint64_t)k * p->stride, to[k]);
+    for (k = 0; k < dwords && to[k] != final[k]; k++) emu__store_masked(final[k], to[k], on);
   }
 }
 
@@ -41,26 +130,37 @@ static void store_pair(const struct emu_places *p, uint64_t along, const uint32_
   }
 }
 
-void emu__places_load(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg) {
-  if (shape->bytes < 4) {
-    load_small(wave, p, shape, reg);
-    return;
+// Of several lanes that store to one place the last one wins: lanes in ascending order.
+static inline void store_four(const uint64_t *at, const uint32_t *const from[4]) {
+  for (int l = 0; l < EMU_HALF; l += 8) {
+    __m256i r0 = row(from[0] + l), r1 = row(from[1] + l), r2 = row(from[2] + l), r3 = row(from[3] + l);
+    __m256i low01 = _mm256_unpacklo_epi32(r0, r1), high01 = _mm256_unpackhi_epi32(r0, r1);
+    __m256i low23 = _mm256_unpacklo_epi32(r2, r3), high23 = _mm256_unpackhi_epi32(r2, r3);
+    __m256i quads[4] = {_mm256_unpacklo_epi64(low01, low23), _mm256_unpackhi_epi64(low01, low23),
+                        _mm256_unpacklo_epi64(high01, high23), _mm256_unpackhi_epi64(high01, high23)};
+    for (int i = 0; i < 4; i++) _mm_storeu_si128(host(at[l + i]), _mm256_castsi256_si128(quads[i]));
+    for (int i = 0; i < 4; i++) _mm_storeu_si128(host(at[l + 4 + i]), _mm256_extracti128_si256(quads[i], 1));
   }
-  unsigned dwords = shape->bytes / 4u, k = 0;
-  for (; p->stride == 4 && k + 2 <= dwords; k += 2)
-    load_pair(p, 4 * k, emu__vector(wave, reg + k, 0), emu__vector(wave, reg + k + 1, 0));
-  for (; k < dwords; k++) {
-    uint32_t *to = emu__vector(wave, reg + k, 0);
-    uint64_t along = (uint64_t)k * p->stride;
-    if (p->mask == UINT32_MAX && !p->outside && wave->lanes == 32) {
-      for (unsigned l = 0; l < 32; l++) memcpy(&to[l], host(p->at[l] + along), 4);
-      continue;
-    }
-    for (uint64_t rest = p->mask; rest; rest &= rest - 1) {
-      unsigned l = (unsigned)__builtin_ctzll(rest);
-      uint32_t value = 0;
-      if (!(p->outside >> l & 1)) memcpy(&value, host(p->at[l] + along), 4);
-      to[l] = value;
+}
+
+static inline void store_one(const uint64_t *at, uint64_t along, const uint32_t *from) {
+  if (are_consecutive(at)) {
+    emu__copy(host(at[0] + along), from);
+  } else {
+    EMU_EACH memcpy(host(at[l] + along), &from[l], 4);
+  }
+}
+
+// All lanes are on and none is outside.
+static void store_whole(struct emu_wave *wave, const struct emu_places *p, unsigned dwords, unsigned reg) {
+  for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
+    const uint64_t *at = p->at + half * EMU_HALF;
+    const uint32_t *from[4];
+    for (unsigned k = 0; k < dwords; k++) from[k] = emu__vector(wave, reg + k, half * EMU_HALF);
+    if (dwords == 4) {
+      store_four(at, from);
+    } else {
+      store_one(at, 0, from[0]);
     }
   }
 }
@@ -68,6 +168,11 @@ void emu__places_load(struct emu_wave *wave, const struct emu_places *p, const s
 void emu__places_store(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg) {
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   unsigned k = 0;
+  bool whole = !p->outside && p->mask == (wave->lanes == 64 ? UINT64_MAX : UINT32_MAX);
+  if (whole && ((dwords == 1 && bytes == 4) || (dwords == 4 && p->stride == 4))) {
+    store_whole(wave, p, dwords, reg);
+    return;
+  }
   for (; p->stride == 4 && k + 2 <= dwords; k += 2)
     store_pair(p, 4 * k, emu__vector(wave, reg + k, 0), emu__vector(wave, reg + k + 1, 0));
   for (; k < dwords; k++) {
@@ -76,10 +181,13 @@ void emu__places_store(struct emu_wave *wave, const struct emu_places *p, const 
     for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
       unsigned l = (unsigned)__builtin_ctzll(rest);
       uint32_t value = shape->high ? from[l] >> 16 : from[l];
+      uint8_t *to = (uint8_t *)host(p->at[l] + along);
       if (bytes == 4) {
-        memcpy(host(p->at[l] + along), &value, 4);
+        memcpy(to, &value, 4);
+      } else if (bytes == 2) {
+        memcpy(to, &value, 2);
       } else {
-        memcpy(host(p->at[l]), &value, bytes);
+        *to = (uint8_t)value;
       }
     }
   }

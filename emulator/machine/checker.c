@@ -14,16 +14,16 @@ bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
     emu__wave_trap(wave, step, EMU_NO_MEMORY, "no memory", -1, 0, "There is no memory to check it.");
     return false;
   }
-  bool met = emu__sets_meet(&plan->touch, &c->watch);
+  bool met = emu__plan_meets(plan, &c->watch);
   bool lints = plan->lints && wave->group->run->dispatch->lint;
   if (!met && !plan->always && !lints) return true;
-  if (met && emu__sets_meet(&plan->touch, &c->pending)) emu__check_hazards(wave, step, plan);
+  if (met && emu__plan_meets(plan, &c->pending)) emu__check_hazards(wave, step, plan);
   if (plan->waits) emu__check_wait(wave, step);
   if (lints) emu__check_lanes(wave, step);
-  if (plan->roots || (met && emu__sets_meet(&plan->touch, &c->rooted))) {
+  if (plan->roots || (met && emu__plan_meets(plan, &c->rooted))) {
     emu__check_provenance(wave, step, (struct emu_plan *)plan);
   }
-  bool dirty = met && emu__sets_meet(&plan->touch, &c->dirty);
+  bool dirty = met && emu__plan_meets(plan, &c->dirty);
   switch (plan->kind) {
     case EMU_PLAN_VECTOR:
       if (dirty) emu__check_vector(wave, step, plan);
@@ -229,11 +229,10 @@ static void begin_wave(struct emu_wave *wave, const struct emu_wave_check *begun
   c->started = emu__wave_exec(wave);
   // lanes that never run need no watching
   unsigned ids = id_registers(wave->group->run);
+  uint32_t row[64];
   memset(undefined, 0, (size_t)ids * wave->lanes * 4);
-  for (unsigned r = ids; r < wave->vgprs; r++) {
-    uint32_t *u = emu__undefined(wave, r, 0);
-    for (unsigned l = 0; l < wave->lanes; l++) u[l] = 0 - (uint32_t)(c->started >> l & 1);
-  }
+  for (unsigned l = 0; l < wave->lanes; l++) row[l] = 0 - (uint32_t)(c->started >> l & 1);
+  for (unsigned r = ids; r < wave->vgprs; r++) memcpy(emu__undefined(wave, r, 0), row, wave->lanes * 4);
   memset(scratch, 0xff, wave->scratch_bytes * wave->lanes);
 }
 

@@ -1,6 +1,7 @@
 // Memory: what was never written, which wave touched what, bounds and alignment of LDS.
 #include "machine/checker_race.h"
 
+#include <immintrin.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,11 +260,55 @@ static inline void put_bits(uint8_t *to, uint32_t bits, unsigned bytes) {
   if (bytes == 1) *to = (uint8_t)bits;
 }
 
+// Notes that `lanes` read two or four dwords of LDS each. Returns the lanes of which nothing was noted: note_loads has
+// to look at each of their dwords.
+static uint64_t note_wide_loads(const struct access *a, const struct piece *m, const struct emu_places *p,
+                                uint64_t lanes, unsigned dwords) {
+  struct emu_met met = {.writer = EMU_MET_NONE};
+  uint64_t left = 0, before = 0;
+  for (uint64_t rest = lanes; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    uint64_t at = p->at[l], i = at / 4 - m->first, undefined = 0;
+    if (at == before) continue;  // a lane before this one has read the same
+    bool quick = !(at & 3);
+    for (unsigned k = 0; k < dwords && quick; k += 2) {
+      uint64_t bits;
+      memcpy(&bits, m->undefined + 4 * (i + k), 8);
+      undefined |= bits;
+    }
+    quick = quick && !undefined;
+    if (quick && met.writer == EMU_MET_NONE)
+      quick = emu__meets_none(&a->racer, &m->writers[i], &m->readers[i], 15, EMU_TOUCH_READ, &met);
+    if (quick) {
+      const __m128i writer = _mm_set1_epi64x((int64_t)met.writer), reader = _mm_set1_epi64x((int64_t)met.reader);
+      const __m128i new = _mm_set1_epi64x((int64_t)met.new);
+      __m128i same = _mm_set1_epi64x(-1);
+      for (unsigned k = 0; k < dwords; k += 2) {
+        __m128i w = _mm_loadu_si128((const __m128i *)&m->writers[i + k]);
+        __m128i r = _mm_loadu_si128((const __m128i *)&m->readers[i + k]);
+        __m128i noted = _mm_or_si128(_mm_cmpeq_epi64(r, reader), _mm_cmpeq_epi64(r, new));
+        same = _mm_and_si128(same, _mm_and_si128(_mm_cmpeq_epi64(w, writer), noted));
+      }
+      quick = _mm_movemask_epi8(same) == 0xffff;
+      for (unsigned k = 0; k < dwords && quick; k += 2) _mm_storeu_si128((__m128i *)&m->readers[i + k], new);
+    }
+    if (quick) {
+      before = at;
+    } else {
+      left |= UINT64_C(1) << l;
+      met.writer = EMU_MET_NONE;
+    }
+  }
+  return left;
+}
+
 // Notes that `lanes` read `bytes` (at most 4) of dword `k` from their places. Returns those lanes of which there is
 // more to say: they reach into two dwords, may race, or read what nobody wrote.
 static uint64_t note_loads(const struct access *a, const struct piece *m, const struct emu_places *p, uint64_t lanes,
                            unsigned k, unsigned bytes) {
   const struct emu_racer racer = a->racer;
+  struct emu_met met[4];  // by the place within a dword
+  for (int i = 0; i < 4; i++) met[i].writer = EMU_MET_NONE;
   unsigned all = (1u << bytes) - 1;
   uint64_t left = 0;
   for (uint64_t rest = lanes; rest; rest &= rest - 1) {
@@ -276,7 +321,8 @@ static uint64_t note_loads(const struct access *a, const struct piece *m, const 
     } else if (m->written) {
       more = more || (mask & ~__atomic_load_n(&m->written[i], __ATOMIC_RELAXED));
     }
-    if (more || !emu__meets_none(&racer, &m->writers[i], &m->readers[i], mask, a->how)) left |= UINT64_C(1) << l;
+    if (more || !emu__meets_none(&racer, &m->writers[i], &m->readers[i], mask, a->how, &met[at & 3]))
+      left |= UINT64_C(1) << l;
   }
   return left;
 }
@@ -286,6 +332,8 @@ static uint64_t note_loads(const struct access *a, const struct piece *m, const 
 static uint64_t note_stores(const struct access *a, const struct piece *m, const struct emu_places *p, uint64_t lanes,
                             unsigned k, unsigned bytes, const uint32_t *undefined, unsigned low) {
   const struct emu_racer racer = a->racer;
+  struct emu_met met[4];  // by the place within a dword
+  for (int i = 0; i < 4; i++) met[i].writer = EMU_MET_NONE;
   unsigned all = (1u << bytes) - 1;
   uint64_t left = 0;
   for (uint64_t rest = lanes; rest; rest &= rest - 1) {
@@ -295,7 +343,7 @@ static uint64_t note_stores(const struct access *a, const struct piece *m, const
     uint32_t u = undefined ? undefined[l] >> low : 0;
     if (bytes < 4) u &= (1u << 8 * bytes) - 1;
     bool more = mask > 15 || (u && !m->undefined);
-    if (more || !emu__meets_none(&racer, &m->writers[i], &m->readers[i], mask, EMU_TOUCH_WRITE)) {
+    if (more || !emu__meets_none(&racer, &m->writers[i], &m->readers[i], mask, EMU_TOUCH_WRITE, &met[at & 3])) {
       left |= UINT64_C(1) << l;
     } else if (m->undefined) {
       put_bits(m->undefined + 4 * i + (at & 3), u, bytes);
@@ -399,12 +447,15 @@ bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const s
   check_wide(wave, step, p, shape->bytes);
   struct piece piece;
   bool together = find_piece(wave, step, p, shape->bytes, &piece);
+  uint64_t open = p->mask & ~p->outside;  // lanes of which not all was noted so far
+  bool wide = together && piece.undefined && a.how == EMU_TOUCH_READ && (dwords == 2 || dwords == 4);
+  if (wide) open = note_wide_loads(&a, &piece, p, open, dwords);
   for (unsigned k = 0; k < dwords; k++) {
     uint32_t *to = emu__undefined(wave, reg + k, 0);
     uint32_t any = 0;
     uint64_t left = p->mask;
     bool dirty = emu__set_has(&wave->checker->dirty, reg + k);
-    if (together) left = note_loads(&a, &piece, p, p->mask & ~p->outside, k, bytes);
+    if (together) left = note_loads(&a, &piece, p, open, k, bytes);
     if (together && dirty) clear_lanes(to, p->mask & ~left, shape);
     for (uint64_t rest = left; rest; rest &= rest - 1) {
       unsigned l = (unsigned)__builtin_ctzll(rest);

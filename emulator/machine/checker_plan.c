@@ -379,7 +379,16 @@ void emu__check_fill_plan(struct emu_plan *plan, const struct emu_step *step, co
       if (step->pair->nsrc > named) add_operand(&plan->reads, &inst->y.dst);
     }
   }
-  for (int i = 0; i < EMU_SET_SIZE / 64; i++) plan->touch.word[i] = plan->reads.word[i] | plan->writes.word[i];
+  unsigned used = 0;
+  for (int i = 0; i < EMU_SET_SIZE / 64; i++) {
+    uint64_t word = plan->reads.word[i] | plan->writes.word[i];
+    plan->touch.word[i] = word;
+    if (!word) continue;
+    plan->many = used == EMU_PLAN_WORDS;
+    if (plan->many) continue;
+    plan->touched[used] = word;
+    plan->touched_at[used++] = (uint8_t)i;
+  }
 }
 
 // What reads other lanes without wanting those that are off, and what works on the whole wave whatever EXEC says.

@@ -64,32 +64,50 @@ static inline uint64_t emu__record_own_bytes(const struct emu_racer *x, uint64_t
   return (record ^ x->stamp) >> EMU_RECORD_WAVE ? 0 : record & 15;
 }
 
-static inline void emu__note_read(const struct emu_racer *x, uint64_t *reader, unsigned mask) {
-  uint64_t r = emu__record_load(reader), new;
+// What a record `r` of reads becomes by one of the bytes in `mask`.
+static inline uint64_t emu__read_record(const struct emu_racer *x, uint64_t r, unsigned mask) {
   if (emu__record_who(r) != x->me && emu__record_concurrent(x, r)) {
     // the mark stands for a reader of all the bytes that the record names
-    new = r & 15 & ~mask ? r : r | EMU_RECORD_OTHERS;
-  } else {
-    new = x->stamp | emu__record_own_bytes(x, r) | mask;
+    return r & 15 & ~mask ? r : r | EMU_RECORD_OTHERS;
   }
+  return x->stamp | emu__record_own_bytes(x, r) | mask;
+}
+
+static inline void emu__note_read(const struct emu_racer *x, uint64_t *reader, unsigned mask) {
+  uint64_t r = emu__record_load(reader), new = emu__read_record(x, r, mask);
   if (new != r) emu__record_store(reader, new);
 }
 
-// Notes an access to the bytes in `mask` of one dword, if no other one in the records can race with it. false:
-// emu__race has to look, and nothing is noted.
+#define EMU_MET_NONE UINT64_MAX
+
+// What the lanes of an access have met last: most of the dwords of a load or store have the same two records, and what
+// follows from them is the same.
+struct emu_met {
+  uint64_t writer, reader;  // as they were; writer EMU_MET_NONE, which is no record: nothing yet
+  uint64_t new;             // what the one that is noted becomes: the reader of a load, the writer of a store
+};
+
+// Notes a load or store (`how`, no atomic operation) of the bytes in `mask` of one dword, if no other access in the
+// records can race with it. false: emu__race has to look, and nothing is noted. `met` is for one `mask`.
 static inline bool emu__meets_none(const struct emu_racer *x, uint64_t *writer, uint64_t *reader, unsigned mask,
-                                   enum emu_touch how) {
-  uint64_t w = emu__record_load(writer);
-  bool writes = how >= EMU_TOUCH_WRITE;
-  bool by_others = emu__record_who(w) != x->me || (writes && w & EMU_RECORD_OTHERS);
-  if (by_others && !(w & EMU_RECORD_ATOMIC) && emu__record_concurrent(x, w)) return false;
-  if (how == EMU_TOUCH_READ) emu__note_read(x, reader, mask);
-  if (!writes) return true;
-  uint64_t r = emu__record_load(reader);
-  bool read_by_others = r & mask && (emu__record_who(r) != x->me || r & EMU_RECORD_OTHERS);
-  if (how == EMU_TOUCH_WRITE && read_by_others && emu__record_concurrent(x, r)) return false;
-  uint64_t atomic = how == EMU_TOUCH_ATOMIC ? EMU_RECORD_ATOMIC : 0;
-  emu__record_store(writer, x->stamp | atomic | emu__record_own_bytes(x, w) | mask);
+                                   enum emu_touch how, struct emu_met *met) {
+  uint64_t w = emu__record_load(writer), r = emu__record_load(reader);
+  bool writes = how == EMU_TOUCH_WRITE;
+  if (w != met->writer || r != met->reader) {
+    bool by_others = emu__record_who(w) != x->me || (writes && w & EMU_RECORD_OTHERS);
+    if (by_others && !(w & EMU_RECORD_ATOMIC) && emu__record_concurrent(x, w)) return false;
+    bool read_by_others = r & mask && (emu__record_who(r) != x->me || r & EMU_RECORD_OTHERS);
+    if (writes && read_by_others && emu__record_concurrent(x, r)) return false;
+    uint64_t new = r;
+    if (writes) new = x->stamp | emu__record_own_bytes(x, w) | mask;
+    if (how == EMU_TOUCH_READ) new = emu__read_record(x, r, mask);
+    *met = (struct emu_met){w, r, new};
+  }
+  if (writes) {
+    emu__record_store(writer, met->new);
+  } else if (met->new != r) {
+    emu__record_store(reader, met->new);
+  }
   return true;
 }
 

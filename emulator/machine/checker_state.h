@@ -89,16 +89,31 @@ enum emu_plan_kind {
 // Which counter an instruction raises, and waits retire.
 enum { EMU_WAIT_VM = 1, EMU_WAIT_LDS = 2, EMU_WAIT_LOOSE = 4 };  // LOOSE: out of order, lgkmcnt(0) alone retires it
 
+// What is looked at for each instruction stands in the first 64 bytes, a line of the host's cache.
+enum { EMU_PLAN_WORDS = 4 };
 struct emu_plan {
-  struct emu_set reads, writes, touch;  // registers; touch: the union of both
+  // the words of `touch` that are not empty: their values and their numbers; 0 behind the last. Where there are more,
+  // `many`, and the whole set is looked at
+  uint64_t touched[EMU_PLAN_WORDS];
+  uint8_t touched_at[EMU_PLAN_WORDS];
+  bool many;
   uint8_t kind, rule, pair_rule, scc;
   uint8_t raises;  // counters
   uint8_t half;    // of the registers that a load fills, as pending_half
   bool always;     // look at it even when no register of interest is named
   bool waits, acquires, lints;
-  bool roots;     // it makes an address, or writes registers that it does not name
-  uint16_t root;  // atomic: number of the address that it makes; 0: not yet
+  bool roots;                           // it makes an address, or writes registers that it does not name
+  uint16_t root;                        // atomic: number of the address that it makes; 0: not yet
+  struct emu_set reads, writes, touch;  // registers; touch: the union of both
 };
+
+// Whether the instruction names a register of the set.
+static inline bool emu__plan_meets(const struct emu_plan *plan, const struct emu_set *set) {
+  if (__builtin_expect(plan->many, 0)) return emu__sets_meet(&plan->touch, set);
+  uint64_t any = 0;
+  for (int i = 0; i < EMU_PLAN_WORDS; i++) any |= plan->touched[i] & set->word[plan->touched_at[i]];
+  return any;
+}
 
 // ---- state of a wave
 
@@ -168,7 +183,7 @@ static inline bool emu__check_concerns(const struct emu_wave *wave, const struct
   const struct emu_wave_check *c = wave->checker;
   if (!c) return false;
   const struct emu_plan *plan = __atomic_load_n(&step->plan, __ATOMIC_ACQUIRE);
-  return !plan || plan->always || plan->lints || emu__sets_meet(&plan->touch, &c->watch);
+  return !plan || plan->always || plan->lints || emu__plan_meets(plan, &c->watch);
 }
 
 // Makes it.

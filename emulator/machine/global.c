@@ -74,11 +74,14 @@ static bool global_places(struct emu_wave *w, const struct emu_step *step, unsig
     for (unsigned l = 0; l < w->lanes; l++) p->at[l] = base + 4 * l;
   } else {
     const uint32_t *low = emu__vector(w, inst->src[0].reg, 0);
-    if (inst->src[0].dwords == 1) {
-      for (unsigned l = 0; l < w->lanes; l++) p->at[l] = base + low[l];
-    } else {
-      const uint32_t *high = emu__vector(w, inst->src[0].reg + 1u, 0);
-      for (unsigned l = 0; l < w->lanes; l++) p->at[l] = base + (low[l] | (uint64_t)high[l] << 32);
+    for (unsigned half = 0; half < w->lanes; half += EMU_HALF) {
+      const uint32_t *a = low + half, *b = a + w->lanes;
+      uint64_t *at = p->at + half;
+      if (inst->src[0].dwords == 1) {
+        EMU_EACH at[l] = base + a[l];
+      } else {
+        EMU_EACH at[l] = base + (a[l] | (uint64_t)b[l] << 32);
+      }
     }
   }
   return emu__memory_check(w, step, p->at, p->mask, bytes, write);

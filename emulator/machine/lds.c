@@ -1,30 +1,38 @@
 // LDS: loads, stores, atomics, and the lane shuffles that go through it.
 #include "machine/access.h"
 #include "machine/checker.h"
+#include "machine/valu.h"
 
 // The lanes' bytes at `address + offset`, a sum of 32 bits: compilers write an array that is read backwards with
 // negative addresses. A lane whose bytes run past the group's LDS reads zero and writes nothing.
 static void places(struct emu_wave *w, const struct emu_step *step, uint32_t offset, unsigned bytes,
                    struct emu_places *p) {
   const struct emu_group *group = w->group;
-  const struct emu_operand *o = &step->inst->src[0];
+  const uint32_t *from = emu__vector(w, step->inst->src[0].reg, 0);
   p->mask = emu__wave_exec(w);
   p->outside = 0;
   p->stride = 4;
   p->space = EMU_SPACE_SHARED;
-  const uint32_t *from = emu__vector(w, o->reg, 0);
-  for (unsigned l = 0; l < w->lanes; l++) {
-    uint64_t address = from[l] + offset;
-    p->at[l] = (uint64_t)(uintptr_t)group->lds + address;
-    p->outside |= (uint64_t)(address + bytes > group->lds_bytes) << l;
+  // the last place at which all the bytes are inside; where there is none, all lanes are outside
+  bool none = group->lds_bytes < bytes;
+  const __m256i last = _mm256_set1_epi32(none ? 0 : (int)(group->lds_bytes - bytes));
+  const __m256i along = _mm256_set1_epi32((int)offset), base = _mm256_set1_epi64x((int64_t)(uintptr_t)group->lds);
+  for (unsigned l = 0; l < w->lanes; l += 8) {
+    __m256i a = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)(from + l)), along);
+    __m256i inside = _mm256_cmpeq_epi32(_mm256_max_epu32(a, last), last);
+    p->outside |= (uint64_t)(~_mm256_movemask_ps(_mm256_castsi256_ps(inside)) & 0xff) << l;
+    __m256i low = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(a));
+    __m256i high = _mm256_cvtepu32_epi64(_mm256_extracti128_si256(a, 1));
+    _mm256_storeu_si256((__m256i *)(p->at + l), _mm256_add_epi64(base, low));
+    _mm256_storeu_si256((__m256i *)(p->at + l + 4), _mm256_add_epi64(base, high));
   }
+  if (none) p->outside = w->lanes == 64 ? UINT64_MAX : UINT32_MAX;
 }
 
 // Counts bank conflicts. LDS has 32 banks; bank b holds the dwords whose number modulo 32 is b. 32 lanes take as many
 // cycles as the busiest bank has different dwords to deliver.
-static void count(struct emu_wave *w, const struct emu_places *p, unsigned bytes) {
+static void count_conflicts(struct emu_wave *w, const struct emu_places *p, unsigned bytes) {
   struct emu_counters *c = w->counters;
-  if (!c) return;
   uint64_t mask = p->mask & ~p->outside;
   c->lds_bytes += (uint64_t)__builtin_popcountll(mask) * bytes;
   for (unsigned half = 0; half < w->lanes; half += 32) {
@@ -43,6 +51,10 @@ static void count(struct emu_wave *w, const struct emu_places *p, unsigned bytes
       c->lds_conflict_cycles += worst - 1;
     }
   }
+}
+
+static inline void count(struct emu_wave *w, const struct emu_places *p, unsigned bytes) {
+  if (w->counters) count_conflicts(w, p, bytes);
 }
 
 #define LOAD(name, size, sign, is_half, is_high)                                        \

@@ -273,11 +273,21 @@ bool emu__memory_check(struct emu_wave *wave, const struct emu_step *step, const
   if (!memory) return true;
   // all lanes in one allocation that was used lately: the usual case
   uint64_t low = UINT64_MAX, high = 0;
-  for (unsigned l = 0; l < wave->lanes; l++) {
-    uint64_t on = -(mask >> l & 1), a = address[l];
-    uint64_t least = a | ~on, most = a & on;
-    low = least < low ? least : low;
-    high = most > high ? most : high;
+  for (unsigned half = 0; half < wave->lanes; half += EMU_HALF) {
+    const uint64_t *at = address + half;
+    uint32_t lanes = (uint32_t)(mask >> half);
+    if (lanes == UINT32_MAX) {
+      EMU_EACH {
+        low = at[l] < low ? at[l] : low;
+        high = at[l] > high ? at[l] : high;
+      }
+      continue;
+    }
+    EMU_EACH {
+      uint64_t on = -(uint64_t)(lanes >> l & 1), least = at[l] | ~on, most = at[l] & on;
+      low = least < low ? least : low;
+      high = most > high ? most : high;
+    }
   }
   if (mask && is_recent(wave, memory, low, high, bytes)) return true;
   for (unsigned l = 0; l < wave->lanes; l++) {

@@ -197,17 +197,6 @@ static void need(struct emu_step *step, const struct emu_operand *operand) {
   if (operand->kind == EMU_OPERAND_VECTOR && end > step->vgprs) step->vgprs = (uint16_t)end;
 }
 
-static bool place_constants(struct emu_program *program, struct emu_step *step, const struct emu_operand *src) {
-  for (int i = 0; i < 3; i++) {
-    if (src[i].kind != EMU_OPERAND_CONSTANT) continue;
-    uint32_t *room = keep(program, 2 * EMU_HALF * 4);
-    if (!room) return false;
-    EMU_EACH room[l] = (uint32_t)src[i].value, room[l + EMU_HALF] = (uint32_t)(src[i].value >> 32);
-    step->src[i].constant = room;
-  }
-  return true;
-}
-
 // Accumulation registers stand behind the others in the wave's file.
 static void place_accumulators(struct emu_inst *inst, unsigned first) {
   struct emu_operand *operands[5] = {&inst->dst, &inst->src[0], &inst->src[1], &inst->src[2], &inst->src[3]};
@@ -251,10 +240,8 @@ static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, unsig
     pair->inst = inst;
     pair->lanes = pair->action->lanes;
     pair->floats = pair->action->floats;
-    if (!place_constants(program, pair, inst->y.src)) return NULL;
     step->pair = pair;
   }
-  if (!place_constants(program, step, inst->src)) return NULL;
   return emu__valu_prepare(program->target, step, pair) ? step->run : run_unknown;
 }
 
@@ -272,7 +259,7 @@ void emu__step_decode(struct emu_wave *wave, const struct emu_step *at) {
     }
     // The fields first, `run` last: another thread that sees it sees them. All but `run` are copied, since others read
     // that one meanwhile.
-    const size_t fields = offsetof(struct emu_step, lanes);
+    const size_t fields = offsetof(struct emu_step, src);
     memcpy((char *)step + fields, (char *)&filled + fields, sizeof(filled) - fields);
     __atomic_store_n(&step->run, run, __ATOMIC_RELEASE);
   }

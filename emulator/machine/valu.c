@@ -8,76 +8,19 @@
 
 static void splat(uint32_t *to, uint32_t value) { EMU_EACH to[l] = value; }
 
-static inline void store_masked(uint32_t *to, const uint32_t *from, uint32_t exec) {
-  EMU_EACH to[l] = exec >> l & 1 ? from[l] : to[l];
-}
-
-static inline const uint32_t *plain_source(const struct emu_wave *wave, const struct emu_source *source, unsigned half,
-                                           uint32_t *room) {
-  if (source->kind == EMU_OPERAND_VECTOR) return emu__vector(wave, source->reg, half * EMU_HALF);
-  if (source->kind == EMU_OPERAND_CONSTANT) return source->constant;
-  splat(room, source->kind == EMU_OPERAND_SCALAR ? wave->s[source->reg] : emu__special_value(wave, source->reg, 0));
-  return room;
-}
-
-static inline bool governed(const struct emu_wave *wave, const struct emu_step *step) {
-  return step->floats & wave->unusual;
-}
-
-// ---- plain: one dword from each source, no modifier, one dword out
+// ---- the ways that operations without functions of their own share
 
 static void run_plain(struct emu_wave *wave, const struct emu_step *step) {
-  uint32_t room[3][EMU_HALF] __attribute__((aligned(64))), out[EMU_HALF] __attribute__((aligned(64)));
-  struct emu_half_wave x;
-  if (__builtin_expect(governed(wave, step), 0)) {
-    emu__valu_run(wave, step);
-    return;
-  }
-  x.inst = step->inst;
-  for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
-    x.exec = wave->s[EMU_EXEC_LO + half];
-    if (!x.exec) continue;
-    x.mode = wave->mode;
-    x.half = half;
-    for (unsigned i = 0; i < step->nsrc; i++) x.s[i] = plain_source(wave, &step->src[i], half, room[i]);
-    uint32_t *to = emu__vector(wave, step->dst, half * EMU_HALF);
-    x.d = x.exec == UINT32_MAX ? to : out;
-    step->lanes(&x);
-    if (x.exec != UINT32_MAX) store_masked(to, out, x.exec);
-  }
+  emu__run_plain(wave, step, step->lanes, step->nsrc);
 }
 
-// ---- VOPD: both halves read before either writes
-
-static inline void run_dual_half(struct emu_wave *wave, const struct emu_step *step, unsigned half, uint32_t exec,
-                                 uint32_t *out) {
-  uint32_t room[3][EMU_HALF] __attribute__((aligned(64)));
-  struct emu_half_wave x;
-  x.d = out, x.exec = exec, x.mode = wave->mode, x.half = half, x.inst = step->inst;
-  x.mask_in = wave->s[EMU_VCC_LO + half];
-  for (unsigned i = 0; i < step->nsrc; i++) x.s[i] = plain_source(wave, &step->src[i], half, room[i]);
-  step->lanes(&x);
+static void run_whole(struct emu_wave *wave, const struct emu_step *step) {
+  emu__run_whole(wave, step, step->lanes, step->nsrc);
 }
 
 static void run_dual(struct emu_wave *wave, const struct emu_step *step) {
-  uint32_t first[EMU_HALF] __attribute__((aligned(64))), second[EMU_HALF] __attribute__((aligned(64)));
   const struct emu_step *pair = step->pair;
-  bool odd_mode = (step->floats | pair->floats) & wave->unusual;
-  if (odd_mode) _mm_setcsr(wave->mxcsr[0]);
-  for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
-    uint32_t exec = wave->s[EMU_EXEC_LO + half];
-    uint32_t *to = emu__vector(wave, pair->dst, half * EMU_HALF);
-    run_dual_half(wave, step, half, exec, first);
-    if (__builtin_expect(exec == UINT32_MAX, 1)) {
-      run_dual_half(wave, pair, half, exec, to);
-      emu__copy(emu__vector(wave, step->dst, half * EMU_HALF), first);
-      continue;
-    }
-    run_dual_half(wave, pair, half, exec, second);
-    store_masked(emu__vector(wave, step->dst, half * EMU_HALF), first, exec);
-    store_masked(to, second, exec);
-  }
-  if (odd_mode) _mm_setcsr(EMU_MXCSR_DEFAULT);
+  emu__run_dual(wave, step, step->lanes, step->nsrc, pair->lanes, pair->nsrc);
 }
 
 // ---- the general way
@@ -344,14 +287,8 @@ static void write_result(const struct general *g, const struct emu_half_wave *x,
     EMU_EACH value[l] = (to[l] & 0xffff0000u) | (value[l] & 0xffff);
   }
   for (unsigned k = 0; k < inst->dst.dwords; k++) {
-    store_masked(emu__vector(g->wave, inst->dst.reg + k, g->half * EMU_HALF), value + k * EMU_HALF, exec);
+    emu__store_masked(emu__vector(g->wave, inst->dst.reg + k, g->half * EMU_HALF), value + k * EMU_HALF, exec);
   }
-}
-
-static uint32_t read_mask(const struct emu_wave *wave, const struct emu_inst *inst, unsigned half) {
-  const struct emu_operand *o = inst->src[3].kind ? &inst->src[3] : &inst->src[2];
-  if (o->kind != EMU_OPERAND_SCALAR || o->type != EMU_MASK || o->reg == EMU_NULL) return 0;
-  return wave->s[o->reg + half];
 }
 
 void emu__valu_run(struct emu_wave *wave, const struct emu_step *step) {
@@ -359,7 +296,7 @@ void emu__valu_run(struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   uint32_t masks[2] = {0, 0};
   unsigned halves = wave->lanes / EMU_HALF;
-  bool odd_mode = governed(wave, step);
+  bool odd_mode = emu__governed(wave, step);
   uint32_t whole[64];
   bool crosses = emu__dpp_crosses(inst);
   if (crosses) memcpy(whole, emu__vector(wave, inst->src[0].reg, 0), wave->lanes * 4);
@@ -374,7 +311,7 @@ void emu__valu_run(struct emu_wave *wave, const struct emu_step *step) {
       x.s[i] = room[i];
     }
     x.exec = writable;
-    x.mask_in = read_mask(wave, inst, half);
+    x.mask_in = emu__read_mask(wave, inst, half);
     x.mask_out = 0;
     step->lanes(&x);
     masks[half] = x.mask_out & writable;
@@ -387,50 +324,6 @@ void emu__valu_run(struct emu_wave *wave, const struct emu_step *step) {
   if (step->to_exec) {
     for (unsigned half = 0; half < halves; half++) wave->s[EMU_EXEC_LO + half] = masks[half];
   }
-}
-
-// ---- unmodified, in waves of 32: 64-bit values and masks too, straight from the registers
-
-static inline const uint32_t *whole_source(const struct emu_wave *wave, const struct emu_source *source,
-                                           uint32_t *room) {
-  if (source->kind == EMU_OPERAND_VECTOR) return emu__vector(wave, source->reg, 0);
-  if (source->kind == EMU_OPERAND_CONSTANT) return source->constant;
-  for (unsigned k = 0; k < source->dwords; k++) {
-    bool scalar = source->kind == EMU_OPERAND_SCALAR;
-    uint32_t value = !scalar                   ? emu__special_value(wave, source->reg, k)
-                     : source->reg == EMU_NULL ? 0
-                                               : wave->s[source->reg + k];
-    splat(room + k * EMU_HALF, value);
-  }
-  return room;
-}
-
-static void run_unmodified(struct emu_wave *wave, const struct emu_step *step) {
-  uint32_t room[3][2 * EMU_HALF] __attribute__((aligned(64))), out[2 * EMU_HALF] __attribute__((aligned(64)));
-  const struct emu_inst *inst = step->inst;
-  struct emu_half_wave x;
-  x.exec = wave->s[EMU_EXEC_LO];
-  if (wave->lanes != EMU_HALF || !x.exec || governed(wave, step)) {
-    emu__valu_run(wave, step);
-    return;
-  }
-  x.inst = inst;
-  x.mode = wave->mode;
-  x.half = 0;
-  x.d = out;
-  for (unsigned i = 0; i < step->nsrc; i++) x.s[i] = whole_source(wave, &step->src[i], room[i]);
-  x.mask_in = read_mask(wave, inst, 0);
-  x.mask_out = 0;
-  step->lanes(&x);
-  for (unsigned k = 0; k < inst->dst.dwords; k++) {
-    uint32_t *to = emu__vector(wave, inst->dst.reg + k, 0);
-    if (x.exec == UINT32_MAX) {
-      emu__copy(to, out + k * EMU_HALF);
-    } else {
-      store_masked(to, out + k * EMU_HALF, x.exec);
-    }
-  }
-  if (inst->sdst.kind == EMU_OPERAND_SCALAR) emu__scalar_write(wave, inst->sdst.reg, x.mask_out & x.exec);
 }
 
 // ---- preparation
@@ -482,30 +375,18 @@ static bool has_unknown_modifier(const struct emu_inst *inst, const struct emu_a
   return false;
 }
 
-static void prepare_source(struct emu_source *to, const struct emu_operand *o) {
-  bool plain = o->dwords == 1 && !o->neg && !o->abs && !o->high && o->kind != EMU_OPERAND_NONE;
-  const uint32_t *constant = to->constant;
-  *to = (struct emu_source){.constant = constant,
-                            .reg = o->reg,
-                            .kind = o->kind,
-                            .type = o->type,
-                            .dwords = o->dwords,
-                            .neg = o->neg,
-                            .abs = o->abs,
-                            .plain = plain};
-}
-
 static bool prepare_half(struct emu_step *step, const struct emu_operand *src, const struct emu_operand *dst) {
   bool plain = dst->kind == EMU_OPERAND_VECTOR && dst->dwords == 1 && !is_half_type(dst->type);
   step->nsrc = 0;
-  for (unsigned i = 0; i < 3 && src[i].kind && src[i].type != EMU_MASK; i++) {
-    prepare_source(&step->src[i], &src[i]);
-    plain = plain && step->src[i].plain;
-    step->nsrc++;
-  }
-  if (accumulates(step->action->op)) {
-    prepare_source(&step->src[step->nsrc], dst);
-    step->nsrc++;
+  const struct emu_operand *operands[4] = {0};
+  for (; step->nsrc < 3 && src[step->nsrc].kind && src[step->nsrc].type != EMU_MASK; step->nsrc++)
+    operands[step->nsrc] = &src[step->nsrc];
+  if (accumulates(step->action->op)) operands[step->nsrc++] = dst;
+  for (unsigned i = 0; i < step->nsrc; i++) {
+    const struct emu_operand *o = operands[i];
+    uint32_t value = o->kind == EMU_OPERAND_CONSTANT ? (uint32_t)o->value : o->reg;
+    step->src[i] = (struct emu_source){.value = value, .kind = o->kind, .dwords = o->dwords};
+    plain = plain && o->dwords == 1 && !o->neg && !o->abs && !o->high;
   }
   step->dst = dst->reg;
   return plain;
@@ -539,7 +420,12 @@ bool emu__valu_prepare(const struct emu_isa *target, struct emu_step *step, stru
   bool plain = prepare_half(step, inst->src, &inst->dst);
   if (inst->format == EMU_VOPD) {
     plain = prepare_half(pair, inst->y.src, &inst->y.dst) && plain;
-    step->run = run_dual;
+    emu_step_fn *own = emu__float_pair(step->lanes, pair->lanes);
+    step->run = own ? own : run_dual;
+    step->straight = true;
+    step->floats |= pair->floats;
+    memcpy(step->also_src, pair->src, sizeof(pair->src));
+    step->also_dst = pair->dst;
     return plain;
   }
   bool masks = inst->sdst.kind || (inst->src[2].kind && inst->src[2].type == EMU_MASK) || inst->src[3].kind;
@@ -550,8 +436,16 @@ bool emu__valu_prepare(const struct emu_isa *target, struct emu_step *step, stru
   for (unsigned i = 0; i < step->nsrc; i++) {
     const struct emu_source *source = &step->src[i];
     const struct emu_operand *o = operand_of(step, i);
-    whole = whole && source->dwords <= 2 && !source->neg && !source->abs && !o->high;
+    whole = whole && source->dwords <= 2 && !o->neg && !o->abs && !o->high;
   }
-  step->run = plain && !masks && !modified ? run_plain : whole ? run_unmodified : emu__valu_run;
+  step->straight = true;
+  const struct emu_action *action = step->action;
+  if (plain && !masks && !modified) {
+    step->run = action->plain ? action->plain : run_plain;
+  } else if (whole) {
+    step->run = action->whole ? action->whole : run_whole;
+  } else {
+    step->run = emu__valu_run;
+  }
   return true;
 }

@@ -71,6 +71,11 @@ static inline void emu__copy(uint32_t *to, const void *from) {
   }
 }
 
+// The lanes that are on.
+static inline void emu__store_masked(uint32_t *to, const uint32_t *from, uint32_t exec) {
+  EMU_EACH to[l] = exec >> l & 1 ? from[l] : to[l];
+}
+
 static inline uint64_t emu__pair(const uint32_t *value, int lane) {
   return value[lane] | (uint64_t)value[lane + EMU_HALF] << 32;
 }
@@ -79,9 +84,148 @@ static inline void emu__set_pair(uint32_t *to, int lane, uint64_t value) {
   to[lane + EMU_HALF] = (uint32_t)(value >> 32);
 }
 
+// ---- an instruction on plain operands: one dword from each source, no modifier, one dword out
+
+static inline const uint32_t *emu__plain_source(const struct emu_wave *wave, const struct emu_source *source,
+                                                unsigned half, uint32_t *room) {
+  if (source->kind == EMU_OPERAND_VECTOR) return emu__vector(wave, source->value, half * EMU_HALF);
+  uint32_t value = source->kind == EMU_OPERAND_CONSTANT ? source->value
+                   : source->kind == EMU_OPERAND_SCALAR ? wave->s[source->value]
+                                                        : emu__special_value(wave, source->value, 0);
+  EMU_EACH room[l] = value;
+  return room;
+}
+
+static inline bool emu__governed(const struct emu_wave *wave, const struct emu_step *step) {
+  return step->floats & wave->unusual;
+}
+
+// `lanes` and `sources` may be known to the compiler, which then makes one function of it all.
+__attribute__((always_inline)) static inline void emu__run_plain(struct emu_wave *wave, const struct emu_step *step,
+                                                                 emu_lanes_fn *lanes, unsigned sources) {
+  uint32_t room[3][EMU_HALF] __attribute__((aligned(64))), out[EMU_HALF] __attribute__((aligned(64)));
+  if (__builtin_expect(emu__governed(wave, step), 0)) {
+    emu__valu_run(wave, step);
+    return;
+  }
+  for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
+    struct emu_half_wave x;
+    x.exec = wave->s[EMU_EXEC_LO + half];
+    if (!x.exec) continue;
+    x.inst = step->inst;
+    x.mode = wave->mode;
+    x.half = half;
+    for (unsigned i = 0; i < sources; i++) x.s[i] = emu__plain_source(wave, &step->src[i], half, room[i]);
+    uint32_t *to = emu__vector(wave, step->dst, half * EMU_HALF);
+    x.d = x.exec == UINT32_MAX ? to : out;
+    lanes(&x);
+    if (x.exec != UINT32_MAX) emu__store_masked(to, out, x.exec);
+  }
+}
+
+// ---- the same where operands may have two dwords, and masks go in or out, in waves of 32
+
+static inline const uint32_t *emu__whole_source(const struct emu_wave *wave, const struct emu_step *step, unsigned i,
+                                                uint32_t *room) {
+  const struct emu_source *source = &step->src[i];
+  if (source->kind == EMU_OPERAND_VECTOR) return emu__vector(wave, source->value, 0);
+  for (unsigned k = 0; k < source->dwords; k++) {
+    uint32_t value = source->kind == EMU_OPERAND_CONSTANT ? (uint32_t)(step->inst->src[i].value >> 32 * k)
+                     : source->kind != EMU_OPERAND_SCALAR ? emu__special_value(wave, source->value, k)
+                     : source->value == EMU_NULL          ? 0
+                                                          : wave->s[source->value + k];
+    EMU_EACH room[k * EMU_HALF + (unsigned)l] = value;
+  }
+  return room;
+}
+
+static inline uint32_t emu__read_mask(const struct emu_wave *wave, const struct emu_inst *inst, unsigned half) {
+  const struct emu_operand *o = inst->src[3].kind ? &inst->src[3] : &inst->src[2];
+  if (o->kind != EMU_OPERAND_SCALAR || o->type != EMU_MASK || o->reg == EMU_NULL) return 0;
+  return wave->s[o->reg + half];
+}
+
+__attribute__((always_inline)) static inline void emu__run_whole(struct emu_wave *wave, const struct emu_step *step,
+                                                                 emu_lanes_fn *lanes, unsigned sources) {
+  uint32_t room[3][2 * EMU_HALF] __attribute__((aligned(64))), out[2 * EMU_HALF] __attribute__((aligned(64)));
+  const struct emu_inst *inst = step->inst;
+  struct emu_half_wave x;
+  x.exec = wave->s[EMU_EXEC_LO];
+  if (wave->lanes != EMU_HALF || !x.exec || emu__governed(wave, step)) {
+    emu__valu_run(wave, step);
+    return;
+  }
+  x.inst = inst;
+  x.mode = wave->mode;
+  x.half = 0;
+  x.d = out;
+  for (unsigned i = 0; i < sources; i++) x.s[i] = emu__whole_source(wave, step, i, room[i]);
+  x.mask_in = emu__read_mask(wave, inst, 0);
+  x.mask_out = 0;
+  lanes(&x);
+  for (unsigned k = 0; k < inst->dst.dwords; k++) {
+    uint32_t *to = emu__vector(wave, inst->dst.reg + k, 0);
+    if (x.exec == UINT32_MAX) {
+      emu__copy(to, out + k * EMU_HALF);
+    } else {
+      emu__store_masked(to, out + k * EMU_HALF, x.exec);
+    }
+  }
+  if (inst->sdst.kind == EMU_OPERAND_SCALAR) emu__scalar_write(wave, inst->sdst.reg, x.mask_out & x.exec);
+}
+
+// Both ways, for an operation of so many sources.
+#define EMU_LANES __attribute__((always_inline)) static inline void  // so that it has no call
+#define EMU_PLAIN(name, sources) \
+  static void name##_plain(struct emu_wave *w, const struct emu_step *s) { emu__run_plain(w, s, name, sources); }
+#define EMU_WHOLE(name, sources) \
+  static void name##_whole(struct emu_wave *w, const struct emu_step *s) { emu__run_whole(w, s, name, sources); }
+
+// The VOPD of these two; NULL: there is no function of its own.
+emu_step_fn *emu__float_pair(emu_lanes_fn *first, emu_lanes_fn *second);
+
+// Both read before either writes.
+__attribute__((always_inline)) static inline void emu__run_dual(struct emu_wave *wave, const struct emu_step *step,
+                                                                emu_lanes_fn *one, unsigned one_sources,
+                                                                emu_lanes_fn *two, unsigned two_sources) {
+  uint32_t first[EMU_HALF] __attribute__((aligned(64))), second[EMU_HALF] __attribute__((aligned(64)));
+  uint32_t room[3][EMU_HALF] __attribute__((aligned(64)));
+  bool odd_mode = emu__governed(wave, step);
+  if (odd_mode) _mm_setcsr(wave->mxcsr[0]);
+  for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
+    struct emu_half_wave x = {
+        .d = first, .exec = wave->s[EMU_EXEC_LO + half], .mode = wave->mode, .half = half, .inst = step->inst};
+    x.mask_in = wave->s[EMU_VCC_LO + half];
+    uint32_t *to = emu__vector(wave, step->dst, half * EMU_HALF),
+             *also = emu__vector(wave, step->also_dst, half * EMU_HALF);
+    for (unsigned i = 0; i < one_sources; i++) x.s[i] = emu__plain_source(wave, &step->src[i], half, room[i]);
+    one(&x);
+    for (unsigned i = 0; i < two_sources; i++) x.s[i] = emu__plain_source(wave, &step->also_src[i], half, room[i]);
+    x.d = x.exec == UINT32_MAX ? also : second;
+    two(&x);
+    if (__builtin_expect(x.exec == UINT32_MAX, 1)) {
+      emu__copy(to, first);
+      continue;
+    }
+    emu__store_masked(to, first, x.exec);
+    emu__store_masked(also, second, x.exec);
+  }
+  if (odd_mode) _mm_setcsr(EMU_MXCSR_DEFAULT);
+}
+
 // Tables of actions are written with these.
 #define EMU_ALU(name, function) {.op = EMU_##name, .klass = EMU_CLASS_VALU, .lanes = function}
 #define EMU_ALU_SAT(name, function) {.op = EMU_##name, .klass = EMU_CLASS_VALU, .lanes = function, .saturates = true}
+#define EMU_ALU_PLAIN(name, function) \
+  {.op = EMU_##name, .klass = EMU_CLASS_VALU, .lanes = function, .plain = function##_plain}
+#define EMU_ALU_SAT_PLAIN(name, function) \
+  {.op = EMU_##name, .klass = EMU_CLASS_VALU, .lanes = function, .plain = function##_plain, .saturates = true}
+#define EMU_ALU_WHOLE(name, function) \
+  {.op = EMU_##name, .klass = EMU_CLASS_VALU, .lanes = function, .whole = function##_whole}
+#define EMU_ALU_SAT_WHOLE(name, function) \
+  {.op = EMU_##name, .klass = EMU_CLASS_VALU, .lanes = function, .whole = function##_whole, .saturates = true}
+#define EMU_ALU_F_PLAIN(name, function, which) \
+  {.op = EMU_##name, .klass = EMU_CLASS_VALU, .floats = EMU_FLOAT_##which, .lanes = function, .plain = function##_plain}
 #define EMU_ALU_F(name, function, which) \
   {.op = EMU_##name, .klass = EMU_CLASS_VALU, .floats = EMU_FLOAT_##which, .lanes = function}
 #define EMU_ALU_C(name, function, which, what) \

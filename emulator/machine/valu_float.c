@@ -25,21 +25,19 @@ __attribute__((noinline, cold)) static void fix_nan(const struct emu_half_wave *
 
 // The result goes out last: `d` may be a source's register.
 #define VECTORS(sources, expression)                                                  \
-  __m256 odd = _mm256_setzero_ps();                                                   \
   eight r[EMU_HALF / 8];                                                              \
   for (int i = 0; i < EMU_HALF / 8; i++) {                                            \
     eight a = ((const eight *)x->s[0])[i], b = ((const eight *)x->s[1])[i];           \
     eight c = sources > 2 ? ((const eight *)x->s[2])[i] : a;                          \
     (void)c;                                                                          \
     r[i] = expression;                                                                \
-    odd = _mm256_or_ps(odd, _mm256_cmp_ps((__m256)r[i], (__m256)r[i], _CMP_UNORD_Q)); \
   }                                                                                   \
+  __m256 odd = _mm256_or_ps(_mm256_cmp_ps((__m256)r[0], (__m256)r[1], _CMP_UNORD_Q),  \
+                            _mm256_cmp_ps((__m256)r[2], (__m256)r[3], _CMP_UNORD_Q)); \
   if (__builtin_expect(_mm256_movemask_ps(odd), 0)) fix_nan(x, sources, r);           \
   for (int i = 0; i < EMU_HALF / 8; i++) ((eight *)x->d)[i] = r[i];
-#define OP2(name, expression) \
-  static void name(struct emu_half_wave *x) { VECTORS(2, expression) }
-#define OP3(name, expression) \
-  static void name(struct emu_half_wave *x) { VECTORS(3, expression) }
+#define OP2(name, expression) EMU_LANES name(struct emu_half_wave *x){VECTORS(2, expression)} EMU_PLAIN(name, 2)
+#define OP3(name, expression) EMU_LANES name(struct emu_half_wave *x){VECTORS(3, expression)} EMU_PLAIN(name, 3)
 
 static inline eight zero_product(eight a, eight b, eight product, eight otherwise) {
   eight zero = {0};
@@ -54,7 +52,7 @@ OP2(subrev, b - a)
 OP2(mul, a *b)
 OP2(mul_dx9, zero_product(a, b, a *b, (eight){0}))
 OP3(fma_, fma8(a, b, c))
-OP3(fma_or_last, zero_product(a, b, fma8(a, b, c), c))
+static void fma_or_last(struct emu_half_wave *x) { VECTORS(3, zero_product(a, b, fma8(a, b, c), c)) }
 
 // A zero wins over a NaN beside it: only the third source is left then.
 static void fma_dx9(struct emu_half_wave *x) {
@@ -129,11 +127,12 @@ static void select_two(const uint32_t *a, const uint32_t *b, bool maximum, uint3
 }
 
 #define SELECT2(name, maximum)                         \
-  static void name(struct emu_half_wave *x) {          \
+  EMU_LANES name(struct emu_half_wave *x) {            \
     uint32_t r[EMU_HALF];                              \
     select_two(x->s[0], x->s[1], maximum, x->mode, r); \
     emu__copy(x->d, r);                                \
-  }
+  }                                                    \
+  EMU_PLAIN(name, 2)
 SELECT2(min2, false)
 SELECT2(max2, true)
 #define SELECT3(name, first, second)                 \
@@ -269,7 +268,33 @@ CUBE(cube_sc, LIST(-c, c, a, a, a, -a))
 CUBE(cube_tc, LIST(-b, -b, c, -c, -b, -b))
 CUBE(cube_ma, LIST(2 * a, 2 * a, 2 * b, 2 * b, 2 * c, 2 * c))
 
+// VOPD of the operations that products of matrices are made of.
+#define DUAL(one, one_sources, two, two_sources)                              \
+  static void one##_and_##two(struct emu_wave *w, const struct emu_step *s) { \
+    emu__run_dual(w, s, one, one_sources, two, two_sources);                  \
+  }
+DUAL(fma_, 3, fma_, 3)
+DUAL(fma_, 3, mul, 2)
+DUAL(mul, 2, fma_, 3)
+DUAL(mul, 2, mul, 2)
+DUAL(add, 2, add, 2)
+DUAL(mul, 2, add, 2)
+DUAL(add, 2, mul, 2)
+
+emu_step_fn *emu__float_pair(emu_lanes_fn *first, emu_lanes_fn *second) {
+  static const struct {
+    emu_lanes_fn *first, *second;
+    emu_step_fn *run;
+  } pairs[] = {{fma_, fma_, fma__and_fma_}, {fma_, mul, fma__and_mul}, {mul, fma_, mul_and_fma_},
+               {mul, mul, mul_and_mul},     {add, add, add_and_add},   {mul, add, mul_and_add},
+               {add, mul, add_and_mul}};
+  for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+    if (pairs[i].first == first && pairs[i].second == second) return pairs[i].run;
+  return NULL;
+}
+
 #define F(name, function) EMU_ALU_F(name, function, 32)
+#define DIRECT(name, function) EMU_ALU_F_PLAIN(name, function, 32)
 // Two floats in two registers.
 #define PACKED(name, one)                                                  \
   static void name(struct emu_half_wave *x) {                              \
@@ -283,15 +308,15 @@ PACKED(pk_fma, fma_)
 PACKED(pk_mul, mul)
 PACKED(pk_add, add)
 
-const struct emu_action emu__float_actions[] = {F(V_ADD_F32, add),
-                                                F(V_SUB_F32, sub),
-                                                F(V_SUBREV_F32, subrev),
-                                                F(V_MUL_F32, mul),
-                                                F(V_MUL_DX9_ZERO_F32, mul_dx9),
-                                                F(V_FMA_F32, fma_),
-                                                F(V_FMAC_F32, fma_),
-                                                F(V_FMAMK_F32, fma_),
-                                                F(V_FMAAK_F32, fma_),
+const struct emu_action emu__float_actions[] = {DIRECT(V_ADD_F32, add),
+                                                DIRECT(V_SUB_F32, sub),
+                                                DIRECT(V_SUBREV_F32, subrev),
+                                                DIRECT(V_MUL_F32, mul),
+                                                DIRECT(V_MUL_DX9_ZERO_F32, mul_dx9),
+                                                DIRECT(V_FMA_F32, fma_),
+                                                DIRECT(V_FMAC_F32, fma_),
+                                                DIRECT(V_FMAMK_F32, fma_),
+                                                DIRECT(V_FMAAK_F32, fma_),
                                                 F(V_FMA_DX9_ZERO_F32, fma_dx9),
                                                 F(V_MAC_F32, mad),
                                                 F(V_MAD_F32, mad),
@@ -308,8 +333,8 @@ const struct emu_action emu__float_actions[] = {F(V_ADD_F32, add),
                                                 F(V_PK_ADD_F32, pk_add),
                                                 EMU_ALU_F(V_MAD_MIXLO_F16, mad_mix, 64),
                                                 EMU_ALU_F(V_MAD_MIXHI_F16, mad_mix, 64),
-                                                F(V_MIN_F32, min2),
-                                                F(V_MAX_F32, max2),
+                                                DIRECT(V_MIN_F32, min2),
+                                                DIRECT(V_MAX_F32, max2),
                                                 F(V_MIN3_F32, min3),
                                                 F(V_MAX3_F32, max3),
                                                 F(V_MED3_F32, med3),

@@ -1,18 +1,18 @@
 // Vector integer and bit operations on 32 and 64 bits.
 #include "machine/valu.h"
 
-#define OP1(name, expression)                 \
-  static void name(struct emu_half_wave *x) { \
-    const uint32_t *s0 = x->s[0];             \
-    uint32_t r[EMU_HALF];                     \
-    EMU_EACH {                                \
-      uint32_t a = s0[l];                     \
-      r[l] = (uint32_t)(expression);          \
-    }                                         \
-    emu__copy(x->d, r);                       \
+#define OP1(name, expression)               \
+  EMU_LANES name(struct emu_half_wave *x) { \
+    const uint32_t *s0 = x->s[0];           \
+    uint32_t r[EMU_HALF];                   \
+    EMU_EACH {                              \
+      uint32_t a = s0[l];                   \
+      r[l] = (uint32_t)(expression);        \
+    }                                       \
+    emu__copy(x->d, r);                     \
   }
 #define OP2(name, expression)                    \
-  static void name(struct emu_half_wave *x) {    \
+  EMU_LANES name(struct emu_half_wave *x) {      \
     const uint32_t *s0 = x->s[0], *s1 = x->s[1]; \
     uint32_t r[EMU_HALF];                        \
     EMU_EACH {                                   \
@@ -22,7 +22,7 @@
     emu__copy(x->d, r);                          \
   }
 #define OP3(name, expression)                                   \
-  static void name(struct emu_half_wave *x) {                   \
+  EMU_LANES name(struct emu_half_wave *x) {                     \
     const uint32_t *s0 = x->s[0], *s1 = x->s[1], *s2 = x->s[2]; \
     uint32_t r[EMU_HALF];                                       \
     EMU_EACH {                                                  \
@@ -193,7 +193,7 @@ static inline uint32_t saturate_i(int64_t v) {
 }
 static inline uint32_t saturate_u(int64_t v) { return v < 0 ? 0 : v > UINT32_MAX ? UINT32_MAX : (uint32_t)v; }
 #define SATURATING(name, wrapped, exact, saturate) \
-  static void name(struct emu_half_wave *x) {      \
+  EMU_LANES name(struct emu_half_wave *x) {        \
     const uint32_t *s0 = x->s[0], *s1 = x->s[1];   \
     uint32_t r[EMU_HALF];                          \
     if (!x->inst->clamp) {                         \
@@ -218,7 +218,7 @@ SATURATING(mul_i24, i24(a) * i24(b), i24(a) * i24(b), saturate_i)
 SATURATING(mul_u24, u24(a) * u24(b), (int64_t)(u24(a) * u24(b)), saturate_u)
 
 #define MAD24(name, product, saturate, addend)                                                       \
-  static void name(struct emu_half_wave *x) {                                                        \
+  EMU_LANES name(struct emu_half_wave *x) {                                                          \
     const uint32_t *s0 = x->s[0], *s1 = x->s[1], *s2 = x->s[2];                                      \
     uint32_t r[EMU_HALF];                                                                            \
     bool clamp = x->inst->clamp;                                                                     \
@@ -234,44 +234,52 @@ MAD24(mad_u24, u24(a) * u24(b), saturate_u, AS_UNSIGNED)
 MAD24(mad_u16, U64(a & 0xffff) * (b & 0xffff), saturate_u, AS_UNSIGNED)
 MAD24(mad_i16, (int64_t)(int16_t)a *(int16_t)b, saturate_i, I64)
 
-// Carries: a mask in, a mask out.
-#define CARRY(name, exact, carried)                  \
-  static void name(struct emu_half_wave *x) {        \
-    const uint32_t *s0 = x->s[0], *s1 = x->s[1];     \
-    uint32_t in = x->mask_in, out = 0, r[EMU_HALF];  \
-    bool clamp = x->inst->clamp;                     \
-    EMU_EACH {                                       \
-      int64_t a = s0[l], b = s1[l], c = in >> l & 1; \
-      (void)c;                                       \
-      int64_t v = exact;                             \
-      r[l] = clamp ? saturate_u(v) : (uint32_t)v;    \
-      out |= (uint32_t)(carried) << l;               \
-    }                                                \
-    x->mask_out = out;                               \
-    emu__copy(x->d, r);                              \
+// Carries: a mask in, a mask out. `carried` is of the 32-bit result v.
+#define CARRY(name, wrapped, carried, exact)                       \
+  EMU_LANES name(struct emu_half_wave *x) {                        \
+    const uint32_t *s0 = x->s[0], *s1 = x->s[1];                   \
+    uint32_t in = x->mask_in, out = 0, r[EMU_HALF];                \
+    EMU_EACH {                                                     \
+      uint32_t a = s0[l], b = s1[l], c = in >> l & 1, v = wrapped; \
+      (void)c;                                                     \
+      r[l] = v;                                                    \
+      out |= (uint32_t)(carried) << l;                             \
+    }                                                              \
+    if (x->inst->clamp) {                                          \
+      EMU_EACH {                                                   \
+        int64_t a = s0[l], b = s1[l], c = in >> l & 1;             \
+        (void)c;                                                   \
+        r[l] = saturate_u(exact);                                  \
+      }                                                            \
+    }                                                              \
+    x->mask_out = out;                                             \
+    emu__copy(x->d, r);                                            \
   }
-CARRY(add_co, a + b, v > UINT32_MAX)
-CARRY(sub_co, a - b, v < 0)
-CARRY(subrev_co, b - a, v < 0)
-CARRY(add_co_ci, a + b + c, v > UINT32_MAX)
-CARRY(sub_co_ci, a - b - c, v < 0)
-CARRY(subrev_co_ci, b - a - c, v < 0)
+CARRY(add_co, a + b, v < a, a + b)
+CARRY(sub_co, a - b, a < b, a - b)
+CARRY(subrev_co, b - a, b < a, b - a)
+CARRY(add_co_ci, a + b + c, v < a || (c && v == a), a + b + c)
+CARRY(sub_co_ci, a - b - c, a < b || (c && a == b), a - b - c)
+CARRY(subrev_co_ci, b - a - c, b < a || (c && a == b), b - a - c)
 
-static void cndmask(struct emu_half_wave *x) {
+EMU_LANES cndmask(struct emu_half_wave *x) {
   const uint32_t *s0 = x->s[0], *s1 = x->s[1];
   uint32_t in = x->mask_in, r[EMU_HALF];
   EMU_EACH r[l] = in >> l & 1 ? s1[l] : s0[l];
   emu__copy(x->d, r);
 }
 
-static void mad_u64_u32(struct emu_half_wave *x) {
-  uint32_t out = 0;
+EMU_LANES mad_u64_u32(struct emu_half_wave *x) {
+  const uint32_t *s0 = x->s[0], *s1 = x->s[1], *s2 = x->s[2];
+  uint32_t out = 0, r[2 * EMU_HALF];
   EMU_EACH {
-    uint64_t product = U64(x->s[0][l]) * x->s[1][l], c = emu__pair(x->s[2], l), sum = product + c;
-    bool carried = sum < product;
-    out |= (uint32_t)carried << l;
-    emu__set_pair(x->d, l, carried && x->inst->clamp ? UINT64_MAX : sum);
+    uint64_t product = U64(s0[l]) * s1[l], sum = product + emu__pair(s2, l);
+    out |= (uint32_t)(sum < product) << l;
+    emu__set_pair(r, l, sum);
   }
+  if (x->inst->clamp && out) EMU_EACH if (out >> l & 1) emu__set_pair(r, l, UINT64_MAX);
+  emu__copy(x->d, r);
+  emu__copy(x->d + EMU_HALF, r + EMU_HALF);
   x->mask_out = out;
 }
 
@@ -287,13 +295,17 @@ static void mad_i64_i32(struct emu_half_wave *x) {
   x->mask_out = out;
 }
 
-#define SHIFT64(name, expression)                     \
-  static void name(struct emu_half_wave *x) {         \
-    EMU_EACH {                                        \
-      uint32_t a = x->s[0][l] & 63;                   \
-      uint64_t b = emu__pair(x->s[1], l);             \
-      emu__set_pair(x->d, l, (uint64_t)(expression)); \
-    }                                                 \
+#define SHIFT64(name, expression)                  \
+  EMU_LANES name(struct emu_half_wave *x) {        \
+    const uint32_t *s0 = x->s[0], *s1 = x->s[1];   \
+    uint32_t r[2 * EMU_HALF];                      \
+    EMU_EACH {                                     \
+      uint32_t a = s0[l] & 63;                     \
+      uint64_t b = emu__pair(s1, l);               \
+      emu__set_pair(r, l, (uint64_t)(expression)); \
+    }                                              \
+    emu__copy(x->d, r);                            \
+    emu__copy(x->d + EMU_HALF, r + EMU_HALF);      \
   }
 SHIFT64(lshl64, b << a)
 SHIFT64(lshr64, b >> a)
@@ -322,11 +334,40 @@ static void pk_mov(struct emu_half_wave *x) {
   EMU_EACH emu__set_pair(x->d, l, x->s[0][l] | (uint64_t)x->s[1][l] << 32);
 }
 
+// The most frequent ones have functions of their own.
+EMU_PLAIN(mov, 1)
+EMU_PLAIN(lshl, 2)
+EMU_PLAIN(lshr, 2)
+EMU_PLAIN(ashr, 2)
+EMU_PLAIN(and, 2)
+EMU_PLAIN(or, 2)
+EMU_PLAIN(xor, 2)
+
+EMU_PLAIN(add_nc, 2)
+EMU_PLAIN(sub_nc, 2)
+EMU_PLAIN(subrev_nc, 2)
+EMU_PLAIN(add3, 3)
+EMU_PLAIN(lshl_add, 3)
+EMU_PLAIN(add_lshl, 3)
+EMU_PLAIN(lshl_or, 3)
+EMU_PLAIN(and_or, 3)
+EMU_PLAIN(or3, 3)
+EMU_PLAIN(bfe_u, 3)
+EMU_PLAIN(bfi, 3)
+EMU_PLAIN(mad_u24, 3)
+EMU_WHOLE(cndmask, 2)
+EMU_WHOLE(add_co, 2)
+EMU_WHOLE(sub_co, 2)
+EMU_WHOLE(add_co_ci, 2)
+EMU_WHOLE(sub_co_ci, 2)
+EMU_WHOLE(lshl64, 2)
+EMU_WHOLE(mad_u64_u32, 3)
+
 const struct emu_action emu__int_actions[] = {
-    EMU_ALU(V_MOV_B32, mov),
-    EMU_ALU(V_ACCVGPR_MOV_B32, mov),
-    EMU_ALU(V_ACCVGPR_READ_B32, mov),
-    EMU_ALU(V_ACCVGPR_WRITE_B32, mov),
+    EMU_ALU_PLAIN(V_MOV_B32, mov),
+    EMU_ALU_PLAIN(V_ACCVGPR_MOV_B32, mov),
+    EMU_ALU_PLAIN(V_ACCVGPR_READ_B32, mov),
+    EMU_ALU_PLAIN(V_ACCVGPR_WRITE_B32, mov),
     EMU_ALU(V_MOV_B64, mov64),
     EMU_ALU(V_PK_MOV_B32, pk_mov),
     EMU_ALU(V_LSHL_ADD_U64, lshl_add64),
@@ -337,25 +378,25 @@ const struct emu_action emu__int_actions[] = {
     EMU_ALU(V_CLS_I32, cls),
     EMU_ALU(V_CVT_I32_I16, sext16),
     EMU_ALU(V_CVT_U32_U16, zext16),
-    EMU_ALU(V_CNDMASK_B32, cndmask),
-    EMU_ALU(V_CNDMASK_B16, cndmask),
-    EMU_ALU_SAT(V_ADD_NC_U32, add_nc),
-    EMU_ALU_SAT(V_SUB_NC_U32, sub_nc),
-    EMU_ALU_SAT(V_SUBREV_NC_U32, subrev_nc),
+    EMU_ALU_WHOLE(V_CNDMASK_B32, cndmask),
+    EMU_ALU_WHOLE(V_CNDMASK_B16, cndmask),
+    EMU_ALU_SAT_PLAIN(V_ADD_NC_U32, add_nc),
+    EMU_ALU_SAT_PLAIN(V_SUB_NC_U32, sub_nc),
+    EMU_ALU_SAT_PLAIN(V_SUBREV_NC_U32, subrev_nc),
     EMU_ALU_SAT(V_ADD_NC_I32, add_nc_i),
     EMU_ALU_SAT(V_SUB_NC_I32, sub_nc_i),
-    EMU_ALU_SAT(V_ADD_CO_U32, add_co),
-    EMU_ALU_SAT(V_SUB_CO_U32, sub_co),
+    EMU_ALU_SAT_WHOLE(V_ADD_CO_U32, add_co),
+    EMU_ALU_SAT_WHOLE(V_SUB_CO_U32, sub_co),
     EMU_ALU_SAT(V_SUBREV_CO_U32, subrev_co),
-    EMU_ALU_SAT(V_ADD_CO_CI_U32, add_co_ci),
-    EMU_ALU_SAT(V_SUB_CO_CI_U32, sub_co_ci),
+    EMU_ALU_SAT_WHOLE(V_ADD_CO_CI_U32, add_co_ci),
+    EMU_ALU_SAT_WHOLE(V_SUB_CO_CI_U32, sub_co_ci),
     EMU_ALU_SAT(V_SUBREV_CO_CI_U32, subrev_co_ci),
-    EMU_ALU(V_LSHLREV_B32, lshl),
-    EMU_ALU(V_LSHRREV_B32, lshr),
-    EMU_ALU(V_ASHRREV_I32, ashr),
-    EMU_ALU(V_AND_B32, and),
-    EMU_ALU(V_OR_B32, or),
-    EMU_ALU(V_XOR_B32, xor),
+    EMU_ALU_PLAIN(V_LSHLREV_B32, lshl),
+    EMU_ALU_PLAIN(V_LSHRREV_B32, lshr),
+    EMU_ALU_PLAIN(V_ASHRREV_I32, ashr),
+    EMU_ALU_PLAIN(V_AND_B32, and),
+    EMU_ALU_PLAIN(V_OR_B32, or),
+    EMU_ALU_PLAIN(V_XOR_B32, xor),
     EMU_ALU(V_XNOR_B32, xnor),
     EMU_ALU(V_MIN_I32, min_i),
     EMU_ALU(V_MAX_I32, max_i),
@@ -369,25 +410,29 @@ const struct emu_action emu__int_actions[] = {
     EMU_ALU(V_MUL_HI_I32_I24, mul_hi_i24),
     EMU_ALU(V_MUL_HI_U32_U24, mul_hi_u24),
     EMU_ALU_SAT(V_MAD_I32_I24, mad_i24),
-    EMU_ALU_SAT(V_MAD_U32_U24, mad_u24),
+    EMU_ALU_SAT_PLAIN(V_MAD_U32_U24, mad_u24),
     EMU_ALU_SAT(V_MAD_U32_U16, mad_u16),
     EMU_ALU_SAT(V_MAD_I32_I16, mad_i16),
-    {.op = EMU_V_MAD_U64_U32, .klass = EMU_CLASS_VALU_64, .lanes = mad_u64_u32, .saturates = true},
+    {.op = EMU_V_MAD_U64_U32,
+     .klass = EMU_CLASS_VALU_64,
+     .lanes = mad_u64_u32,
+     .whole = mad_u64_u32_whole,
+     .saturates = true},
     {.op = EMU_V_MAD_I64_I32, .klass = EMU_CLASS_VALU_64, .lanes = mad_i64_i32, .saturates = true},
     EMU_ALU(V_BFM_B32, bfm),
     EMU_ALU(V_BCNT_U32_B32, bcnt),
     EMU_ALU(V_MBCNT_LO_U32_B32, mbcnt_lo),
     EMU_ALU(V_MBCNT_HI_U32_B32, mbcnt_hi),
-    EMU_ALU(V_ADD3_U32, add3),
+    EMU_ALU_PLAIN(V_ADD3_U32, add3),
     EMU_ALU(V_XOR3_B32, xor3),
-    EMU_ALU(V_OR3_B32, or3),
+    EMU_ALU_PLAIN(V_OR3_B32, or3),
     EMU_ALU(V_XAD_U32, xad),
-    EMU_ALU(V_LSHL_ADD_U32, lshl_add),
-    EMU_ALU(V_ADD_LSHL_U32, add_lshl),
-    EMU_ALU(V_LSHL_OR_B32, lshl_or),
-    EMU_ALU(V_AND_OR_B32, and_or),
-    EMU_ALU(V_BFI_B32, bfi),
-    EMU_ALU(V_BFE_U32, bfe_u),
+    EMU_ALU_PLAIN(V_LSHL_ADD_U32, lshl_add),
+    EMU_ALU_PLAIN(V_ADD_LSHL_U32, add_lshl),
+    EMU_ALU_PLAIN(V_LSHL_OR_B32, lshl_or),
+    EMU_ALU_PLAIN(V_AND_OR_B32, and_or),
+    EMU_ALU_PLAIN(V_BFI_B32, bfi),
+    EMU_ALU_PLAIN(V_BFE_U32, bfe_u),
     EMU_ALU(V_BFE_I32, bfe_i),
     EMU_ALU(V_ALIGNBIT_B32, alignbit),
     EMU_ALU(V_ALIGNBYTE_B32, alignbyte),
@@ -411,7 +456,7 @@ const struct emu_action emu__int_actions[] = {
     EMU_ALU(V_MQSAD_PK_U16_U8, mqsad_pk),
     EMU_ALU(V_MQSAD_U32_U8, mqsad_u32),
     EMU_ALU(V_LERP_U8, lerp),
-    EMU_ALU_C(V_LSHLREV_B64, lshl64, NONE, VALU_64),
+    {.op = EMU_V_LSHLREV_B64, .klass = EMU_CLASS_VALU_64, .lanes = lshl64, .whole = lshl64_whole},
     EMU_ALU_C(V_LSHRREV_B64, lshr64, NONE, VALU_64),
     EMU_ALU_C(V_ASHRREV_I64, ashr64, NONE, VALU_64),
     {0}};

@@ -124,15 +124,28 @@ void emu__wave_slice(struct emu_wave *wave, int64_t budget) {
     slice_watched(wave);
     return;
   }
-  while (wave->budget-- > 0) {
+  while (wave->budget > 0) {
     const struct emu_step *step = wave->next;
-    emu_step_fn *run = __atomic_load_n(&step->run, __ATOMIC_ACQUIRE);
+    emu_step_fn *run;
+    // instructions that go straight on, without a look at the wave between
+    int64_t left = wave->budget;
+    uint32_t vgprs = wave->vgprs;
+    for (;;) {
+      run = __atomic_load_n(&step->run, __ATOMIC_ACQUIRE);
+      if (run == emu__step_decode || !left || !step->straight || step->vgprs > vgprs) break;
+      run(wave, step);
+      step += step->words;
+      left--;
+    }
+    wave->budget = left - 1;
+    wave->next = step;
+    if (!left) return;
     if (__builtin_expect(run == emu__step_decode, 0)) {
       run(wave, step);
       continue;
     }
     wave->next = step + step->words;
-    if (__builtin_expect(step->vgprs > wave->vgprs, 0)) {
+    if (__builtin_expect(step->vgprs > vgprs, 0)) {
       check_registers(wave, step);
       return;
     }

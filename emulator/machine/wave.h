@@ -53,34 +53,40 @@ struct emu_action {
   uint8_t part;    // 16 or 8: so many bits of the destination are written, at op_sel's half or byte; 0: all
   emu_lanes_fn *lanes;
   emu_step_fn *run;
+  // the same as `lanes` with all around it, made for this operation: where sources and result are of one dword and as
+  // they are, and where they may be of two, or masks. NULL: the ways that all operations share
+  emu_step_fn *plain, *whole;
 };
 
 struct emu_source {
-  const uint32_t *constant;  // CONSTANT: [2][32], the value in every lane
-  uint16_t reg;
-  uint8_t kind, type, dwords;
-  bool neg, abs, plain;  // plain: a vector or constant of one dword, used as it is, without modifiers
+  uint32_t value;  // number of the register; CONSTANT: its low dword
+  uint8_t kind, dwords;
 };
 
 // A decoded instruction, in the array of the program's steps at the index of its first word (program.c): the next
-// instruction is this step's address plus `words`.
+// instruction is this step's address plus `words`. What most instructions need stands in the first 64 bytes, a line of
+// the host's cache.
 struct emu_step {
   emu_step_fn *run;  // atomic: emu__step_decode until the first execution, which decodes
-  emu_lanes_fn *lanes;
-  const struct emu_inst *inst;
-  const struct emu_action *action;
+  struct emu_source src[3];
+  uint16_t dst;    // vector destination
   uint16_t vgprs;  // vector registers that the kernel must have for it: the highest that it names, plus 1
   uint8_t words;
   uint8_t klass : 6;
   bool to_exec : 1;  // V_CMPX*, where it writes its mask to scalar registers as well
   bool zeroes : 1;   // a 16-bit result that makes the other half of its register zero
-  uint8_t floats, nsrc;
-  uint16_t dst;     // vector destination
-  uint32_t offset;  // in the program
-  struct emu_source src[3];
-  const struct emu_step *pair;  // VOPD: the second half
-  struct emu_plan *plan;        // atomic: the checker's, NULL until it first looks
-};
+  uint8_t floats : 2, nsrc : 2;
+  bool
+      straight : 1;  // it goes on behind itself: looks neither at `next` nor at `budget` of the wave, and does not trap
+  emu_lanes_fn *lanes;
+  const struct emu_inst *inst;
+  struct emu_plan *plan;  // atomic: the checker's, NULL until it first looks
+  const struct emu_action *action;
+  const struct emu_step *pair;  // VOPD: the second half; its operands stand here too
+  uint32_t offset;              // in the program
+  struct emu_source also_src[3];
+  uint16_t also_dst;
+} __attribute__((aligned(64)));
 
 struct emu_span {
   uint64_t base, end;
