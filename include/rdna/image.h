@@ -135,6 +135,13 @@ RDNA_API void rdna_image_unet_release(rdna_image_unet *unet); /* NULL is fine */
 /* Borrowed; lives as long as the U-Net. */
 RDNA_API const rdna_image_unet_info *rdna_image_unet_get_info(const rdna_image_unet *unet);
 
+/* See below. */
+typedef struct rdna_image_control rdna_image_control;
+typedef struct rdna_image_control_use {
+  rdna_image_control *control; /* which has seen a picture of the sample's size */
+  double scale;
+} rdna_image_control_use;
+
 typedef struct rdna_image_unet_input {
   size_t size; /* of the struct: RDNA_IMAGE_UNET_INPUT_INIT sets it */
   int count;   /* 1 to 64 */
@@ -146,7 +153,9 @@ typedef struct rdna_image_unet_input {
   const float *pooled;  /* (count, pooled_width) */
   const float *numbers; /* (count, number_count): sizes before and after cropping, where it was cropped */
   int pooled_width, number_count;
-  double guidance; /* of networks that it was distilled into; others do not look at it */
+  double guidance;                        /* of networks that it was distilled into; others do not look at it */
+  const rdna_image_control_use *controls; /* (control_count) on the U-Net's device, of its type */
+  size_t control_count;
 } rdna_image_unet_input;
 #define RDNA_IMAGE_UNET_INPUT_INIT .size = sizeof(rdna_image_unet_input)
 
@@ -154,6 +163,41 @@ typedef struct rdna_image_unet_input {
  * mixture of noise and picture. Heights and widths need be no multiple of anything. RDNA_INVALID_ARGUMENT: sizes
  * outside the limits, or that are not the U-Net's. RDNA_OUT_OF_MEMORY. RDNA_DEVICE_ERROR. */
 RDNA_CHECKED rdna_status rdna_image_unet_run(rdna_image_unet *unet, const rdna_image_unet_input *input, float *out);
+
+/* ---- ControlNets ---- */
+
+/* A copy of a U-Net's first half that was trained to say, of a picture such as the edges of another, what is to be
+ * added to what the U-Net's second half reads (Zhang, Rao and Agrawala, 2023): ControlNetModel of diffusers. It asks
+ * for the U-Net's whole input. One thread at a time, which may not run a U-Net that uses it meanwhile. */
+
+typedef struct rdna_image_control_info {
+  int in_channels;      /* of a sample, the first that the U-Net reads */
+  int factor;           /* how many of its picture's pixels a latent is wide and high */
+  int outputs;          /* images that are added */
+  size_t weights_bytes; /* on the device */
+} rdna_image_control_info;
+
+/* Of the folder |path|, which diffusers saved, or of a file of safetensors with control_model.*, whose settings its
+ * tensors say. |dtype| and what is returned are as for rdna_image_unet_create; RDNA_UNSUPPORTED, besides: other
+ * networks of that purpose, which the sentence names. */
+RDNA_CHECKED rdna_status rdna_image_control_create(rdna_device *device, const char *path, rdna_dtype dtype,
+                                                   rdna_image_control **out_control);
+RDNA_API void rdna_image_control_release(rdna_image_control *control); /* NULL is fine */
+/* Borrowed; lives as long as the ControlNet. */
+RDNA_API const rdna_image_control_info *rdna_image_control_get_info(const rdna_image_control *control);
+
+/* From now on |picture| (3, height, width) of 0 to 1, f32 in host memory, says what is added; what becomes of it stays
+ * on the device. RDNA_INVALID_ARGUMENT: sides that are no multiples of the factor. RDNA_OUT_OF_MEMORY.
+ * RDNA_DEVICE_ERROR. */
+RDNA_CHECKED rdna_status rdna_image_control_see(rdna_image_control *control, const float *picture, int height,
+                                                int width);
+/* How many values rdna_image_control_run makes of |count| samples of |height| x |width| latents. */
+RDNA_API size_t rdna_image_control_size(const rdna_image_control *control, int count, int height, int width);
+/* |out|: what would be added, image behind image from the U-Net's first to its middle, each (count, channels, height,
+ * width); for who wants to look at it. Of |input| the controls are not looked at, and the sample has in_channels.
+ * RDNA_INVALID_ARGUMENT: as rdna_image_unet_run, or nothing of that size was seen. */
+RDNA_CHECKED rdna_status rdna_image_control_run(rdna_image_control *control, const rdna_image_unet_input *input,
+                                                float *out);
 
 /* ---- Noise ---- */
 

@@ -31,6 +31,13 @@ typedef struct rdna_image_lora {
   double scale;
 } rdna_image_lora;
 
+/* A file of vectors that stand for a word in texts (textual inversion, Gal et al., 2022): safetensors with
+ * "emb_params", a tensor that is called as the word, or XL's "clip_l" and "clip_g". */
+typedef struct rdna_image_embedding {
+  const char *path;
+  const char *name; /* the word; NULL: as the file says it, or its name up to the last point */
+} rdna_image_embedding;
+
 typedef struct rdna_image_model_options {
   size_t size; /* of the struct: RDNA_IMAGE_MODEL_OPTIONS_INIT sets it */
   /* Of weights and activations of U-Net and autoencoder, f32, f16 or bf16, or with RDNA_DTYPE_COUNT f32 on the host and
@@ -56,6 +63,14 @@ typedef struct rdna_image_model_options {
    * Black Forest Labs' files, and of T5 transformers' or GGUF's; floats of 32, 16 or 8 bits, or blocks, which stay so
    * on the device */
   const char *transformer, *t5;
+  /* (control_count) up to 8 ControlNets, each a folder or file as for rdna_image_control_create, which need not stay;
+   * none with FLUX. Requests say which are used. One for another version of the model is RDNA_BAD_DATA */
+  const char *const *controls;
+  size_t control_count;
+  /* (embedding_count) up to 64, which need not stay, with other words each; none with FLUX. Where texts have a word,
+   * whatever the case of its letters, its vectors are. One that does not fit is refused when texts are read */
+  const rdna_image_embedding *embeddings;
+  size_t embedding_count;
 } rdna_image_model_options;
 #define RDNA_IMAGE_MODEL_OPTIONS_INIT .size = sizeof(rdna_image_model_options)
 
@@ -76,6 +91,14 @@ typedef struct rdna_image_progress {
   int step, steps;      /* of "noise": how many are done */
   const float *latents; /* of "noise": (latent_channels, height / factor, width / factor); else NULL */
 } rdna_image_progress;
+
+/* A ControlNet of the model in a request: what it makes of |picture| is added to the U-Net, |scale| times. */
+typedef struct rdna_image_guide {
+  size_t control;       /* which one of the model's, from 0; each may be used once */
+  const float *picture; /* (3, height, width), -1 to 1: edges, depths or poses, as the ControlNet was trained with */
+  double scale;
+  double start, end; /* of the steps those that begin from the share |start| on and end up to |end|: 0 and 1 are all */
+} rdna_image_guide;
 
 typedef struct rdna_image_request {
   size_t size;          /* of the struct: RDNA_IMAGE_REQUEST_INIT sets it */
@@ -121,6 +144,8 @@ typedef struct rdna_image_request {
    * the rest of the picture; of others each step's latents outside of the mask are the initial picture's. With a
    * strength of 1 nothing of it is where the mask is. Not with FLUX */
   const float *mask;
+  const rdna_image_guide *guides; /* (guide_count) ControlNets that are used */
+  size_t guide_count;
 } rdna_image_request;
 #define RDNA_IMAGE_REQUEST_INIT .size = sizeof(rdna_image_request), .guidance = -1
 

@@ -26,7 +26,8 @@ typedef struct image_options {
   device_choice device;
   const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *type, *init, *tokenizer, *prediction, *mask;
   const char *transformer, *t5, *weights;
-  option_texts loras;
+  option_texts loras, embeddings, controls, control_images, control_scales;
+  double control_start, control_end;
   int64_t steps, seed, count, clip_skip, tile;
   double guidance, strength;
   bool json, grid, plain, plan;
@@ -43,6 +44,8 @@ typedef struct imaging {
   rdna__npy latents;
   float *init; /* (3, height, width) */
   float *mask; /* (height, width) */
+  rdna_image_guide guides[OPTION_TEXTS_MOST];
+  float *control_pictures[OPTION_TEXTS_MOST]; /* (3, height, width) */
   float *pictures;
   rdna_image_plan plan;
   /* by when each stage began, and the present one */
@@ -129,22 +132,45 @@ static rdna_status read_latents(imaging *g) {
   return RDNA_OK;
 }
 
-/* The picture to begin with, which says the size where nobody does. */
-static rdna_status read_init(imaging *g) {
+/* |*out| (3, height, width) of the picture |path|, which says the size where nobody does. */
+static rdna_status read_picture(imaging *g, const char *path, float **out) {
   rdna__picture picture = {0};
   rdna_image_request *r = &g->request;
-  RDNA_TRY(rdna__png_load(g->options->init, &picture));
+  RDNA_TRY(rdna__png_load(path, &picture));
   if (r->width == 0) r->width = picture.width, r->height = picture.height;
   rdna_status status = RDNA_OK;
   if (picture.width != r->width || picture.height != r->height)
-    status = rdna__fail(RDNA_INVALID_ARGUMENT, "%s is %d x %d, and the picture is to be %d x %d", g->options->init,
-                        picture.width, picture.height, r->width, r->height);
-  if (status == RDNA_OK && !(g->init = malloc(3 * (size_t)r->width * (size_t)r->height * sizeof *g->init)))
+    status = rdna__fail(RDNA_INVALID_ARGUMENT, "%s is %d x %d, and the picture is to be %d x %d", path, picture.width,
+                        picture.height, r->width, r->height);
+  if (status == RDNA_OK && !(*out = malloc(3 * (size_t)r->width * (size_t)r->height * sizeof **out)))
     status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture of %d x %d", r->width, r->height);
-  if (status == RDNA_OK) rdna__picture_values(&picture, g->init);
+  if (status == RDNA_OK) rdna__picture_values(&picture, *out);
   rdna__picture_deinit(&picture);
-  r->init = g->init;
   return status;
+}
+
+static rdna_status read_init(imaging *g) {
+  rdna_status status = read_picture(g, g->options->init, &g->init);
+  g->request.init = g->init;
+  return status;
+}
+
+/* Pictures and scales of ControlNets, in their order; one scale is for all. */
+static rdna_status read_controls(imaging *g) {
+  const image_options *o = g->options;
+  for (int i = 0; i < o->controls.count; i++) {
+    const option_texts *scales = &o->control_scales;
+    const char *text = scales->count ? scales->values[scales->count > 1 ? i : 0] : "1";
+    char *end;
+    double scale = strtod(text, &end);
+    if (end == text || *end || !isfinite(scale))
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "--control-scale '%.40s' is no number", text);
+    RDNA_TRY(read_picture(g, o->control_images.values[i], &g->control_pictures[i]));
+    g->guides[i] = (rdna_image_guide){(size_t)i, g->control_pictures[i], scale, o->control_start, o->control_end};
+  }
+  g->request.guides = g->guides;
+  g->request.guide_count = (size_t)o->controls.count;
+  return RDNA_OK;
 }
 
 /* How bright each pixel is (ITU-R BT.601), from 0 to 1. */
@@ -231,6 +257,7 @@ static rdna_status prepare(imaging *g) {
   RDNA_TRY(read_seed(o, &r->seed));
   if (o->size) RDNA_TRY(read_size(o->size, &r->width, &r->height));
   if (o->init) RDNA_TRY(read_init(g));
+  RDNA_TRY(read_controls(g));
   if (o->mask) RDNA_TRY(read_mask(g));
   if (o->latents) RDNA_TRY(read_latents(g));
   if (r->width == 0) r->width = g->info->width;
@@ -361,6 +388,24 @@ static void write_files(FILE *to, const imaging *g) {
   if (o->weights) fprintf(to, ", Weights: %s", o->weights);
 }
 
+static void write_embeddings(FILE *to, const imaging *g) {
+  for (int i = 0; i < g->options->embeddings.count; i++) {
+    int length;
+    const char *name = name_of(g->options->embeddings.values[i], &length);
+    fprintf(to, "%s%.*s", i ? " " : ", Embeddings: ", length, name);
+  }
+}
+
+static void write_controls(FILE *to, const imaging *g) {
+  for (int i = 0; i < g->options->controls.count; i++) {
+    int length;
+    const char *name = name_of(g->options->controls.values[i], &length);
+    fprintf(to, "%s%.*s:%g", i ? " " : ", Control: ", length, name, g->guides[i].scale);
+  }
+  if (g->options->controls.count && (g->options->control_start > 0 || g->options->control_end < 1))
+    fprintf(to, ", Control steps: %g-%g", g->options->control_start, g->options->control_end);
+}
+
 /* What picture |i| was made with, NULL without memory. */
 static char *describe(const imaging *g, int i) {
   char *more = NULL, *text = NULL;
@@ -369,6 +414,8 @@ static char *describe(const imaging *g, int i) {
   if (!to) return NULL;
   write_loras(to, g);
   write_files(to, g);
+  write_embeddings(to, g);
+  write_controls(to, g);
   if (g->options->grid) fprintf(to, ", Grid of: %d", g->request.count);
   if (fclose(to) == 0) text = rdna__image_parameters(&g->request, i, g->folder, g->model->dtype, more);
   free(more);
@@ -486,16 +533,40 @@ static rdna_status read_blocks(const char *name, rdna_dtype *out) {
                     name);
 }
 
+/* FILE[:NAME]; a name has no slash. */
+static rdna_status read_embedding(const char *text, rdna_image_embedding *out, char path[PATH_BYTES]) {
+  const char *colon = strrchr(text, ':');
+  if (colon && (strchr(colon, '/') || !colon[1] || colon == text)) colon = NULL;
+  int length = colon ? (int)(colon - text) : (int)strlen(text);
+  if (snprintf(path, PATH_BYTES, "%.*s", length, text) >= PATH_BYTES)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of --embedding is too long");
+  *out = (rdna_image_embedding){path, colon ? colon + 1 : NULL};
+  return RDNA_OK;
+}
+
 static rdna_status open_model(imaging *g, rdna_dtype dtype) {
   const image_options *o = g->options;
   rdna_image_lora loras[OPTION_TEXTS_MOST];
+  rdna_image_embedding embeddings[OPTION_TEXTS_MOST];
+  static char paths[OPTION_TEXTS_MOST][PATH_BYTES];
+  for (int i = 0; i < o->embeddings.count; i++)
+    RDNA_TRY(read_embedding(o->embeddings.values[i], &embeddings[i], paths[i]));
   for (int i = 0; i < o->loras.count; i++) {
     RDNA_TRY(read_adapter(o->loras.values[i], &g->adapters[i]));
     loras[i] = (rdna_image_lora){g->adapters[i].path, g->adapters[i].scale};
   }
-  rdna_image_model_options how = {RDNA_IMAGE_MODEL_OPTIONS_INIT, .dtype = dtype, .tokenizer = o->tokenizer,
-                                  .prediction = o->prediction,   .loras = loras, .lora_count = o->loras.count,
-                                  .transformer = o->transformer, .t5 = o->t5};
+  rdna_image_model_options how = {RDNA_IMAGE_MODEL_OPTIONS_INIT,
+                                  .dtype = dtype,
+                                  .tokenizer = o->tokenizer,
+                                  .prediction = o->prediction,
+                                  .loras = loras,
+                                  .lora_count = o->loras.count,
+                                  .transformer = o->transformer,
+                                  .t5 = o->t5,
+                                  .control_count = (size_t)o->controls.count,
+                                  .controls = o->controls.values,
+                                  .embeddings = embeddings,
+                                  .embedding_count = (size_t)o->embeddings.count};
   if (o->weights) RDNA_TRY(read_blocks(o->weights, &how.weights));
   return rdna_image_model_open(g->device, g->folder, &how, &g->model);
 }
@@ -530,6 +601,37 @@ static rdna_status draw(imaging *g) {
   return save_all(g);
 }
 
+/* What is wrong with options together; NULL: nothing. */
+static const char *misuse_of(const image_options *o) {
+  if (o->mask && !o->init) return "--mask is of an --init picture, and there is none";
+  if (o->strength >= 0 && !o->init) return "--strength is of the change to an --init picture, and there is none";
+  if (o->controls.count != o->control_images.count) return "each --control asks for one --control-image";
+  if (o->control_scales.count > 1 && o->control_scales.count != o->controls.count)
+    return "--control-scale is given once for all, or once for each --control";
+  if (!o->controls.count && (o->control_scales.count || o->control_start > 0 || o->control_end < 1))
+    return "--control-scale, --control-start and --control-end are of a --control, and there is none";
+  return NULL;
+}
+
+static int draw_chosen(const image_options *o, const char *folder, const char *prompt) {
+  const char *misuse = misuse_of(o);
+  if (misuse) {
+    fprintf(stderr, "rdna image: %s\n", misuse);
+    return EXIT_USAGE;
+  }
+  imaging g = {.options = o, .folder = folder, .prompt = prompt};
+  rdna_status status = draw(&g);
+  int exit_status = status == RDNA_OK ? report(&g) : fail_with_status();
+  free(g.pictures);
+  free(g.latents.values);
+  free(g.init);
+  free(g.mask);
+  for (int i = 0; i < OPTION_TEXTS_MOST; i++) free(g.control_pictures[i]);
+  rdna_image_model_release(g.model);
+  rdna_device_release(g.device);
+  return exit_status;
+}
+
 int command_image(int argc, char **argv) {
   image_options o = {.device = DEVICE_CHOICE_DEFAULT,
                      .type = "auto",
@@ -537,7 +639,8 @@ int command_image(int argc, char **argv) {
                      .count = 1,
                      .clip_skip = 1,
                      .guidance = -1,
-                     .strength = -1};
+                     .strength = -1,
+                     .control_end = 1};
   const option_row options[] = {
       {"--negative", OPTION_TEXT, &o.negative, "TEXT", "what is not to be seen", 0, 0},
       {"--steps", OPTION_INTEGER, &o.steps, "N", "in which noise is taken away (20, lcm and FLUX schnell 4, dev 28)", 1,
@@ -564,6 +667,14 @@ int command_image(int argc, char **argv) {
       {"--mask", OPTION_TEXT, &o.mask, "FILE.png", "draw anew what is bright in this, of the picture of --init", 0, 0},
       {"--plain", OPTION_FLAG, &o.plain, NULL, "brackets in texts weigh nothing, and long texts are cut", 0, 0},
       {"--lora", OPTION_TEXTS, &o.loras, "FILE[:SCALE]", "change the model's weights; several times", 0, 0},
+      {"--embedding", OPTION_TEXTS, &o.embeddings, "FILE[:WORD]", "what a word stands for in texts; several times", 0,
+       0},
+      {"--control", OPTION_TEXTS, &o.controls, "FOLDER", "a ControlNet, in a folder or one file; several times", 0, 0},
+      {"--control-image", OPTION_TEXTS, &o.control_images, "FILE.png", "what it is shown; one for each --control", 0,
+       0},
+      {"--control-scale", OPTION_TEXTS, &o.control_scales, "X", "how much it counts, for all or for each (1)", 0, 0},
+      {"--control-start", OPTION_NUMBER, &o.control_start, "X", "from which share of the steps on (0)", 0, 1},
+      {"--control-end", OPTION_NUMBER, &o.control_end, "X", "up to which share of the steps (1)", 0, 1},
       {"--tokenizer", OPTION_TEXT, &o.tokenizer, "FOLDER", "of a model in one file: where CLIP's vocabulary is", 0, 0},
       {"--prediction", OPTION_CHOICE, &o.prediction, "epsilon|v_prediction",
        "of a model in one file: what it was trained to answer", 0, 0},
@@ -591,22 +702,5 @@ int command_image(int argc, char **argv) {
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
-  if (o.mask && !o.init) {
-    fprintf(stderr, "rdna image: --mask is of an --init picture, and there is none\n");
-    return EXIT_USAGE;
-  }
-  if (o.strength >= 0 && !o.init) {
-    fprintf(stderr, "rdna image: --strength is of the change to an --init picture, and there is none\n");
-    return EXIT_USAGE;
-  }
-  imaging g = {.options = &o, .folder = positionals[0], .prompt = positionals[1]};
-  rdna_status status = draw(&g);
-  exit_status = status == RDNA_OK ? report(&g) : fail_with_status();
-  free(g.pictures);
-  free(g.latents.values);
-  free(g.init);
-  free(g.mask);
-  rdna_image_model_release(g.model);
-  rdna_device_release(g.device);
-  return exit_status;
+  return draw_chosen(&o, positionals[0], positionals[1]);
 }

@@ -6,6 +6,7 @@
 enum { NAME_BYTES = 256, MOST_STAGES = 8, MOST_LAYERS = 16, MOST_BLOCKS = 256, EACH_HEAD = 64, NUMBER_WIDTH = 256 };
 
 #define UNET "model.diffusion_model."
+#define CONTROL "control_model."
 #define AUTOENCODER "first_stage_model."
 static const char *const families[] = {"Stable Diffusion 1", "Stable Diffusion 2", "Stable Diffusion XL",
                                        "Stable Diffusion XL's refiner"};
@@ -81,7 +82,7 @@ static rdna_status refuse_others(const rdna__safetensors *s) {
       {"encoder.block.", "T5; --t5 gives it to a folder with FLUX's other parts"},
       {"lora_", "a LoRA, which is given to a model by --lora"},
       {"down_blocks.", "one part of a folder of diffusers; the folder is what is asked for"},
-      {"control_model.", "a ControlNet, which no picture is drawn with yet"},
+      {CONTROL, "a ControlNet, which is given to a model by --control"},
       {"decoder.", "an autoencoder without the rest of a model"}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (has_prefix(s, others[i][0])) return rdna__fail(RDNA_UNSUPPORTED, "it is %s", others[i][1]);
@@ -114,9 +115,9 @@ static rdna_status detect_encoders(const rdna__safetensors *s, rdna__checkpoint_
 }
 
 /* Values of a text's token that the U-Net reads; 0: it attends nowhere. */
-static int text_width_of(const rdna__safetensors *s) {
+static int text_width_of(const rdna__safetensors *s, const char *prefix) {
   for (int i = 1; i < MOST_BLOCKS; i++) {
-    int width = size_at(s, UNET, "input_blocks.%d.1.transformer_blocks.0.attn2.to_k.weight", i, 1);
+    int width = size_at(s, prefix, "input_blocks.%d.1.transformer_blocks.0.attn2.to_k.weight", i, 1);
     if (width) return width;
   }
   return 0;
@@ -136,7 +137,7 @@ static rdna_status refuse_relatives(const rdna__safetensors *s) {
 }
 
 rdna_status rdna__checkpoint_detect(const rdna__safetensors *s, rdna__checkpoint_family *out) {
-  int width, reads = text_width_of(s);
+  int width, reads = text_width_of(s, UNET);
   if (!tensor(s, UNET, "input_blocks.0.0.weight")) return refuse_others(s);
   RDNA_TRY(refuse_relatives(s));
   RDNA_TRY(detect_encoders(s, out, &width));
@@ -159,25 +160,25 @@ typedef struct unet {
   bool up_attends[MOST_STAGES];                   /* in their order */
 } unet;
 
-static int depth_at(const rdna__safetensors *s, const char *form, int i) {
-  char block[NAME_BYTES], all[NAME_BYTES];
+static int depth_at(const rdna__safetensors *s, const char *prefix, const char *form, int i) {
+  char block[NAME_BYTES], all[2 * NAME_BYTES];
   snprintf(block, sizeof block, form, i);
-  snprintf(all, sizeof all, UNET "%s.1.transformer_blocks.", block);
+  snprintf(all, sizeof all, "%s%s.1.transformer_blocks.", prefix, block);
   return count_of(s, all, "%d.norm1.weight");
 }
 
 /* Stages end where an image is halved. */
-static rdna_status read_stages(const rdna__safetensors *s, unet *out) {
+static rdna_status read_stages(const rdna__safetensors *s, const char *prefix, unet *out) {
   int layers = 0;
   *out = (unet){0};
   for (int i = 1; i < MOST_BLOCKS && out->stages < MOST_STAGES; i++) {
-    int channels = size_at(s, UNET, "input_blocks.%d.0.out_layers.3.weight", i, 0);
+    int channels = size_at(s, prefix, "input_blocks.%d.0.out_layers.3.weight", i, 0);
     if (channels) {
       out->channels[out->stages] = channels;
-      out->depths[out->stages] = depth_at(s, "input_blocks.%d", i);
+      out->depths[out->stages] = depth_at(s, prefix, "input_blocks.%d", i);
       layers++;
     }
-    bool halves = size_at(s, UNET, "input_blocks.%d.0.op.weight", i, 0) > 0;
+    bool halves = size_at(s, prefix, "input_blocks.%d.0.op.weight", i, 0) > 0;
     if (channels && !halves) continue;
     if (layers < 1 || (out->stages > 0 && layers != out->layers)) break;
     out->layers = layers;
@@ -187,8 +188,9 @@ static rdna_status read_stages(const rdna__safetensors *s, unet *out) {
   }
   if (out->stages < 1 || out->stages >= MOST_STAGES || layers > 0 || out->layers > MOST_LAYERS)
     return rdna__fail(RDNA_BAD_DATA, "the blocks of its U-Net are no stages of as many blocks each");
-  out->middle = count_of(s, UNET "middle_block.1.transformer_blocks.", "%d.norm1.weight");
-  for (int i = 0; i < out->stages; i++) out->up_attends[i] = depth_at(s, "output_blocks.%d", i * (out->layers + 1)) > 0;
+  out->middle = depth_at(s, prefix, "middle_block", 0);
+  for (int i = 0; i < out->stages; i++)
+    out->up_attends[i] = depth_at(s, prefix, "output_blocks.%d", i * (out->layers + 1)) > 0;
   return RDNA_OK;
 }
 
@@ -209,33 +211,93 @@ static json_t *kinds(const unet *u, bool up) {
 
 static rdna_status out_of_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for settings"); }
 
-static rdna_status read_unet(const rdna__safetensors *s, rdna__checkpoint_family family, json_t **out,
-                             rdna__checkpoint_part *part) {
-  static const int samples[] = {64, 96, 128, 128};
-  unet u;
+/* What the halves of all say, of |u|, which has been read. |headed|: heads are counted as by Stable Diffusion 1. NULL:
+ * there is no memory. */
+static json_t *pack_half(const rdna__safetensors *s, const char *prefix, const unet *u, bool headed) {
   int heads[MOST_STAGES], depths[MOST_STAGES];
-  RDNA_TRY(read_stages(s, &u));
-  *part = (rdna__checkpoint_part){CHECKPOINT_UNET, UNET, u.stages, u.layers, 0};
-  for (int i = 0; i < u.stages; i++) {
-    part->up_attends |= (unsigned)u.up_attends[i] << i;
-    heads[i] = family == CHECKPOINT_SD1 ? 8 : u.channels[i] / EACH_HEAD;
-    depths[i] = u.depths[i] ? u.depths[i] : i + 1 < u.stages ? 1 : u.middle; /* the last one is the middle's, too */
+  for (int i = 0; i < u->stages; i++) {
+    heads[i] = headed ? 8 : u->channels[i] / EACH_HEAD;
+    depths[i] = u->depths[i] ? u->depths[i] : i + 1 < u->stages ? 1 : u->middle; /* the last one is the middle's, too */
   }
   json_t *json =
-      json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "_class_name", "UNet2DConditionModel",
-                "in_channels", size_of(s, UNET, "input_blocks.0.0.weight", 1), "out_channels",
-                size_of(s, UNET, "out.2.weight", 0), "sample_size", samples[family], "layers_per_block", u.layers,
-                "cross_attention_dim", text_width_of(s), "block_out_channels", list(u.channels, u.stages),
-                "attention_head_dim", list(heads, u.stages), "transformer_layers_per_block", list(depths, u.stages),
-                "up_block_types", kinds(&u, true), "down_block_types", kinds(&u, false));
-  if (!json) return out_of_memory();
-  int added = size_of(s, UNET, "label_emb.0.0.weight", 1), guided = size_of(s, UNET, "time_embed.cond_proj.weight", 1);
-  if (added) {
+      json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "in_channels", size_of(s, prefix, "input_blocks.0.0.weight", 1),
+                "layers_per_block", u->layers, "cross_attention_dim", text_width_of(s, prefix), "block_out_channels",
+                list(u->channels, u->stages), "attention_head_dim", list(heads, u->stages),
+                "transformer_layers_per_block", list(depths, u->stages), "down_block_types", kinds(u, false));
+  int added = size_of(s, prefix, "label_emb.0.0.weight", 1);
+  if (json && added) {
     json_object_set_new(json, "addition_embed_type", json_string("text_time"));
     json_object_set_new(json, "addition_time_embed_dim", json_integer(NUMBER_WIDTH));
     json_object_set_new(json, "projection_class_embeddings_input_dim", json_integer(added));
   }
+  return json;
+}
+
+static rdna_status read_unet(const rdna__safetensors *s, rdna__checkpoint_family family, json_t **out,
+                             rdna__checkpoint_part *part) {
+  static const int samples[] = {64, 96, 128, 128};
+  unet u;
+  RDNA_TRY(read_stages(s, UNET, &u));
+  *part = (rdna__checkpoint_part){CHECKPOINT_UNET, UNET, u.stages, u.layers, 0};
+  for (int i = 0; i < u.stages; i++) part->up_attends |= (unsigned)u.up_attends[i] << i;
+  json_t *json = pack_half(s, UNET, &u, family == CHECKPOINT_SD1);
+  if (!json) return out_of_memory();
+  int guided = size_of(s, UNET, "time_embed.cond_proj.weight", 1);
+  json_object_set_new(json, "_class_name", json_string("UNet2DConditionModel"));
+  json_object_set_new(json, "out_channels", json_integer(size_of(s, UNET, "out.2.weight", 0)));
+  json_object_set_new(json, "sample_size", json_integer(samples[family]));
+  json_object_set_new(json, "up_block_types", kinds(&u, true));
   if (guided) json_object_set_new(json, "time_cond_proj_dim", json_integer(guided));
+  *out = json;
+  return RDNA_OK;
+}
+
+/* ---- ControlNets ---- */
+
+/* What else is offered for their purpose. */
+static rdna_status refuse_other_controls(const rdna__safetensors *s) {
+  static const char *const others[][2] = {
+      {"controlnet_cond_embedding.",
+       "a ControlNet's weights without their settings; the folder that diffusers saved is "
+       "what is asked for"},
+      {"lora_controlnet", "a Control-LoRA, which is not known"},
+      {"lllite_", "a ControlNet-LLLite, which is not known"},
+      {"task_embedding", "a ControlNet of many tasks (ControlNet++), which is not known"},
+      {"adapter.", "a T2I-Adapter, which is not known"},
+      {"body.", "a T2I-Adapter, which is not known"},
+      {"controlnet_blocks.", "a ControlNet of FLUX or Stable Diffusion 3, which is not known"},
+      {"image_proj", "an IP-Adapter, which is not known"},
+      {"lora_", "a LoRA, which is given to a model by --lora"},
+      {UNET, "a whole model, and no ControlNet"}};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    if (has_prefix(s, others[i][0])) return rdna__fail(RDNA_UNSUPPORTED, "it is %s", others[i][1]);
+  return rdna__fail(RDNA_UNSUPPORTED,
+                    "none of its tensors is called '" CONTROL "input_hint_block.0.weight', so it is no ControlNet");
+}
+
+rdna_status rdna__checkpoint_read_control(const rdna__safetensors *s, json_t **out, rdna__checkpoint_part *part) {
+  unet u;
+  const char *prefix = tensor(s, CONTROL, "input_hint_block.0.weight") ? CONTROL : "";
+  if (!tensor(s, prefix, "input_hint_block.0.weight") || has_prefix(s, "lora_controlnet"))
+    return refuse_other_controls(s);
+  if (tensor(s, "", "difference"))
+    return rdna__fail(RDNA_UNSUPPORTED, "it is the difference of a ControlNet to a model, which is not known");
+  RDNA_TRY(read_stages(s, prefix, &u));
+  *part = (rdna__checkpoint_part){CHECKPOINT_CONTROLNET, prefix, u.stages, u.layers, 0};
+  /* Stable Diffusion 1's transformers alone have windows of 1 x 1 where later ones have matrices */
+  const rdna__safetensor *window = tensor(s, prefix, "middle_block.1.proj_in.weight");
+  json_t *json = pack_half(s, prefix, &u, window && window->rank == 4), *sights = json_array();
+  for (int i = 0; i < 4; i++) {
+    int channels = size_at(s, prefix, "input_hint_block.%d.weight", i < 3 ? 4 * i : 14, i < 3 ? 0 : 1);
+    json_array_append_new(sights, json_integer(channels));
+  }
+  if (!json || !sights) {
+    json_decref(json);
+    json_decref(sights);
+    return out_of_memory();
+  }
+  json_object_set_new(json, "_class_name", json_string("ControlNetModel"));
+  json_object_set_new(json, "conditioning_embedding_out_channels", sights);
   *out = json;
   return RDNA_OK;
 }

@@ -18,6 +18,7 @@ typedef enum rdna__checkpoint_family {
 typedef enum rdna__checkpoint_kind {
   CHECKPOINT_NONE, /* of a folder, whose names are diffusers' */
   CHECKPOINT_UNET,
+  CHECKPOINT_CONTROLNET, /* the first half of a U-Net and what is its own */
   CHECKPOINT_AUTOENCODER,
   CHECKPOINT_CLIP,      /* as transformers has it */
   CHECKPOINT_OPEN_CLIP, /* as OpenCLIP has it */
@@ -42,6 +43,10 @@ rdna_status rdna__checkpoint_detect(const rdna__safetensors *tensors, rdna__chec
  * RDNA_NOT_FOUND: the family has no such part. */
 rdna_status rdna__checkpoint_read(const rdna__safetensors *tensors, rdna__checkpoint_family family, const char *name,
                                   json_t **out_settings, rdna__checkpoint_part *out_part);
+/* The same of a file that has a ControlNet, which as a part is called so. RDNA_UNSUPPORTED: it is something else. */
+#define RDNA__CHECKPOINT_CONTROL "controlnet"
+rdna_status rdna__checkpoint_read_control(const rdna__safetensors *tensors, json_t **out_settings,
+                                          rdna__checkpoint_part *out_part);
 /* The same of "scheduler". |prediction|: "epsilon", "v_prediction", or NULL for what is usual. */
 rdna_status rdna__checkpoint_schedule(const rdna__safetensors *tensors, rdna__checkpoint_family family,
                                       const char *prediction, json_t **out_settings);

@@ -49,6 +49,12 @@ static const char *const forms[] = {"model.diffusion_model.input_blocks.%d.0.wei
                                     "enc.blk.%d.attn_rel_b.weight",
                                     "enc.blk.%d.ffn_gate.weight",
                                     "text_encoders.t5xxl.transformer.encoder.block.%d.layer.0.SelfAttention.q.weight",
+                                    "control_model.input_hint_block.%d.weight",
+                                    "control_model.input_blocks.%d.0.out_layers.3.weight",
+                                    "control_model.input_blocks.%d.0.op.weight",
+                                    "control_model.input_blocks.%d.1.transformer_blocks.0.norm1.weight",
+                                    "control_model.middle_block.%d.proj_in.weight",
+                                    "lora_controlnet",
                                     "v_pred",
                                     "lora_unet_%d"};
 enum { FORMS = sizeof forms / sizeof *forms };
@@ -134,6 +140,23 @@ static void check_flow(const rdna__safetensors *file, const char *name) {
   json_decref(json);
 }
 
+static void check_control(const rdna__safetensors *file) {
+  json_t *json = NULL;
+  rdna__checkpoint_part part;
+  rdna__unet_settings half;
+  rdna__control_settings own;
+  char there[64];
+  if (rdna__checkpoint_read_control(file, &json, &part) != RDNA_OK) {
+    if (!*rdna_last_error()) abort();
+    return;
+  }
+  (void)!rdna__control_settings_read(json, &half, &own);
+  if (rdna__checkpoint_name(&part, "controlnet_cond_embedding.blocks.3.weight", there, sizeof there) &&
+      strlen(there) >= sizeof there)
+    abort();
+  json_decref(json);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const char *const parts[] = {"unet", "vae", "text_encoder", "text_encoder_2", "x"};
   size_t length = 0;
@@ -145,6 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (rdna__safetensors_open_memory(text, length, &file) == RDNA_OK) {
     check_flow(file, "transformer");
     check_flow(file, "text_encoder_2");
+    check_control(file);
     if (rdna__checkpoint_detect(file, &family) == RDNA_OK) {
       for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) check_part(file, family, parts[i]);
       if (rdna__checkpoint_schedule(file, family, "v_prediction", &json) != RDNA_OK) abort();

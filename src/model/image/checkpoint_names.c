@@ -81,6 +81,23 @@ static bool unet_name(const rdna__checkpoint_part *p, const char *name, char *ou
   return replace(unet_rest, sizeof unet_rest / sizeof *unet_rest, "", name, out, size);
 }
 
+/* ---- ControlNets ---- */
+
+static bool control_name(const rdna__checkpoint_part *p, const char *name, char *out, size_t size) {
+  int i = 0, end = 0;
+  if (sscanf(name, "controlnet_cond_embedding.conv_in%n", &end) == 0 && end)
+    return snprintf(out, size, "input_hint_block.0%s", name + end) < (int)size;
+  if (sscanf(name, "controlnet_cond_embedding.blocks.%4d%n", &i, &end) == 1 && end)
+    return snprintf(out, size, "input_hint_block.%d%s", 2 * (i + 1), name + end) < (int)size;
+  if (sscanf(name, "controlnet_cond_embedding.conv_out%n", &end) == 0 && end)
+    return snprintf(out, size, "input_hint_block.14%s", name + end) < (int)size;
+  if (sscanf(name, "controlnet_down_blocks.%4d%n", &i, &end) == 1 && end)
+    return snprintf(out, size, "zero_convs.%d.0%s", i, name + end) < (int)size;
+  if (sscanf(name, "controlnet_mid_block%n", &end) == 0 && end)
+    return snprintf(out, size, "middle_block_out.0%s", name + end) < (int)size;
+  return unet_name(p, name, out, size);
+}
+
 /* ---- autoencoders ---- */
 
 static const names autoencoder_attention[] = {
@@ -171,6 +188,8 @@ bool rdna__checkpoint_name(const rdna__checkpoint_part *part, const char *name, 
   switch (part->kind) {
     case CHECKPOINT_UNET:
       return unet_name(part, name, out, size);
+    case CHECKPOINT_CONTROLNET:
+      return control_name(part, name, out, size);
     case CHECKPOINT_AUTOENCODER:
       return autoencoder_name(part, name, out, size);
     case CHECKPOINT_OPEN_CLIP:

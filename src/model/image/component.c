@@ -76,7 +76,9 @@ static rdna_status open_part(const char *file, const char *name, rdna__component
   rdna__checkpoint_family family;
   RDNA_TRY(rdna__safetensors_open_either(file, &c->tensors));
   rdna_status status;
-  if (rdna__checkpoint_is_flow(c->tensors, name)) {
+  if (strcmp(name, RDNA__CHECKPOINT_CONTROL) == 0) {
+    status = rdna__checkpoint_read_control(c->tensors, &c->settings, &c->part);
+  } else if (rdna__checkpoint_is_flow(c->tensors, name)) {
     status = rdna__checkpoint_read_flow(c->tensors, name, &c->settings, &c->part);
   } else {
     status = rdna__checkpoint_detect(c->tensors, &family);

@@ -88,6 +88,31 @@ static rdna_status check_given(const rdna_image_model *m, const rdna_image_reque
   return RDNA_OK;
 }
 
+static rdna_status check_guides(const rdna_image_model *m, const rdna_image_request *r, bool look) {
+  size_t values = 3 * (size_t)r->width * (size_t)r->height;
+  bool used[RDNA__PIPELINE_CONTROLS] = {false};
+  if (r->guide_count && !r->guides) return rdna__fail(RDNA_INVALID_ARGUMENT, "the ControlNets to be used are missing");
+  for (size_t i = 0; i < r->guide_count; i++) {
+    const rdna_image_guide *g = &r->guides[i];
+    if (g->control >= (size_t)m->control_count || used[g->control])
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "ControlNet %zu is asked for %s, and there are %d, from 0", g->control,
+                        g->control < (size_t)m->control_count ? "twice" : "", m->control_count);
+    used[g->control] = true;
+    if (!isfinite(g->scale) || fabs(g->scale) > 1000)
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "a ControlNet is to be added %g times; it is a number up to 1000",
+                        g->scale);
+    if (!(g->start >= 0 && g->start < g->end && g->end <= 1))
+      return rdna__fail(RDNA_INVALID_ARGUMENT,
+                        "a ControlNet from %g to %g of the steps; it begins before it ends, from 0 to 1", g->start,
+                        g->end);
+    if (look && !g->picture) return rdna__fail(RDNA_INVALID_ARGUMENT, "a ControlNet to be used has no picture");
+    for (size_t k = 0; look && k < values; k++)
+      if (!isfinite(g->picture[k]))
+        return rdna__fail(RDNA_INVALID_ARGUMENT, "value %zu of a ControlNet's picture is not finite", k);
+  }
+  return RDNA_OK;
+}
+
 static rdna_status check_mask(const rdna_image_model *m, const rdna_image_request *r) {
   if (r->mask && !r->init) return rdna__fail(RDNA_INVALID_ARGUMENT, "a mask without the initial picture that it is of");
   if (r->mask && m->flows) return rdna__fail(RDNA_UNSUPPORTED, "%s draws without a mask only", m->info.family);
@@ -115,6 +140,7 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   RDNA_TRY(fill_request(m, given, r));
   RDNA_TRY(check_limits(m, r));
   RDNA_TRY(check_given(m, r));
+  RDNA_TRY(check_guides(m, r, true));
   RDNA_TRY(check_mask(m, r));
   return check_init(r);
 }
@@ -149,6 +175,8 @@ rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_req
   RDNA_TRY(fill_request(m, given, &r));
   *out_part = RDNA__REQUEST_SIDES;
   RDNA_TRY(check_limits(m, &r));
+  *out_part = RDNA__REQUEST_GUIDES;
+  RDNA_TRY(check_guides(m, &r, false));
   *out_part = RDNA__REQUEST_INIT;
   RDNA_TRY(check_mask(m, &r));
   *out_part = RDNA__REQUEST_STRENGTH;
@@ -193,9 +221,23 @@ static rdna_status give_timesteps(const drawing *d) {
 
 /* ---- steps ---- */
 
+/* The ControlNets that say something at |step|, by where it begins and ends among all that are taken. */
+static size_t guides_of(const drawing *d, int step, rdna_image_control_use *uses) {
+  size_t count = 0;
+  double steps = d->end - d->first, at = step - d->first;
+  for (size_t i = 0; i < d->r.guide_count; i++) {
+    const rdna_image_guide *g = &d->r.guides[i];
+    bool off = at / steps < g->start || (at + 1) / steps > g->end || g->scale == 0;
+    if (off && !d->model->notes) continue; /* a rehearsal's one step is for all */
+    uses[count++] = (rdna_image_control_use){d->model->controls[g->control], g->scale};
+  }
+  return count;
+}
+
 /* output = the U-Net's answer to both texts, or to the prompt alone */
-static rdna_status ask(drawing *d, double timestep) {
+static rdna_status ask(drawing *d, int step) {
   const rdna__image_texts *t = &d->texts;
+  rdna_image_control_use uses[RDNA__PIPELINE_CONTROLS];
   const rdna_image_unet_info *info = rdna_image_unet_get_info(d->model->unet);
   float height = (float)d->r.height, width = (float)d->r.width, numbers[2 * NUMBERS];
   const float sizes[NUMBERS] = {height, width, 0, 0, height, width}; /* before and after cropping at 0, 0 */
@@ -208,12 +250,14 @@ static rdna_status ask(drawing *d, double timestep) {
                                        .tokens = t->tokens,
                                        .sample = d->input,
                                        .states = t->states,
-                                       .timestep = timestep,
+                                       .timestep = rdna_image_schedule_timestep(d->schedule, step),
                                        .pooled = t->pooled,
                                        .numbers = numbers,
                                        .pooled_width = t->pooled_width,
                                        .number_count = info->added_width ? NUMBERS : 0,
-                                       .guidance = d->r.guidance - 1};
+                                       .guidance = d->r.guidance - 1,
+                                       .controls = uses,
+                                       .control_count = guides_of(d, step, uses)};
   return rdna_image_unet_run(d->model->unet, &input, d->output);
 }
 
@@ -244,7 +288,7 @@ static rdna_status take_step(drawing *d, int step, const float *hidden, float *l
   bool noisy = rdna_image_schedule_needs_noise(d->schedule);
   for (int i = 0; i < d->texts.count; i++)
     fill_input(d, scale, latents, hidden, d->input + (size_t)i * d->area * (size_t)d->channels);
-  RDNA_TRY(ask(d, rdna_image_schedule_timestep(d->schedule, step)));
+  RDNA_TRY(ask(d, step));
   const float *prompted = d->output + d->count;
   for (size_t k = 0; d->guided && k < d->count; k++) d->output[k] += guidance * (prompted[k] - d->output[k]);
   if (noisy) rdna_image_noise_draw(d->noise, d->fresh, d->count);
@@ -387,6 +431,24 @@ static rdna_status need_network(const drawing *d) {
                     d->model->folder, info->added_width, t->pooled_width, NUMBERS, info->number_width);
 }
 
+/* The ControlNets that are used, each with its picture. */
+static rdna_status show_guides(const drawing *d) {
+  size_t values = 3 * (size_t)d->r.width * (size_t)d->r.height;
+  float *picture = d->r.guide_count ? malloc(values * sizeof *picture) : NULL;
+  rdna_status status = RDNA_OK;
+  if (d->r.guide_count && !picture) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a ControlNet's picture");
+  for (size_t i = 0; i < d->r.guide_count && status == RDNA_OK; i++) {
+    const rdna_image_guide *g = &d->r.guides[i];
+    for (size_t k = 0; k < values; k++) picture[k] = g->picture[k] / 2 + 0.5f;
+    status = rdna__pipeline_need_control(d->model, g->control);
+    if (status == RDNA_OK)
+      status = rdna_image_control_see(d->model->controls[g->control], picture, d->r.height, d->r.width);
+    status = rdna__annotate(status, "%s", d->model->control_paths[g->control]);
+  }
+  free(picture);
+  return status;
+}
+
 static rdna_status draw(drawing *d, float *out) {
   rdna_image_model *m = d->model;
   size_t pixels = 3 * (size_t)d->r.width * (size_t)d->r.height;
@@ -399,6 +461,7 @@ static rdna_status draw(drawing *d, float *out) {
   for (int i = 0; d->r.init && i < d->r.count; i++) RDNA_TRY(encode_init(d, i, d->latents + (size_t)i * d->count));
   if (d->r.frugal) rdna__pipeline_drop_autoencoder(m);
   RDNA_TRY(need_network(d));
+  RDNA_TRY(show_guides(d));
   for (int i = 0; i < d->r.count; i++) RDNA_TRY(run_steps(d, i));
   if (d->r.frugal) rdna__pipeline_drop_unet(m);
   RDNA_TRY(rdna__pipeline_need_autoencoder(m, false));

@@ -2,12 +2,14 @@
 #ifndef RDNA_MODEL_IMAGE_PIPELINE_H
 #define RDNA_MODEL_IMAGE_PIPELINE_H
 
+#include "model/image/inversion.h"
 #include "model/image/lora.h"
 #include "model/image/settings.h"
+#include "model/image/unet.h"
 #include "rdna/image_flow.h"
 #include "rdna/image_model.h"
 
-enum { RDNA__PIPELINE_ENCODERS = 2 };
+enum { RDNA__PIPELINE_ENCODERS = 2, RDNA__PIPELINE_CONTROLS = 8 };
 
 /* What parts took of a device that only counts, noted when they leave it (plan.c). */
 typedef struct rdna__image_notes {
@@ -22,16 +24,20 @@ struct rdna_image_model {
   char *tokenizer;                 /* of a file: the folder with the vocabulary */
   rdna_dtype dtype, picture_dtype; /* of the U-Net and of the autoencoder */
   rdna_image_model_info info;
-  char *schedule;     /* the text of scheduler_config.json */
-  int encoders;       /* 1, or 2 of XL */
-  bool distilled;     /* the U-Net is told the guidance, and asked once a step */
-  rdna__loras *loras; /* NULL: none */
-  bool inpaints;      /* the U-Net reads a mask and the rest of a picture, too */
-  bool zeros;         /* what is not asked for is zeros, and not what the encoders make of no text */
+  char *schedule;          /* the text of scheduler_config.json */
+  int encoders;            /* 1, or 2 of XL */
+  bool distilled;          /* the U-Net is told the guidance, and asked once a step */
+  rdna__loras *loras;      /* NULL: none */
+  rdna__inversions *words; /* the same */
+  bool inpaints;           /* the U-Net reads a mask and the rest of a picture, too */
+  bool zeros;              /* what is not asked for is zeros, and not what the encoders make of no text */
   /* NULL: not on the device */
   rdna_image_text_encoder *encoder[RDNA__PIPELINE_ENCODERS];
   rdna_image_unet *unet;
   rdna_image_autoencoder *autoencoder;
+  char *control_paths[RDNA__PIPELINE_CONTROLS]; /* (control_count) */
+  rdna_image_control *controls[RDNA__PIPELINE_CONTROLS];
+  int control_count;
   bool flows;                       /* FLUX: see pipeline_flux.c */
   int text_tokens;                  /* … that its transformer reads */
   char *transformer_file, *t5_file; /* … whose transformer and T5 are these files, or NULL: the folder's */
@@ -66,7 +72,8 @@ typedef enum rdna__request_part {
   RDNA__REQUEST_STRENGTH,
   RDNA__REQUEST_STEPS,
   RDNA__REQUEST_SAMPLER,
-  RDNA__REQUEST_SPACING
+  RDNA__REQUEST_SPACING,
+  RDNA__REQUEST_GUIDES
 } rdna__request_part;
 /* What rdna_image_model_draw would refuse before it reads the texts, in its sentence; but values are not looked at.
  * |*out_part| is what is wrong. It asks nothing of the device. */
@@ -80,9 +87,10 @@ rdna_status rdna__pipeline_open_settings(const char *folder, const char *name, j
 /* Brings the part to the device if it is not there, the autoencoder with its encoder if |encodes|. */
 rdna_status rdna__pipeline_need_encoder(rdna_image_model *model, int which);
 rdna_status rdna__pipeline_need_unet(rdna_image_model *model);
+rdna_status rdna__pipeline_need_control(rdna_image_model *model, size_t which);
 rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *model, bool encodes);
 void rdna__pipeline_drop_encoders(rdna_image_model *model);
-void rdna__pipeline_drop_unet(rdna_image_model *model);
+void rdna__pipeline_drop_unet(rdna_image_model *model); /* and ControlNets */
 void rdna__pipeline_drop_autoencoder(rdna_image_model *model);
 
 /* No part is on the device, whose they stay that had them: of a copy of a model. */

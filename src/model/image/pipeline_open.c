@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "base/options.h"
 #include "device/traits.h"
 #include "model/image/autoencoder.h"
+#include "model/image/control.h"
 #include "model/image/pipeline.h"
 #include "model/image/text_encoder.h"
 #include "model/image/unet.h"
@@ -131,6 +133,7 @@ static rdna_status fit(rdna_image_model *m, const rdna__safetensors *file, rdna_
   m->info.width = m->info.height = side * m->info.factor;
   m->info.latent_channels = of.latent_channels;
   m->distilled = unet.guidance_width > 0;
+  for (int i = 0; i < m->control_count; i++) RDNA_TRY(rdna__control_fits(m->control_paths[i], &unet));
   m->picture_dtype = of.upcast && m->dtype == RDNA_F16 ? RDNA_F32 : m->dtype;
   return RDNA_OK;
 }
@@ -253,16 +256,36 @@ static rdna_status keep_files(rdna_image_model *m, const rdna_image_model_option
   return RDNA_OK;
 }
 
+static rdna_status keep_controls(rdna_image_model *m, const rdna_image_model_options *o) {
+  if (o->control_count > RDNA__PIPELINE_CONTROLS || (o->control_count && !o->controls))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%zu ControlNets; up to %d may be given", o->control_count,
+                      RDNA__PIPELINE_CONTROLS);
+  for (; m->control_count < (int)o->control_count; m->control_count++) {
+    const char *path = o->controls[m->control_count];
+    if (!path) return rdna__fail(RDNA_INVALID_ARGUMENT, "ControlNet %d has no path", m->control_count);
+    if (!(m->control_paths[m->control_count] = strdup(path)))
+      return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of a ControlNet");
+  }
+  return RDNA_OK;
+}
+
 static rdna_status open_path(rdna_image_model *m, const rdna_image_model_options *o) {
   RDNA_TRY(keep_files(m, o));
+  RDNA_TRY(keep_controls(m, o));
   bool whole = rdna__component_is_file(m->folder);
   if (whole || (!o->tokenizer && !o->prediction)) {
     RDNA_TRY(whole ? open_file(m, o) : open_folder(m));
     if (!m->flows && (o->transformer || o->t5))
       return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is no FLUX, which alone has a %s", m->folder,
                         o->transformer ? "transformer" : "T5");
+    if (m->flows && o->control_count > 0)
+      return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, which has no ControlNet that is known", m->folder);
     if (m->flows && o->lora_count > 0)
       return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, to which no LoRA can be added yet", m->folder);
+    if (m->flows && o->embedding_count > 0)
+      return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, to which no words can be added yet", m->folder);
+    int words = o->embedding_count < INT_MAX ? (int)o->embedding_count : INT_MAX;
+    RDNA_TRY(rdna__inversions_open(o->embeddings, words, m->encoders, &m->words));
     return rdna__loras_open(o->loras, o->lora_count, m->encoders, &m->loras);
   }
   return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is no file, and a folder has its own %s", m->folder,
@@ -302,6 +325,8 @@ void rdna_image_model_release(rdna_image_model *m) {
   free(m->transformer_file);
   free(m->t5_file);
   rdna__loras_close(m->loras);
+  rdna__inversions_close(m->words);
+  for (int i = 0; i < m->control_count; i++) free(m->control_paths[i]);
   free(m->schedule);
   free(m);
 }
@@ -319,13 +344,18 @@ rdna_status rdna__pipeline_need_encoder(rdna_image_model *m, int which) {
   static const char *const tokenizers[] = {"tokenizer", "tokenizer_2"};
   if (m->encoder[which]) return RDNA_OK;
   return rdna__text_encoder_create(m->device, m->folder, encoders[which],
-                                   m->tokenizer ? m->tokenizer : tokenizers[which], m->loras, which == 1,
+                                   m->tokenizer ? m->tokenizer : tokenizers[which], m->loras, m->words, which == 1,
                                    &m->encoder[which]);
 }
 
 rdna_status rdna__pipeline_need_unet(rdna_image_model *m) {
   if (m->unet) return RDNA_OK;
   return rdna__unet_create(m->device, m->folder, "unet", m->dtype, m->weights, m->loras, &m->unet);
+}
+
+rdna_status rdna__pipeline_need_control(rdna_image_model *m, size_t i) {
+  return m->controls[i] ? RDNA_OK
+                        : rdna_image_control_create(m->device, m->control_paths[i], m->dtype, &m->controls[i]);
 }
 
 rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *m, bool encodes) {
@@ -348,7 +378,14 @@ void rdna__pipeline_drop_encoders(rdna_image_model *m) {
 }
 
 void rdna__pipeline_drop_unet(rdna_image_model *m) {
-  if (m->unet) rdna__pipeline_note(m, "U-Net", rdna_image_unet_get_info(m->unet)->weights_bytes);
+  uint64_t weights = m->unet ? rdna_image_unet_get_info(m->unet)->weights_bytes : 0;
+  for (int i = 0; i < m->control_count; i++)
+    if (m->controls[i]) weights += rdna_image_control_get_info(m->controls[i])->weights_bytes;
+  if (m->unet) rdna__pipeline_note(m, "U-Net", weights);
+  for (int i = 0; i < m->control_count; i++) {
+    rdna_image_control_release(m->controls[i]);
+    m->controls[i] = NULL;
+  }
   rdna_image_unet_release(m->unet);
   if (m->unet) rdna__pipeline_left(m);
   m->unet = NULL;
@@ -366,6 +403,7 @@ void rdna__pipeline_drop_autoencoder(rdna_image_model *m) {
 void rdna__pipeline_forget_parts(rdna_image_model *m) {
   for (int i = 0; i < RDNA__PIPELINE_ENCODERS; i++) m->encoder[i] = NULL;
   m->unet = NULL;
+  for (int i = 0; i < RDNA__PIPELINE_CONTROLS; i++) m->controls[i] = NULL;
   m->autoencoder = NULL;
   m->t5 = NULL;
   m->flux = NULL;

@@ -219,7 +219,8 @@ static rdna_status go_on(filling *f) {
 
 static rdna_status add_tokens(filling *f, const rdna_tokens *tokens, float weight, int32_t comma) {
   for (size_t i = 0; i < tokens->count; i++) {
-    if (f->breaks)
+    int whole = rdna__text_encoder_word(f->encoder, tokens->ids[i]); /* a word of a file is not cut in two */
+    if (f->breaks || (whole > 1 && f->used + whole > f->positions - ENDS))
       RDNA_TRY(begin_chunk(f));
     else if (f->used == f->positions - ENDS)
       RDNA_TRY(tokens->ids[i] == comma ? begin_chunk(f) : go_on(f));
@@ -244,7 +245,7 @@ static rdna_status fill(filling *f, const rdna__prompt *prompt) {
       f->breaks = true;
       continue;
     }
-    rdna_status status = rdna_tokenizer_encode(tokenizer, piece->text, piece->size, RDNA_ENCODE_PARSE_SPECIAL, &tokens);
+    rdna_status status = rdna__text_encoder_read(f->encoder, piece->text, piece->size, &tokens);
     if (status == RDNA_OK) status = add_tokens(f, &tokens, (float)piece->weight, comma);
     rdna_tokens_deinit(&tokens);
     if (status != RDNA_OK) return status;

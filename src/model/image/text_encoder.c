@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "math/common/plan/scratch.h"
 #include "model/image/clip.h"
@@ -38,7 +39,10 @@ struct rdna_image_text_encoder {
   rdna_image_text_encoder_info info;
   settings set;
   rdna__clip_tokenizer tokenizer;
-  rdna_tensor embedding, positions;
+  const rdna__inversions *words; /* NULL: none */
+  bool second;
+  int word_vectors;                 /* of all words */
+  rdna_tensor embedding, positions; /* the former of the vocabulary, and behind it the words' vectors */
   layer *layers;
   affine norm;
   rdna_tensor projection;
@@ -115,13 +119,63 @@ static rdna_status load_layer(loading *l, int i, layer *out) {
   return load_affine(l, i, "mlp.fc2", width, hidden, &out->down);
 }
 
+static int vectors_of(const rdna__inversions *words) {
+  int count = 0;
+  for (int i = 0; words && i < words->count; i++) count += words->items[i].count;
+  return count;
+}
+
+/* The vectors of |word| to the rows that begin at |to|. */
+static rdna_status load_word(const rdna_image_text_encoder *e, const rdna__inversion *word, char *to) {
+  const rdna__safetensor *t = word->of[e->second].tensor;
+  rdna_stream *stream = rdna_device_default_stream(e->network.device);
+  size_t count = (size_t)word->count * (size_t)e->set.width;
+  if (word->of[e->second].width != e->set.width)
+    return rdna__fail(
+        RDNA_BAD_DATA,
+        "%s has vectors of %d values of a word, and the text encoder's have %d: it is for another version "
+        "of the model",
+        word->path, word->of[e->second].width, e->set.width);
+  if (word->count > e->set.positions - 2)
+    return rdna__fail(RDNA_BAD_DATA, "%s has %d vectors of a word, and the text encoder reads %d at a time", word->path,
+                      word->count, e->set.positions - 2);
+  uint8_t *bytes = malloc(t->bytes + 1); /* a copy, as what is in the file's map may change or vanish */
+  float *values = malloc(count * sizeof *values);
+  rdna_status status = bytes && values ? rdna__annotate(rdna__file_read(t->data, t->bytes, bytes), "%s", word->path)
+                                       : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a word");
+  rdna__safetensor copy = *t;
+  copy.data = bytes;
+  for (size_t k = 0; status == RDNA_OK && k < count; k++) values[k] = rdna__safetensor_value(&copy, (int64_t)k);
+  if (status == RDNA_OK) status = rdna_copy_to_device(stream, to, values, count * sizeof *values);
+  if (status == RDNA_OK) status = rdna_stream_synchronize(stream);
+  free(bytes);
+  free(values);
+  return status;
+}
+
+static rdna_status load_embedding(loading *l, const char *name) {
+  rdna_image_text_encoder *e = l->encoder;
+  const int64_t shape[] = {e->set.vocabulary + vectors_of(e->words), e->set.width};
+  RDNA_TRY(rdna__network_tensor(&e->network, RDNA_F32, 2, shape, &e->embedding));
+  rdna_tensor own = e->embedding;
+  own.shape[0] = e->set.vocabulary;
+  RDNA_TRY(rdna__component_fetch(&l->component, l->prefix, name, &own));
+  char *to = (char *)e->embedding.data + rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&own));
+  for (int i = 0; e->words && i < e->words->count; i++) {
+    RDNA_TRY(load_word(e, &e->words->items[i], to));
+    to += (size_t)e->words->items[i].count * (size_t)e->set.width * sizeof(float);
+  }
+  e->word_vectors = vectors_of(e->words);
+  return RDNA_OK;
+}
+
 static rdna_status load_all(loading *l) {
   rdna_image_text_encoder *e = l->encoder;
   const settings *set = &e->set;
   const char *embedding = "embeddings.token_embedding.weight";
   /* transformers 5 saves a model without a projection without it */
   l->prefix = rdna__component_rank(&l->component, "", embedding) >= 0 ? "" : "text_model";
-  RDNA_TRY(load(l, l->prefix, embedding, set->vocabulary, set->width, &e->embedding));
+  RDNA_TRY(load_embedding(l, embedding));
   RDNA_TRY(load(l, l->prefix, "embeddings.position_embedding.weight", set->positions, set->width, &e->positions));
   for (int i = 0; i < set->layers; i++) RDNA_TRY(load_layer(l, i, &e->layers[i]));
   RDNA_TRY(load_affine(l, -1, "final_layer_norm", set->width, 0, &e->norm));
@@ -193,18 +247,20 @@ static rdna_status open_all(rdna_image_text_encoder *e, const char *folder, cons
 
 rdna_status rdna_image_text_encoder_create(rdna_device *device, const char *folder, const char *encoder,
                                            const char *tokenizer, rdna_image_text_encoder **out_encoder) {
-  return rdna__text_encoder_create(device, folder, encoder, tokenizer, NULL, false, out_encoder);
+  return rdna__text_encoder_create(device, folder, encoder, tokenizer, NULL, NULL, false, out_encoder);
 }
 
 rdna_status rdna__text_encoder_create(rdna_device *device, const char *folder, const char *encoder,
-                                      const char *tokenizer, rdna__loras *loras, bool second,
-                                      rdna_image_text_encoder **out_encoder) {
+                                      const char *tokenizer, rdna__loras *loras, const rdna__inversions *words,
+                                      bool second, rdna_image_text_encoder **out_encoder) {
   if (!device || !folder || !encoder || !tokenizer || !out_encoder)
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "rdna_image_text_encoder_create needs a device, three names of folders and a place");
   rdna_image_text_encoder *e = calloc(1, sizeof *e);
   if (!e) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
   e->network = (rdna__network){.device = rdna_device_retain(device), .dtype = RDNA_F32};
+  e->words = words;
+  e->second = second;
   rdna_status status = open_all(e, folder, encoder, tokenizer, loras, second);
   if (status == RDNA_OK)
     *out_encoder = e;
@@ -228,13 +284,37 @@ const rdna_image_text_encoder_info *rdna_image_text_encoder_get_info(const rdna_
 
 const rdna_tokenizer *rdna__text_encoder_tokenizer(const rdna_image_text_encoder *e) { return e->tokenizer.tokenizer; }
 
+rdna_status rdna__text_encoder_read(const rdna_image_text_encoder *e, const char *text, size_t size,
+                                    rdna_tokens *tokens) {
+  for (;;) {
+    int which;
+    size_t before = rdna__inversions_find(e->words, text, size, &which);
+    if (before || !size)
+      RDNA_TRY(rdna_tokenizer_encode(e->tokenizer.tokenizer, text, before, RDNA_ENCODE_PARSE_SPECIAL, tokens));
+    if (before == size) return RDNA_OK;
+    int32_t id = e->set.vocabulary;
+    for (int i = 0; i < which; i++) id += e->words->items[i].count;
+    for (int i = 0; i < e->words->items[which].count; i++) RDNA_TRY(rdna_tokens_append(tokens, id + i));
+    before += strlen(e->words->items[which].name);
+    text += before;
+    size -= before;
+  }
+}
+
+int rdna__text_encoder_word(const rdna_image_text_encoder *e, int32_t id) {
+  int32_t at = e->set.vocabulary;
+  for (int i = 0; e->words && i < e->words->count; at += e->words->items[i++].count)
+    if (id == at) return e->words->items[i].count;
+  return 1;
+}
+
 rdna_status rdna_image_text_encoder_tokens(const rdna_image_text_encoder *e, const char *text, size_t size,
                                            int32_t *out_ids, size_t *out_count) {
   if (!e || (!text && size) || !out_ids)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_text_encoder_tokens needs an encoder, a text and a place");
   rdna_tokens tokens = {0};
   size_t room = (size_t)e->info.positions, most = room - 2, i = 0;
-  rdna_status status = rdna_tokenizer_encode(e->tokenizer.tokenizer, text, size, RDNA_ENCODE_PARSE_SPECIAL, &tokens);
+  rdna_status status = rdna__text_encoder_read(e, text, size, &tokens);
   if (status == RDNA_OK) {
     size_t kept = tokens.count < most ? tokens.count : most;
     out_ids[i++] = e->tokenizer.begin;
@@ -343,7 +423,7 @@ static int end_of(const settings *set, const int32_t *ids) {
   int best = 0;
   for (int i = 0; i < set->positions; i++) {
     if (set->end != 2 && ids[i] == set->end) return i;
-    if (set->end == 2 && ids[i] > ids[best]) best = i;
+    if (set->end == 2 && ids[i] > ids[best] && ids[i] < set->vocabulary) best = i;
   }
   return best;
 }
@@ -384,9 +464,10 @@ static rdna_status run(pass *p, const int32_t *ids, int skip, bool normed, float
   return pooled ? pool(p, ids, pooled) : RDNA_OK;
 }
 
-static rdna_status check_ids(const settings *set, const int32_t *ids, int count) {
+static rdna_status check_ids(const rdna_image_text_encoder *e, const int32_t *ids, int count) {
+  const settings *set = &e->set;
   for (int i = 0; i < count * set->positions; i++)
-    if (ids[i] < 0 || ids[i] >= set->vocabulary)
+    if (ids[i] < 0 || ids[i] >= set->vocabulary + e->word_vectors)
       return rdna__fail(RDNA_INVALID_ARGUMENT, "id %d of token %d of text %d; the text encoder has %d", (int)ids[i],
                         i % set->positions, i / set->positions, set->vocabulary);
   return RDNA_OK;
@@ -400,7 +481,7 @@ rdna_status rdna_image_text_encoder_encode(rdna_image_text_encoder *e, const int
   if (skip < 0 || skip > e->set.layers)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the last %d layers are to be skipped; the text encoder has %d", skip,
                       e->set.layers);
-  RDNA_TRY(check_ids(&e->set, ids, count));
+  RDNA_TRY(check_ids(e, ids, count));
   if (!out_states && !out_pooled) return RDNA_OK;
   pass p = {.encoder = e, .stream = rdna_device_default_stream(e->network.device), .count = count};
   p.scratch = (rdna__scratch){.stream = p.stream, .holder = "a text encoder"};

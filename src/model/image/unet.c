@@ -2,7 +2,8 @@
  *
  *     conv_in -- stage 0 -- stage 1 --  …  -- middle --  …  -- stage 1 -- stage 0 -- norm, SiLU, conv_out
  *             |_____________|_______________________________________|__________|   each image is kept for the way up */
-#include "model/image/unet.h"
+#include "model/image/control.h"
+#include "model/image/unet_half.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,30 +14,10 @@
 #include "rdna/op.h"
 
 enum { PATH_BYTES = 4096, MOST_IMAGES = 64, MOST_SIDE = 1 << 14, MOST_TOKENS = 1 << 16 };
-enum { MOST_SKIPS = 1 + RDNA__UNET_STAGES * (RDNA__UNET_LAYERS + 1) };
 
-typedef struct stage {
-  int layers;
-  bool attends;
-  rdna__image_resnet resnets[RDNA__UNET_LAYERS + 1];
-  rdna__image_transformer transformers[RDNA__UNET_LAYERS + 1];
-  rdna__image_conv resample; /* to half or twice the size; weight.data NULL: none */
-} stage;
-
-typedef struct two_layers { /* second(silu(first(x))) */
-  rdna__image_linear first, second;
-} two_layers;
-
-struct rdna_image_unet {
-  rdna__network network;
-  rdna__unet_settings set;
-  rdna_image_unet_info info;
-  two_layers time, added;
-  rdna__image_linear guidance; /* added to what |time| reads; weight.data NULL: none */
-  rdna__image_conv in, out;
-  stage down[RDNA__UNET_STAGES], middle, up[RDNA__UNET_STAGES]; /* the latter in their order */
-  rdna__image_norm norm;
-};
+typedef rdna__unet_stage stage;
+typedef rdna__two_layers two_layers;
+typedef rdna__unet_pass running;
 
 /* ---- loading ---- */
 
@@ -108,13 +89,9 @@ static rdna__checkpoint_part names_of(const rdna__unet_settings *s) {
   return names;
 }
 
-static rdna_status load(rdna_image_unet *u, rdna__component *c, rdna__loras *loras) {
-  rdna__unet_settings *s = &u->set;
-  RDNA_TRY(rdna__annotate(rdna__unet_settings_read(c->settings, s), "config.json"));
-  const rdna__checkpoint_part names = names_of(s);
-  rdna__component_change(c, loras, LORA_UNET, &names);
+rdna_status rdna__unet_load_half(rdna_image_unet *u, rdna__component *c) {
+  const rdna__unet_settings *s = &u->set;
   const rdna__image_window in = {s->in_channels, s->channels[0], 3, 1, 1, 1};
-  const rdna__image_window out = {s->channels[0], s->out_channels, 3, 1, 1, 1};
   c->kept = true; /* what steps and sizes are embedded by is little of the whole */
   RDNA_TRY(load_two(c, "time_embedding", s->channels[0], s->time_width, &u->time));
   if (s->guidance_width)
@@ -124,7 +101,16 @@ static rdna_status load(rdna_image_unet *u, rdna__component *c, rdna__loras *lor
   c->kept = false;
   RDNA_TRY(rdna__image_load_conv(c, "", "conv_in", &in, &u->in));
   for (int i = 0; i < s->stages; i++) RDNA_TRY(load_down(u, c, i));
-  RDNA_TRY(load_middle(u, c));
+  return load_middle(u, c);
+}
+
+static rdna_status load(rdna_image_unet *u, rdna__component *c, rdna__loras *loras) {
+  rdna__unet_settings *s = &u->set;
+  RDNA_TRY(rdna__annotate(rdna__unet_settings_read(c->settings, s), "config.json"));
+  const rdna__checkpoint_part names = names_of(s);
+  rdna__component_change(c, loras, LORA_UNET, &names);
+  const rdna__image_window out = {s->channels[0], s->out_channels, 3, 1, 1, 1};
+  RDNA_TRY(rdna__unet_load_half(u, c));
   for (int i = 0; i < s->stages; i++) RDNA_TRY(load_up(u, c, i));
   RDNA_TRY(rdna__image_load_norm(c, "", "conv_norm_out", s->channels[0], s->groups, s->epsilon, &u->norm));
   RDNA_TRY(rdna__image_load_conv(c, "", "conv_out", &out, &u->out));
@@ -177,8 +163,7 @@ static void release_stage(stage *s) {
   for (int i = 0; i <= RDNA__UNET_LAYERS; i++) rdna__image_transformer_deinit(&s->transformers[i]);
 }
 
-void rdna_image_unet_release(rdna_image_unet *u) {
-  if (!u) return;
+void rdna__unet_deinit(rdna_image_unet *u) {
   rdna_device *device = u->network.device;
   for (int i = 0; i < RDNA__UNET_STAGES; i++) {
     release_stage(&u->down[i]);
@@ -187,23 +172,16 @@ void rdna_image_unet_release(rdna_image_unet *u) {
   release_stage(&u->middle);
   rdna__network_deinit(&u->network);
   rdna_device_release(device);
+}
+
+void rdna_image_unet_release(rdna_image_unet *u) {
+  if (u) rdna__unet_deinit(u);
   free(u);
 }
 
 const rdna_image_unet_info *rdna_image_unet_get_info(const rdna_image_unet *u) { return &u->info; }
 
 /* ---- a pass ---- */
-
-typedef struct running {
-  const rdna_image_unet *unet;
-  rdna__image_pass pass;
-  const rdna_image_unet_input *given;
-  rdna_tensor text; /* (n, tokens, text_width) */
-  rdna_tensor time; /* (n, time_width): SiLU of the embedding */
-  rdna_tensor x;
-  rdna_tensor skips[MOST_SKIPS]; /* (skip_count), the last of which is read first */
-  int skip_count;
-} running;
 
 void rdna__image_embed_number(const rdna__unet_settings *s, double number, int width, float *out) {
   int half = width / 2, cosines = s->cosines_first ? 0 : half, sines = half - cosines;
@@ -359,18 +337,28 @@ static rdna_status run_up(running *r, const stage *s) {
   return RDNA_OK;
 }
 
-/* x = conv_in(sample), which is the first that is kept */
+/* x = conv_in(sample), and what a ControlNet's picture became, which is the same for all. It is the first that is kept
+ */
 static rdna_status begin(running *r) {
   const rdna_image_unet_input *g = r->given;
-  const int64_t shape[] = {g->count, r->unet->set.in_channels, g->height, g->width};
+  const rdna_scalar zero = rdna_scalar_real(0);
+  const int64_t shape[] = {g->count, r->channels, g->height, g->width};
   rdna_tensor sample, image;
   RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 4, shape, &sample));
   RDNA_TRY(rdna_copy_to_device(r->pass.stream, sample.data, g->sample,
                                rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&sample))));
-  RDNA_TRY(rdna__pass_image(&r->pass, shape[0], shape[1], shape[2], shape[3], &image));
-  RDNA_TRY(rdna_op_copy(r->pass.stream, &sample, &image));
+  rdna_tensor read = sample; /* of the channels the first ones */
+  read.shape[1] = r->unet->set.in_channels;
+  RDNA_TRY(rdna__pass_image(&r->pass, shape[0], read.shape[1], shape[2], shape[3], &image));
+  RDNA_TRY(rdna_op_copy(r->pass.stream, &read, &image));
   RDNA_TRY(rdna__pass_drop(&r->pass, &sample));
   RDNA_TRY(rdna__image_conv_run(&r->pass, &r->unet->in, &image, &r->x));
+  if (r->seen) {
+    rdna_tensor over = *r->seen;
+    over.shape[0] = g->count;
+    over.stride[0] = 0;
+    RDNA_TRY(rdna_op_zip(r->pass.stream, RDNA_ZIP_ADD, &r->x, &over, zero, zero, &r->x));
+  }
   r->skips[r->skip_count++] = r->x;
   return rdna__pass_drop(&r->pass, &image);
 }
@@ -384,21 +372,27 @@ static rdna_status end(running *r, float *out) {
   return rdna_copy_to_host(r->pass.stream, out, values.data, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&values)));
 }
 
-static rdna_status run(running *r, float *out) {
+rdna_status rdna__unet_run_half(running *r) {
   const rdna_image_unet *u = r->unet;
   const int64_t text[] = {r->given->count, r->given->tokens, u->set.text_width};
   RDNA_TRY(put(r, r->given->states, 3, text, &r->text));
   RDNA_TRY(embed_numbers(r));
   RDNA_TRY(begin(r));
   for (int i = 0; i < u->set.stages; i++) RDNA_TRY(run_down(r, &u->down[i]));
-  RDNA_TRY(run_middle(r, &u->middle));
+  return run_middle(r, &u->middle);
+}
+
+static rdna_status run(running *r, float *out) {
+  const rdna_image_unet *u = r->unet;
+  RDNA_TRY(rdna__unet_run_half(r));
+  for (size_t i = 0; i < r->given->control_count; i++) RDNA_TRY(rdna__control_add(&r->given->controls[i], r));
   for (int i = 0; i < u->set.stages; i++) RDNA_TRY(run_up(r, &u->up[i]));
   return end(r, out);
 }
 
-static rdna_status check(const rdna_image_unet *u, const rdna_image_unet_input *g) {
+rdna_status rdna__unet_check(const rdna_image_unet *u, const rdna_image_unet_input *g) {
   if (!g->sample || !g->states)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_unet_run needs samples and the states of texts");
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a U-Net needs samples and the states of texts");
   if (g->count < 1 || g->count > MOST_IMAGES || g->tokens < 1 || g->tokens > MOST_TOKENS)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%d samples with texts of %d tokens; 1 to %d and 1 to %d may be", g->count,
                       g->tokens, MOST_IMAGES, MOST_TOKENS);
@@ -424,8 +418,11 @@ rdna_status rdna_image_unet_run(rdna_image_unet *u, const rdna_image_unet_input 
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_unet_run needs a U-Net, what it reads and a place");
   rdna_image_unet_input read;
   RDNA_TRY(RDNA__OPTIONS("rdna_image_unet_run", "input", given, &read));
-  RDNA_TRY(check(u, &read));
-  running r = {.unet = u, .given = &read};
+  RDNA_TRY(rdna__unet_check(u, &read));
+  if (read.control_count && !read.controls)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_unet_run needs the ControlNets that it is to read");
+  for (size_t i = 0; i < read.control_count; i++) RDNA_TRY(rdna__control_check(&read.controls[i], u, &read));
+  running r = {.unet = u, .given = &read, .channels = u->set.in_channels};
   rdna_stream *stream = rdna_device_default_stream(u->network.device);
   r.pass = (rdna__image_pass){.stream = stream, .dtype = u->network.dtype, .holder = "a U-Net"};
   rdna_status status = run(&r, out);

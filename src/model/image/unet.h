@@ -36,6 +36,17 @@ typedef struct rdna__unet_settings {
  * values that make no sense. */
 rdna_status rdna__unet_settings_read(json_t *json, rdna__unet_settings *out);
 
+enum { RDNA__CONTROL_LEVELS = 8 };
+
+typedef struct rdna__control_settings { /* of a ControlNet, beside those of the half of a U-Net that it has */
+  int levels;                           /* each but the last halves its picture */
+  int channels[RDNA__CONTROL_LEVELS];
+  bool reversed; /* it reads blue, green, red */
+} rdna__control_settings;
+
+/* The same of a ControlNetModel. */
+rdna_status rdna__control_settings_read(json_t *json, rdna__unet_settings *out_half, rdna__control_settings *out);
+
 /* rdna_image_unet_create with matrices rounded to |weights|, see rdna__network, and with |loras|' changes, or NULL. */
 rdna_status rdna__unet_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
                               rdna_dtype weights, rdna__loras *loras, rdna_image_unet **out_unet);

@@ -1,5 +1,5 @@
-/* Reads settings of a U-Net: published ones, of which the input changes some. A byte chooses which, and the JSON behind
- * it up to a byte of zero is what it says. */
+/* Reads settings of a U-Net, and as those of a ControlNet: published ones, of which the input changes some. A byte
+ * chooses which, and the JSON behind it up to a byte of zero is what it says. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +49,9 @@ static const char *const names[] = {"block_out_channels",
                                     "conv_in_kernel",
                                     "act_fn",
                                     "_class_name",
+                                    "conditioning_embedding_out_channels",
+                                    "conditioning_channels",
+                                    "controlnet_conditioning_channel_order",
                                     "strange"};
 enum { NAMES = sizeof names / sizeof *names };
 
@@ -65,6 +68,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   }
   rdna_status status = json ? rdna__unet_settings_read(json, &settings) : RDNA_OK;
   if (json && status == RDNA_OK) check(&settings);
+  if (status != RDNA_OK && !*rdna_last_error()) abort();
+  rdna__control_settings control;
+  status = json ? rdna__control_settings_read(json, &settings, &control) : RDNA_OK;
+  if (json && status == RDNA_OK) {
+    check(&settings);
+    if (control.levels < 1 || control.levels > RDNA__CONTROL_LEVELS) abort();
+  }
   if (status != RDNA_OK && !*rdna_last_error()) abort();
   json_decref(json);
   return 0;

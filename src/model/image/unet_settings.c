@@ -14,9 +14,11 @@ static const char *const absent[] = {
     "timestep_post_act", "cross_attention_norm", "reverse_transformer_layers_per_block"};
 static const struct {
   const char *name, *value;
-} texts[] = {{"_class_name", "UNet2DConditionModel"},       {"act_fn", "silu"},
-             {"resnet_time_scale_shift", "default"},        {"time_embedding_type", "positional"},
-             {"mid_block_type", "UNetMidBlock2DCrossAttn"}, {"attention_type", "default"}};
+} texts[] = {{"act_fn", "silu"},
+             {"resnet_time_scale_shift", "default"},
+             {"time_embedding_type", "positional"},
+             {"mid_block_type", "UNetMidBlock2DCrossAttn"},
+             {"attention_type", "default"}};
 static const struct {
   const char *name;
   int value;
@@ -32,12 +34,15 @@ static const char read[] =
     "transformer_layers_per_block|attention_head_dim|time_embedding_dim|addition_embed_type|addition_time_embed_dim|"
     "projection_class_embeddings_input_dim|upcast_attention|use_linear_projection|dropout|"
     "addition_embed_type_num_heads|time_cond_proj_dim|";
+static const char read_of_control[] =
+    "|conditioning_channels|conditioning_embedding_out_channels|controlnet_conditioning_channel_order|"
+    "global_pool_conditions|";
 
-static bool is_known(const char *name) {
+static bool is_known(const char *name, bool control) {
   char between[64];
   bool found = name[0] == '_'; /* who wrote it, and by what */
   if (snprintf(between, sizeof between, "|%s|", name) >= (int)sizeof between) return found;
-  found = found || (!strchr(name, '|') && strstr(read, between));
+  found = found || (!strchr(name, '|') && (strstr(read, between) || (control && strstr(read_of_control, between))));
   for (size_t i = 0; i < sizeof off / sizeof *off; i++) found = found || strcmp(name, off[i]) == 0;
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) found = found || strcmp(name, absent[i]) == 0;
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) found = found || strcmp(name, texts[i].name) == 0;
@@ -45,11 +50,11 @@ static bool is_known(const char *name) {
   return found;
 }
 
-static rdna_status check_names(json_t *json) {
+static rdna_status check_names(json_t *json, bool control) {
   const char *name;
   const json_t *value;
   json_object_foreach(json, name, value) {
-    if (!json_is_null(value) && !is_known(name))
+    if (!json_is_null(value) && !is_known(name, control))
       return rdna__fail(RDNA_UNSUPPORTED, "the setting '%.80s' is not known, and might make it another network", name);
   }
   return RDNA_OK;
@@ -102,9 +107,9 @@ static rdna_status read_kinds(const json_t *json, const char *name, const char *
   return RDNA_OK;
 }
 
-static rdna_status read_stages(const json_t *json, rdna__unet_settings *out) {
+static rdna_status read_stages(const json_t *json, bool control, rdna__unet_settings *out) {
   int widths[RDNA__UNET_STAGES];
-  bool up[RDNA__UNET_STAGES];
+  bool up[RDNA__UNET_STAGES] = {false};
   RDNA_TRY(rdna__setting_wholes(json, "block_out_channels", 1, MOST_CHANNELS, RDNA__UNET_STAGES, out->channels,
                                 &out->stages));
   RDNA_TRY(of_stages(json, "layers_per_block", 2, RDNA__UNET_LAYERS, out->stages, out->layers));
@@ -112,7 +117,7 @@ static rdna_status read_stages(const json_t *json, rdna__unet_settings *out) {
   RDNA_TRY(of_stages(json, "attention_head_dim", 8, MOST_CHANNELS, out->stages, out->heads));
   RDNA_TRY(of_stages(json, "cross_attention_dim", 1280, MOST_CHANNELS, out->stages, widths));
   RDNA_TRY(read_kinds(json, "down_block_types", "DownBlock2D", "CrossAttnDownBlock2D", out->stages, out->down_attends));
-  RDNA_TRY(read_kinds(json, "up_block_types", "UpBlock2D", "CrossAttnUpBlock2D", out->stages, up));
+  if (!control) RDNA_TRY(read_kinds(json, "up_block_types", "UpBlock2D", "CrossAttnUpBlock2D", out->stages, up));
   out->text_width = widths[0];
   for (int i = 0; i < out->stages; i++) {
     out->up_attends[i] = up[out->stages - 1 - i];
@@ -148,11 +153,12 @@ static rdna_status read_sample(const json_t *json, rdna__unet_settings *out) {
   return RDNA_OK;
 }
 
-rdna_status rdna__unet_settings_read(json_t *json, rdna__unet_settings *out) {
+static rdna_status read_half(json_t *json, bool control, rdna__unet_settings *out) {
   *out = (rdna__unet_settings){0};
-  RDNA_TRY(check_names(json));
+  RDNA_TRY(rdna__setting_is(json, "_class_name", control ? "ControlNetModel" : "UNet2DConditionModel"));
+  RDNA_TRY(check_names(json, control));
   RDNA_TRY(check_values(json));
-  RDNA_TRY(read_stages(json, out));
+  RDNA_TRY(read_stages(json, control, out));
   RDNA_TRY(read_sample(json, out));
   RDNA_TRY(rdna__setting_whole(json, "in_channels", 4, 1, MOST_CHANNELS, &out->in_channels));
   RDNA_TRY(rdna__setting_whole(json, "out_channels", 4, 1, MOST_CHANNELS, &out->out_channels));
@@ -170,4 +176,26 @@ rdna_status rdna__unet_settings_read(json_t *json, rdna__unet_settings *out) {
   int least = out->added_width && out->number_width < out->channels[0] ? out->number_width : out->channels[0];
   if (least / 2 > out->shift) return RDNA_OK;
   return rdna__fail(RDNA_BAD_DATA, "numbers are embedded in %d values, which are too few", least);
+}
+
+rdna_status rdna__unet_settings_read(json_t *json, rdna__unet_settings *out) { return read_half(json, false, out); }
+
+rdna_status rdna__control_settings_read(json_t *json, rdna__unet_settings *out_half, rdna__control_settings *out) {
+  static const int usual[] = {16, 32, 96, 256};
+  const json_t *channels = json_object_get(json, "conditioning_embedding_out_channels");
+  const char *order;
+  int reads;
+  *out = (rdna__control_settings){.levels = sizeof usual / sizeof *usual};
+  RDNA_TRY(read_half(json, true, out_half));
+  RDNA_TRY(rdna__setting_is_flag(json, "global_pool_conditions", false));
+  RDNA_TRY(rdna__setting_whole(json, "conditioning_channels", 3, 1, MOST_CHANNELS, &reads));
+  RDNA_TRY(rdna__setting_text(json, "controlnet_conditioning_channel_order", "rgb", &order));
+  out->reversed = strcmp(order, "bgr") == 0;
+  if (reads != 3 || (!out->reversed && strcmp(order, "rgb") != 0))
+    return rdna__fail(RDNA_UNSUPPORTED, "it reads pictures of %d channels as '%.40s'; 3 as rgb or bgr are known", reads,
+                      order);
+  memcpy(out->channels, usual, sizeof usual);
+  if (!channels || json_is_null(channels)) return RDNA_OK;
+  return rdna__setting_wholes(json, "conditioning_embedding_out_channels", 1, MOST_CHANNELS, RDNA__CONTROL_LEVELS,
+                              out->channels, &out->levels);
 }
