@@ -17,7 +17,7 @@
 #include "machine/checker.h"
 #include "machine/valu.h"
 
-enum { PAGE_STEPS = 1024, SETS = 2 + 128, LONGEST = 4 };  // an instruction has up to four words
+enum { PAGE_STEPS = 256, SETS = 2 + 128, LONGEST = 4 };  // an instruction has up to four words
 
 // Steps of PAGE_STEPS words of code. Whoever runs past them meets one of the LONGEST behind, which go to the next page.
 struct page {
@@ -35,18 +35,28 @@ struct emu_program {
   struct emu_roots *roots;
 };
 
+enum { CHUNK = 1 << 14 };
 struct chunk {
   struct chunk *next;
+  size_t used, room;
   char bytes[] __attribute__((aligned(64)));
 };
 
 static void *keep(struct emu_program *program, size_t bytes) {
-  struct chunk *chunk = aligned_alloc(64, (sizeof(*chunk) + bytes + 63) / 64 * 64);
-  if (!chunk) return NULL;
-  memset(chunk, 0, sizeof(*chunk) + bytes);
-  chunk->next = program->chunks;
-  program->chunks = chunk;
-  return chunk->bytes;
+  struct chunk *chunk = program->chunks;
+  bytes = (bytes + 63) / 64 * 64;
+  if (!chunk || chunk->room - chunk->used < bytes) {
+    size_t room = bytes < CHUNK ? CHUNK : bytes;
+    chunk = aligned_alloc(64, sizeof(*chunk) + room);
+    if (!chunk) return NULL;
+    memset(chunk, 0, sizeof(*chunk) + room);
+    chunk->next = program->chunks;
+    chunk->room = room;
+    program->chunks = chunk;
+  }
+  void *at = chunk->bytes + chunk->used;
+  chunk->used += bytes;
+  return at;
 }
 
 void *emu__program_keep(struct emu_program *program, size_t bytes) {

@@ -111,6 +111,7 @@ static void slice_watched(struct emu_wave *wave) {
     }
     wave->instructions[step->klass]++;
     if (wave->counters) count_lanes(wave, step);
+    __builtin_prefetch(__atomic_load_n(&wave->next->plan, __ATOMIC_RELAXED));
     bool concerned = wave->check && emu__check_concerns(wave, step);
     if (concerned && !emu__check_before(wave, step)) continue;
     run(wave, step);
