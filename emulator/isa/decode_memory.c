@@ -89,6 +89,12 @@ static void read_policy(struct emu_decoder *d, const struct emu_op_row *row, con
   if (row->flags & EMU_FLAG_ATOMIC && inst->temporal & 1) inst->glc = true;
 }
 
+static bool returns_nothing(const struct emu_decoder *d, enum emu_op op) {
+  bool sum = op == EMU_GLOBAL_ATOMIC_ADD_F32 || op == EMU_GLOBAL_ATOMIC_PK_ADD_F16 || op == EMU_BUFFER_ATOMIC_ADD_F32 ||
+             op == EMU_BUFFER_ATOMIC_PK_ADD_F16;
+  return sum && d->target->encoding->silent_sums;
+}
+
 static enum emu_decode_status decode_flat(struct emu_decoder *d) {
   const struct emu_flat_fields *f = &d->target->encoding->flat;
   struct emu_inst *inst = d->inst;
@@ -103,6 +109,9 @@ static enum emu_decode_status decode_flat(struct emu_decoder *d) {
   if (!op) return EMU_DECODE_OPCODE;
   const struct emu_op_row *row = &emu__op_rows[op];
   read_policy(d, row, (struct emu_field[]){f->glc, f->slc, f->dlc, f->temporal, f->scope});
+  // these have a zero where the others have a bit that is ignored
+  bool set = inst->glc || emu__bits(d->word[0], 25, 1);
+  if (set && returns_nothing(d, op)) return EMU_DECODE_RESERVED;
   inst->lds = field(d, f->lds) & 1;
   if (inst->lds && (!(row->flags & EMU_FLAG_LDS) || field(d, f->nv) || field(d, f->accumulators)))
     return EMU_DECODE_RESERVED;
@@ -173,6 +182,7 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
                 op == EMU_BUFFER_ATOMIC_ADD_F64 || op == EMU_BUFFER_ATOMIC_MIN_F64 || op == EMU_BUFFER_ATOMIC_MAX_F64;
   bool has_dlc = f->atomic_dlc && !(floats && f->accumulators.bits && !f->policy_alone);
   if (!has_dlc && atomic && inst->dlc) return EMU_DECODE_RESERVED;
+  if (inst->glc && returns_nothing(d, op)) return EMU_DECODE_RESERVED;
   if (inst->tfe && (typed || atomic || inst->lds || !(row->type[0] || row->type[2]))) return EMU_DECODE_RESERVED;
   if (row->type[2]) {
     EMU_DECODE_TRY(emu__decode_vector(d, data, row->type[2], &inst->src[1]));

@@ -419,7 +419,8 @@ static enum emu_decode_status decode_matrix(struct emu_decoder *d) {
   struct emu_inst *inst = d->inst;
   const struct emu_op_row *row = &emu__op_rows[inst->op];
   bool reads = inst->op == EMU_V_ACCVGPR_READ_B32, moves = reads || inst->op == EMU_V_ACCVGPR_WRITE_B32;
-  bool acc_cd = moves ? !reads : emu__bits(w, 15, 1), sparse = row->type[3] == EMU_B32 && row->type[0] != EMU_B32;
+  bool alone = d->target->encoding->sums_accumulate, acc_cd = moves ? !reads : alone || emu__bits(w, 15, 1),
+       sparse = row->type[3] == EMU_B32 && row->type[0] != EMU_B32;
   unsigned target = emu__bits(w, 0, 8) + (acc_cd ? EMU_ACCUMULATOR : 0);
   EMU_DECODE_TRY(emu__decode_vector(d, target, (enum emu_type)row->type[0], &inst->dst));
   if (moves && (emu__bits(w, 8, 6) || emu__bits(v, 29, 3))) return EMU_DECODE_RESERVED;

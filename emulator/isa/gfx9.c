@@ -16,6 +16,14 @@ static const struct emu_op_code codes_906[EMU_OP_COUNT] = {
 #include "isa/codes_gfx9_gcn.def"
 #include "isa/codes_gfx9_mad.def"
 };
+static const struct emu_op_code codes_908[EMU_OP_COUNT] = {
+#include "isa/codes_gfx9.def"
+#include "isa/codes_gfx906.def"
+#include "isa/codes_gfx908.def"
+#include "isa/codes_gfx908_mfma.def"
+#include "isa/codes_gfx9_gcn.def"
+#include "isa/codes_gfx9_mad.def"
+};
 static const struct emu_op_code codes_90a[EMU_OP_COUNT] = {
 #include "isa/codes_gfx9.def"
 #include "isa/codes_gfx906.def"
@@ -46,6 +54,14 @@ static const uint16_t op_at_900[AT_END] = {
 static const uint16_t op_at_906[AT_END] = {
 #include "isa/codes_gfx9.def"
 #include "isa/codes_gfx906.def"
+#include "isa/codes_gfx9_gcn.def"
+#include "isa/codes_gfx9_mad.def"
+};
+static const uint16_t op_at_908[AT_END] = {
+#include "isa/codes_gfx9.def"
+#include "isa/codes_gfx906.def"
+#include "isa/codes_gfx908.def"
+#include "isa/codes_gfx908_mfma.def"
 #include "isa/codes_gfx9_gcn.def"
 #include "isa/codes_gfx9_mad.def"
 };
@@ -157,6 +173,8 @@ static const char *const number_formats[] = {"UNORM", "SNORM", "USCALED",    "SS
   ENCODING(hwregs, ALL(.spare = {25, 1}), ALL(.lds = {13, 1}, .nv = {55, 1}), ALL(.tfe = {55, 1}, .spare = {15, 1}))
 static const struct emu_encoding encoding_900 = {.codes = codes_900, .op_at = op_at_900, VEGA};
 static const struct emu_encoding encoding_906 = {.codes = codes_906, .op_at = op_at_906, VEGA};
+static const struct emu_encoding encoding_908 = {
+    .codes = codes_908, .op_at = op_at_908, .sums_long = true, .sums_accumulate = true, .silent_sums = true, VEGA};
 static const struct emu_encoding encoding_90a = {
     .codes = codes_90a,
     .op_at = op_at_90a,
@@ -202,5 +220,6 @@ static const struct emu_encoding encoding_942 = {
   .simd_granule = 16
 GFX9(gfx906, encoding_906, VEGA_FILE);
 GFX9(gfx900, encoding_900, VEGA_FILE);
+GFX9(gfx908, encoding_908, VEGA_FILE, .accumulators = true, .accumulators_apart = true);
 GFX9(gfx90a, encoding_90a, CDNA_FILE, .scratch_offset = true, .matrices_flush = true);
 GFX9(gfx942, encoding_942, CDNA_FILE, .scratch_given = true, .float8_fnuz = true, .xcc_id = true);

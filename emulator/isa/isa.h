@@ -237,8 +237,9 @@ struct emu_isa {
   // 16-bit operands name halves of registers, and compilers wait for halves
   bool halves;
 
-  bool accumulators;   // there are accumulation registers, in the wave's file of vector registers
-  bool scratch_given;  // FLAT_SCRATCH points at the wave's scratch when it begins
+  bool accumulators;        // there are accumulation registers, in the wave's file of vector registers,
+  bool accumulators_apart;  // or in one of their own, as large
+  bool scratch_given;       // FLAT_SCRATCH points at the wave's scratch when it begins
 
   // V_CMPX* writes its mask to VCC or to scalar registers as well as to EXEC
   bool compare_both;
@@ -274,9 +275,10 @@ struct emu_isa {
   struct emu_field v1_swizzle;  // in word 1 of a buffer's descriptor: lanes interleave
 };
 
-enum { EMU_ISA_COUNT = 12 };
+enum { EMU_ISA_COUNT = 13 };
 extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100, emu_isa_gfx1201, emu_isa_gfx1103, emu_isa_gfx1150,
-    emu_isa_gfx1151, emu_isa_gfx1010, emu_isa_gfx1012, emu_isa_gfx906, emu_isa_gfx900, emu_isa_gfx90a, emu_isa_gfx942;
+    emu_isa_gfx1151, emu_isa_gfx1010, emu_isa_gfx1012, emu_isa_gfx906, emu_isa_gfx900, emu_isa_gfx90a, emu_isa_gfx942,
+    emu_isa_gfx908;
 const struct emu_isa *emu_isa_at(unsigned index);      // all of them, in that order
 const struct emu_isa *emu_isa_find(const char *name);  // NULL: not one of ours
 

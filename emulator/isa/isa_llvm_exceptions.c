@@ -167,14 +167,15 @@ enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32
   if (mask && (strstr(theirs, ", vcc|") || strstr(theirs, ", vcc_lo|"))) return ISA_BAR;
   if (status == EMU_DECODE_RESERVED && accepted && strncmp(theirs, "v_mov_b16_dpp", 13) == 0) return ISA_MOVE_SIGN;
   if (status == EMU_DECODE_OPERAND && accepted &&
-      (strncmp(theirs, "v_wmma", 6) == 0 || strncmp(theirs, "v_swmmac", 8) == 0))
+      (strncmp(theirs, "v_wmma", 6) == 0 || strncmp(theirs, "v_swmmac", 8) == 0 ||
+       strncmp(theirs, "v_accvgpr_read", 14) == 0))
     return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OPCODE && accepted && strcmp(theirs, "v_illegal") == 0) return ISA_ILLEGAL;
   if (status == EMU_DECODE_OPCODE && accepted && is_scalar_store(theirs)) return ISA_SCALAR_STORE;
   if (status == EMU_DECODE_OPCODE && accepted && strncmp(theirs, "buffer_store_lds_dword", 22) == 0)
     return ISA_RARE_FORM;
-  bool shares = target->encoding->dpp_share && status != EMU_DECODE_OK;
-  if (shares && accepted && is_rare_form(theirs)) return ISA_RARE_FORM;
+  bool rare = target->encoding->sums_long && status != EMU_DECODE_OK;
+  if (rare && accepted && is_rare_form(theirs)) return ISA_RARE_FORM;
   if (status == EMU_DECODE_OPERAND && accepted && is_special_register(target, theirs)) return ISA_WRONG_REGISTER;
   if (status == EMU_DECODE_OK) {
     if (has_unused_source(words, inst) && !accepted) return ISA_UNUSED_SOURCE;

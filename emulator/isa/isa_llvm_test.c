@@ -206,7 +206,8 @@ static bool read_options(int argc, char **argv) {
 int main(int argc, char **argv) {
   if (!read_options(argc, argv)) {
     fprintf(stderr,
-            "usage: isa_llvm_test gfx900|gfx906|gfx90a|gfx942|gfx1010|gfx1012|gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 "
+            "usage: isa_llvm_test "
+            "gfx900|gfx906|gfx908|gfx90a|gfx942|gfx1010|gfx1012|gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 "
             "[--wave 32|64] "
             "[--count N] [--seed S] "
             "[--show K] [--halves 1]\n");

@@ -89,8 +89,9 @@ unsigned emu__type_dwords(enum emu_type type, unsigned wave) {
 
 const struct emu_isa *emu_isa_at(unsigned index) {
   static const struct emu_isa *const all[EMU_ISA_COUNT] = {
-      &emu_isa_gfx1030, &emu_isa_gfx1100, &emu_isa_gfx1201, &emu_isa_gfx1103, &emu_isa_gfx1150, &emu_isa_gfx1151,
-      &emu_isa_gfx1010, &emu_isa_gfx1012, &emu_isa_gfx906,  &emu_isa_gfx900,  &emu_isa_gfx90a,  &emu_isa_gfx942};
+      &emu_isa_gfx1030, &emu_isa_gfx1100, &emu_isa_gfx1201, &emu_isa_gfx1103, &emu_isa_gfx1150,
+      &emu_isa_gfx1151, &emu_isa_gfx1010, &emu_isa_gfx1012, &emu_isa_gfx906,  &emu_isa_gfx900,
+      &emu_isa_gfx90a,  &emu_isa_gfx942,  &emu_isa_gfx908};
   return all[index];
 }
 

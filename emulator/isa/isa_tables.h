@@ -143,6 +143,8 @@ struct emu_encoding {
   uint8_t returning_messages;         // how many there are of those that return a value, from 128 on
   const char *cache_names[3];         // set: of what stands at the places of glc, slc and dlc in vector accesses
   bool sums_long;                     // sums over their own register have a 64-bit form, which is not decoded here
+  bool sums_accumulate;               // products of matrices have their sums in accumulation registers alone
+  bool silent_sums;                   // atomic sums of floats return nothing
   bool neg_f64;                       // products of doubles have signs in place of blgp
   bool byte_as_op_sel;                // what chooses a byte is shown as op_sel
   const char *const *number_formats;  // set: buffers have a data format, named below, and one of these

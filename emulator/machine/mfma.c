@@ -210,6 +210,11 @@ static void run_matrix(struct emu_wave *w, const struct emu_step *step) {
     emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "cbsz %u asks for more blocks than the product has.", cbsz);
     return;
   }
+  // source: LLVM, FeatureMFMAInlineLiteralBug
+  if (addend->kind == EMU_OPERAND_CONSTANT && w->group->run->target->accumulators_apart) {
+    emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "On gfx908 a constant in place of C gives wrong sums.");
+    return;
+  }
   read_factors(w, inst, s, &f);
   for (unsigned block = 0; block < s->blocks; block++) {
     unsigned others = (1u << cbsz) - 1, a_block = cbsz ? (block & ~others) + (abid & others) : block;

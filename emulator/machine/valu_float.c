@@ -82,6 +82,10 @@ static inline int32_t order(uint32_t bits) { return (int32_t)(bits ^ ((uint32_t)
 
 static inline uint32_t flush(uint32_t bits) { return bits & 0x7f800000 ? bits : bits & 0x80000000; }
 
+// V_MAD_MIXLO and _MIXHI lose the half's denormals too, whatever MODE says. Source: Mesa, which met it on cards of
+// GFX9.
+static uint32_t flush_half(uint32_t half) { return half & 0x7c00 ? half : half & 0x8000; }
+
 // V_MAD and V_MAC: the product is rounded, then the sum, and denormals are zeros whatever MODE says. legacy: 0 times
 // anything is 0.
 static uint32_t mad_one(uint32_t a, uint32_t b, uint32_t c, bool legacy) {
@@ -93,7 +97,7 @@ static uint32_t mad_one(uint32_t a, uint32_t b, uint32_t c, bool legacy) {
 }
 static void mad(struct emu_half_wave *x) { EMU_EACH x->d[l] = mad_one(x->s[0][l], x->s[1][l], x->s[2][l], false); }
 static void mad_mix(struct emu_half_wave *x) {
-  EMU_EACH x->d[l] = emu__f32_to_f16(emu__f32(mad_one(x->s[0][l], x->s[1][l], x->s[2][l], false)));
+  EMU_EACH x->d[l] = flush_half(emu__f32_to_f16(emu__f32(mad_one(x->s[0][l], x->s[1][l], x->s[2][l], false))));
 }
 static void mad_dx9(struct emu_half_wave *x) { EMU_EACH x->d[l] = mad_one(x->s[0][l], x->s[1][l], x->s[2][l], true); }
 

@@ -17,6 +17,7 @@ CODES["gfx1030"] += ["codes_gfx10_dot", "codes_gfx103"]
 CODES["gfx1150"], CODES["gfx1010"] = ["codes_gfx115"], ["codes_gfx101"]  # what gfx1100 and gfx1030 have not
 CODES["gfx906"] = [f"codes_gfx9_{part}" for part in PARTS] + ["codes_gfx906", "codes_gfx9_gcn", "codes_gfx9_mad"]
 CODES["gfx900"] = ["codes_gfx900"]
+CODES["gfx908"] = ["codes_gfx908_mfma"]
 CODES["gfx90a"] = ["codes_gfx908_mfma", "codes_gfx90a_only"]
 CODES["gfx942"] = ["codes_gfx908", "codes_gfx90a", "codes_gfx942"]
 FORMATS = {"F16": F16, "F32": F32, "F64": F64}

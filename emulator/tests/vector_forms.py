@@ -338,7 +338,8 @@ KEEPS_HIGH = {"V_MAD_F16", "V_FMA_F16", "V_MAD_U16", "V_MAD_I16", "V_DIV_FIXUP_F
 
 def mad_mix(a, b, c):
     total = VALU["V_MAD_F32"](a, b, c)
-    return SKIP if total is SKIP else convert(F16, F32, total, how(F16))
+    half = SKIP if total is SKIP else convert(F16, F32, total, how(F16))
+    return half if half is SKIP or half & F16.inf else half & F16.sign  # no denormals
 
 
 VALU["V_MAD_MIX_F32"] = VALU["V_MAD_F32"]
