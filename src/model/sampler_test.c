@@ -330,6 +330,69 @@ static void test_bad_numbers(void **state) {
   rdna_sampler_release(NULL);
 }
 
+/* Distributions over more tokens than a block of weights has, of which few, many or all are likely: the shares of
+ * sixteen parts of the vocabulary against what exp() in double says. */
+static void test_large(void **state) {
+  enum { COUNT = 5003, PARTS = 16, DRAWS = 3000 };
+  static const struct {
+    float scale, temperature, top_p, min_p;
+    int32_t top_k;
+  } rows[] = {{1, 1, 1, 0, 0},        {4, 0.7f, 1, 0, 0},  {1, 1, 0.9f, 0, 0},       {6, 1.3f, 0.95f, 0, 0},
+              {0.01f, 1, 0.5f, 0, 0}, {2, 1, 1, 0.02f, 0}, {2, 1, 1, 0, 700},        {2, 1, 0.8f, 0.01f, 2000},
+              {40, 50, 1, 0, 0},      {0, 1, 0.3f, 0, 0},  {1000, 300, 0.99f, 0, 0}, {2, 1e-3f, 1, 0, 4000}};
+  float logits[COUNT];
+  rdna__random random;
+  rdna__random_seed(&random, 12);
+  for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+    for (int i = 0; i < COUNT; i++) logits[i] = rows[r].scale * (float)rdna__random_normal(&random);
+    logits[17] = -INFINITY;
+    rdna_sampling s = {RDNA_SAMPLING_INIT};
+    s.temperature = rows[r].temperature, s.top_p = rows[r].top_p, s.min_p = rows[r].min_p, s.top_k = rows[r].top_k;
+    s.seed = r;
+    /* by rank: those before the first that is left out */
+    static int32_t rank[COUNT];
+    static double p[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+      int at = 0;
+      for (int j = 0; j < COUNT; j++) at += logits[j] > logits[i] || (logits[j] == logits[i] && j < i);
+      rank[at] = i;
+    }
+    int kept = s.top_k ? s.top_k : COUNT;
+    double top = logits[rank[0]], total = 0, sum = 0;
+    for (int n = 0; n < kept; n++) total += exp(logits[rank[n]] - top);
+    int reached = kept;
+    for (int n = 0; n < kept && reached == kept; n++) {
+      sum += exp(logits[rank[n]] - top);
+      if (s.top_p < 1 && sum >= (double)s.top_p * total) reached = n + 1;
+    }
+    memset(p, 0, sizeof p);
+    total = 0;
+    for (int n = 0; n < reached; n++) {
+      if (exp(logits[rank[n]] - top) < (double)s.min_p) break;
+      total += p[rank[n]] = exp((logits[rank[n]] - top) / (double)s.temperature);
+    }
+    double wanted[PARTS] = {0}, chi = 0;
+    int seen[PARTS] = {0}, cells = 0;
+    rdna_sampler *sampler = create(s);
+    for (int i = 0; i < COUNT; i++) wanted[i % PARTS] += DRAWS * p[i] / total;
+    for (int d = 0; d < DRAWS; d++) {
+      int32_t id = -1;
+      assert_ok(rdna_sampler_sample(sampler, logits, COUNT, &id));
+      assert_in_range(id, 0, COUNT - 1);
+      if (!(p[id] > 0) && id != rank[reached]) /* sums of floats may end a token later */
+        fail_msg("row %zu: token %d came, which is left out", r, (int)id);
+      seen[id % PARTS]++;
+    }
+    rdna_sampler_release(sampler);
+    for (int k = 0; k < PARTS; k++) {
+      if (wanted[k] < 5) continue;
+      chi += (seen[k] - wanted[k]) * (seen[k] - wanted[k]) / wanted[k];
+      cells++;
+    }
+    if (cells > 1 && chi > critical(cells - 1)) fail_msg("row %zu: chi-square %g of %d parts", r, chi, cells);
+  }
+}
+
 /* Large vocabularies, rising, falling, level and random: top-k keeps exactly the k most likely. */
 static void test_selection(void **state) {
   enum { COUNT = 50000 };
@@ -367,6 +430,7 @@ int main(void) {
       cmocka_unit_test(test_distributions), cmocka_unit_test(test_penalty),     cmocka_unit_test(test_window),
       cmocka_unit_test(test_narrow),        cmocka_unit_test(test_exact_edges), cmocka_unit_test(test_seeds),
       cmocka_unit_test(test_bad_logits),    cmocka_unit_test(test_bad_numbers), cmocka_unit_test(test_selection),
+      cmocka_unit_test(test_large),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
