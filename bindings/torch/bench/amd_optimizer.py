@@ -5,19 +5,23 @@
 
 torchvision's ResNet-50 and ViT-B/16 and transformers' BERT-base with random weights; inference in f32 and in fp16 (the
 optimizer is given the f32 model and `default_precision="fp16"`; the other two have the model in fp16), training steps in f32 and
-under autocast to bf16. Each side has a process of its own, since PyTorch's autograd knows one accelerator at a time.
+under autocast to bf16. The optimized and the unoptimized model take turns in one process, as hosts' speed varies; CUDA has a process
+of its own, since PyTorch's autograd knows one accelerator at a time.
 plain/rdna and cuda/rdna: the other's time over the optimized model's, so that more is better. off: how far the optimized
 model's inference of two samples is from the CPU's in float64, relative to its norm. Below a line is what the optimizer did."""
 import argparse
+import copy
 import json
 import re
+import statistics
 import sys
 
 import torch
 
 import sides
 
-SIDES = ("rdna", "plain", "cuda")  # the optimized model, the same unoptimized, PyTorch's CUDA
+SIDES = ("rdna", "cuda")  # the optimized model and the same unoptimized, PyTorch's CUDA
+TURNS = 5
 CASES = [(name, mode, dtype) for name in ("ResNet-50", "BERT-base", "ViT-B/16")
          for mode, dtype in (("inference", "fp32"), ("inference", "fp16"), ("training", "fp32"), ("training", "bf16"))]
 TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -65,43 +69,59 @@ def graphs():
     return {"recorded": report["recorded"], **report["not_recorded"]}
 
 
+def in_turns(device, steps, count):
+    """Milliseconds of each of |steps|, the median of its turns."""
+    for step in steps:
+        sides.measure(device, step, 1, 5)
+    turns = [[sides.measure(device, step, count, 0)[0] for step in steps] for _ in range(TURNS)]
+    return [statistics.median(times) for times in zip(*turns)]
+
+
 def inference(side, name, dtype, tiny):
-    device = "cuda" if side == "cuda" else "rdna"
+    device, more, steps = "cuda" if side == "cuda" else "rdna", {}, []
     model, inputs = made(name, tiny)
+
+    def step(model, inputs):
+        return lambda: value(model(*inputs)).flatten()[0]
     with torch.no_grad():
         if side == "rdna":
             exact = value(model.double().eval()(*(x[:2].double() if x.is_floating_point() else x[:2] for x in inputs)))
             model = model.float()
         model, inputs = model.eval().to(device), tuple(x.to(device) for x in inputs)
-        more = {}
+        plain = copy.deepcopy(model)
         if side == "rdna":
             model, more = optimized(model, dtype, inputs, False)
-        elif dtype != "fp32":
-            model = model.to(TYPES[dtype])
-            inputs = tuple(x.to(TYPES[dtype]) if x.is_floating_point() else x for x in inputs)
-        if side == "rdna":
             got = value(model(*inputs))[:2].double().cpu()
             more["off"] = ((got - exact).norm() / exact.norm()).item()
-        ms = sides.measure(device, lambda: value(model(*inputs)).flatten()[0], 2 if tiny else 30, 5)[0]
-    return {"ms": ms, **more}
+            steps.append(step(model, inputs))
+        plain = plain.to(TYPES[dtype])
+        steps.append(step(plain, tuple(x.to(TYPES[dtype]) if x.is_floating_point() else x for x in inputs)))
+        times = in_turns(device, steps, 1 if tiny else 10)
+    return {"ms": times[0], "plain": times[-1], **more}
 
 
 def training(side, name, dtype, tiny):
-    device = "cuda" if side == "cuda" else "rdna"
+    device, more = "cuda" if side == "cuda" else "rdna", {}
     model, inputs = made(name, tiny)
-    model, inputs, more = model.train().to(device), tuple(x.to(device) for x in inputs), {}
+    model, inputs = model.train().to(device), tuple(x.to(device) for x in inputs)
+
+    def step_of(model, by_itself):
+        descent = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+
+        def step():
+            descent.zero_grad()
+            with torch.autocast(device, TYPES[dtype] if dtype != "fp32" else torch.bfloat16, enabled=dtype != "fp32" and not by_itself):
+                loss = value(model(*inputs)).float().square().mean()
+            loss.backward()
+            descent.step()
+            return loss.detach()
+        return step
+    steps = [step_of(copy.deepcopy(model), False)]
     if side == "rdna":
         model, more = optimized(model, dtype, inputs, True)
-    descent = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
-
-    def step():
-        descent.zero_grad()
-        with torch.autocast(device, TYPES[dtype] if dtype != "fp32" else torch.bfloat16, enabled=dtype != "fp32" and side != "rdna"):
-            loss = value(model(*inputs)).float().square().mean()
-        loss.backward()
-        descent.step()
-        return loss.detach()
-    return {"ms": sides.measure(device, step, 2 if tiny else 20, 5)[0], **more}
+        steps.insert(0, step_of(model, True))
+    times = in_turns(device, steps, 1 if tiny else 6)
+    return {"ms": times[0], "plain": times[-1], **more}
 
 
 def one(options):
@@ -122,7 +142,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tiny", action="store_true", help="sizes at which only the script itself is tried")
     parser.add_argument("--only", default="", help="a regular expression over 'model mode type'")
-    parser.add_argument("--sides", default=",".join(SIDES), help="which of rdna (optimized), plain and cuda")
+    parser.add_argument("--sides", default=",".join(SIDES), help="rdna, cuda, or both")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -135,11 +155,11 @@ def main():
         for case, result in zip(cases(options), sides.lines(__file__, "--one", side, *passed)):
             results[side].append(result)
             print(f"{side:6}{' '.join(case):30}" + sides.shown(result.get("ms"), 11, 3) + f"  {result.get('error', '')}", flush=True)
-    print(f"{'':10}{'':10}{'':5}" + "".join(f"{side + ' ms':>11}" for side in results) + f"{'plain/rdna':>12}{'cuda/rdna':>11}{'off':>10}")
+    print(f"{'':10}{'':10}{'':5}" + "".join(f"{side + ' ms':>11}" for side in ("rdna", "plain", "cuda")) + f"{'plain/rdna':>12}{'cuda/rdna':>11}{'off':>10}")
     failed = False
     for number, case in enumerate(cases(options)):
         line = {side: result[number] if number < len(result) else {"error": "no line"} for side, result in results.items()}
-        times = {side: one.get("ms") for side, one in line.items()}
+        times = {"rdna": line.get("rdna", {}).get("ms"), "plain": line.get("rdna", {}).get("plain"), "cuda": line.get("cuda", {}).get("ms")}
         ratios = [times[side] / times["rdna"] if times.get(side) and times.get("rdna") else None for side in ("plain", "cuda")]
         rdna = line.get("rdna", {})
         print(f"{case[0]:10}{case[1]:10}{case[2]:5}" + "".join(sides.shown(ms, 11, 3) for ms in times.values())

@@ -169,6 +169,49 @@ def test_convolutions_with_what_follows(dims, activation):
     assert torch.rdna.compile_report()["operators_after"] == 1
 
 
+def test_layouts_of_convolutions_are_known_when_graphs_are_made():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    def strides(x, w, **how):
+        y = F.conv2d(x, w, **how)
+        gradients = torch.ops.aten.convolution_backward(y, x, w, None, [1, 1], [1, 1], [1, 1], False, [0, 0], how.get("groups", 1), [True, True, False])
+        return [t.stride() for t in (y, *gradients[:2])]
+
+    forms = (torch.contiguous_format, torch.channels_last)
+    for of_x, of_w, groups in ((a, b, g) for a in forms for b in forms for g in (1, 2)):
+        x = torch.randn(2, 4, 5, 6, device="rdna").to(memory_format=of_x)
+        w = torch.randn(8, 4 // groups, 3, 3, device="rdna").to(memory_format=of_w)
+        fake = FakeTensorMode()
+        with fake:
+            thought = strides(fake.from_tensor(x), fake.from_tensor(w), padding=1, groups=groups)
+        assert thought == strides(x, w, padding=1, groups=groups), (of_x, of_w, groups)
+        x, w = x.cpu(), w.cpu()
+        on_cpu, fake = strides(x, w, padding=1, groups=groups), FakeTensorMode()
+        x, w = fake.from_tensor(x), fake.from_tensor(w)
+        with fake:  # another device's account stays its own
+            assert strides(x, w, padding=1, groups=groups) == on_cpu
+
+
+def test_a_window_of_one_place_is_the_vendors_where_its_products_are(monkeypatch):
+    import torch_rdna
+    conv = nn.Conv2d(8, 16, 1).to("rdna").eval()
+    x = torch.randn(2, 8, 5, 6, device="rdna")
+    for has, more_than, fused in ((True, 1, 0), (True, 2**30, 1), (False, 1, 1)):
+        torch._dynamo.reset()
+        torch.rdna.reset_compile_report()
+        monkeypatch.setattr(torch_rdna._compile, "vendors_is_faster", lambda m, k, n, device: has and m * k * n >= more_than)
+        with torch.no_grad():
+            close(compiled(lambda x: F.relu(conv(x)))(x), F.relu(copy.deepcopy(conv).cpu().double()(x.cpu().double())), torch.float32)
+        assert torch.rdna.compile_report()["fused"] == ({"convolution + relu": 1} if fused else {})
+    sizes = []
+    monkeypatch.setattr(torch_rdna._compile, "vendors_is_faster", lambda m, k, n, device: sizes.append((m, k, n)) or True)
+    weight = torch.empty(16, 8, 1, 1, device="rdna")
+    fits = torch_rdna._compile.vendors_window_is_faster
+    assert fits(x, weight, [1, 1], [0, 0], 1) and sizes == [(60, 8, 16)]
+    assert not fits(x, weight, [2, 2], [0, 0], 1) and not fits(x, weight, [1, 1], [1, 0], 1)
+    assert not fits(x, torch.empty(16, 4, 1, 1, device="rdna"), [1, 1], [0, 0], 2) and not fits(x, torch.empty(16, 8, 3, 1, device="rdna"), [1, 1], [0, 0], 1)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_batch_norm_of_inference(dtype):
     class Block(nn.Module):

@@ -177,3 +177,21 @@ def test_inductor_without_a_gpu_is_a_sentence():
     done = run(IMPORT + "torch.compile(lambda x: x + 1)(torch.ones(3, device='rdna'))", RDNA_DRIVER="host", RDNA_INDUCTOR="1",
                PYTHONPATH=os.environ.get("PYTHONPATH", ""))
     assert done.returncode and "Inductor's kernels for rdna are Triton's: install triton, and choose a GPU" in done.stderr, done.stderr
+
+
+WORKER = IMPORT + '''
+# a process that only compiles, in which the card cannot be had: this one has the host alone
+from torch_rdna import _triton
+_triton.serve("cuda")
+import triton
+from torch._inductor.runtime.triton_helpers import set_driver_to_gpu
+set_driver_to_gpu()
+assert isinstance(triton.runtime.driver.active, _triton.driver_class("cuda")), triton.runtime.driver.active
+print("found")
+'''
+
+
+@triton
+def test_processes_that_only_compile_need_no_card():
+    done = run(WORKER, RDNA_DRIVER="host")
+    assert done.stdout.strip() == "found", done.stderr[-2000:]

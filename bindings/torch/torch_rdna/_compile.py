@@ -26,6 +26,7 @@ from torch.fx.graph import CodeGen
 
 from . import _C, _recorded, _views
 from ._device import is_ours
+from ._fake import hint as _hint, layout as _layout
 
 aten = torch.ops.aten
 log = logging.getLogger("torch_rdna.compile")
@@ -57,46 +58,6 @@ def compile_report():
 def reset_compile_report():
     _report.clear()
     _fused.clear()
-
-
-# ---- shapes of rdna's operators, for graphs that are traced through them
-
-
-def _register_shapes():
-    def dense(shape, order, like):
-        if not order:
-            return like.new_empty(shape)
-        stride, step = [0] * len(shape), 1
-        for d in reversed(order):
-            stride[d] = step
-            step = step * shape[d]
-        return like.new_empty_strided(shape, stride)
-
-    def fused(inputs, steps, numbers, order):
-        shape = torch.broadcast_shapes(*(t.shape for t in inputs))
-        return dense(shape, order, inputs[0])
-
-    def addmm(bias, a, b, activation, residual):
-        return a.new_empty((a.shape[0], b.shape[1]))
-
-    def linear(x, weight, bias, activation, residual):
-        return x.new_empty((*x.shape[:-1], weight.shape[0]))
-
-    def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, activation):
-        return aten.convolution.default(input, weight, bias, stride, padding, dilation, transposed, output_padding,
-                                        groups)
-
-    def batch_norm(input, weight, bias, mean, variance, epsilon, residual, relu):
-        return torch.empty_like(input)
-
-    def rms_norm(x, weight, epsilon):
-        return x.new_empty(x.shape)
-
-    for f in (fused, addmm, linear, convolution, batch_norm, rms_norm):
-        torch.library.register_fake(f"rdna::{f.__name__}", f)
-
-
-_register_shapes()
 
 
 # ---- one operator as steps of a chain
@@ -302,17 +263,6 @@ def _steps(node):
     return [(v, s) for v, s in describe(*arguments) if isinstance(v, torch.fx.Node)]
 
 
-def _hint(n):
-    return n if isinstance(n, int) else n.node.hint
-
-
-def _layout(value):
-    """Sizes and strides as numbers, for symbolic ones those that were traced with: asking for more would make guards of
-    them. None where they are not known before the graph runs."""
-    sizes, strides = [_hint(n) for n in value.shape], [_hint(n) for n in value.stride()]
-    return None if None in sizes or None in strides else (sizes, strides)
-
-
 def _order(value):
     """The dimensions of a dense tensor as they lie in memory, the slowest first; [] for the usual order, None for a
     tensor with gaps or overlaps."""
@@ -373,6 +323,15 @@ def _has_a_vendor(index):
 def _vendors_is_faster(a, b):
     m, k, n = (_hint(v) for v in (_value(a).shape[0], _value(a).shape[1], _value(b).shape[1]))
     return None not in (m, k, n) and vendors_is_faster(m, k, n, _value(a).device)
+
+
+def vendors_window_is_faster(x, weight, stride, padding, groups):
+    """Convolutions whose window is one place are products of all positions, of which the same is true."""
+    numbers = [_hint(n) for n in (*x.shape, *weight.shape)]
+    if None in numbers or any(n != 1 for n in (*numbers[x.dim() + 2:], *stride, groups)) or any(padding):
+        return False
+    channels = numbers[1]
+    return vendors_is_faster(math.prod(numbers[:x.dim()]) // max(channels, 1), channels, numbers[x.dim()], x.device)
 
 
 class _Rewriter:
@@ -660,7 +619,8 @@ class _Rewriter:
         if not act or node.kwargs or node.args[6] or _value(node).dim() not in (3, 4, 5):
             return False
         tensors = [t for t in node.args[:3] if t is not None]
-        if not _floats(node, user, *tensors) or not self.movable.issuperset((node, user)):
+        if not _floats(node, user, *tensors) or not self.movable.issuperset((node, user)) or \
+                vendors_window_is_faster(*(_value(v) for v in node.args[:2]), node.args[3], node.args[4], node.args[8]):
             return False
         new = self.put(user, torch.ops.rdna.convolution.default, (*node.args, act), _value(user))
         self.replace(user, new, [node, user])
@@ -797,6 +757,25 @@ def _as_traced(t, stride):
 _as_traced.is_view = True  # unless it has to copy
 
 
+# Operators that PyTorch's own bindings call in half the time of torch.ops', by the names that they have there.
+_METHODS = {"aten::view": "view", "aten::reshape": "reshape", "aten::permute": "permute", "aten::transpose.int": "transpose",
+            "aten::t": "t", "aten::unsqueeze": "unsqueeze", "aten::squeeze.dim": "squeeze", "aten::expand": "expand",
+            "aten::select.int": "select"}
+_FUNCTIONS = {"aten::native_layer_norm": torch.native_layer_norm, "aten::mm": torch.mm, "aten::addmm": torch.addmm, "aten::bmm": torch.bmm,
+              "aten::add.Tensor": torch.add, "aten::sub.Tensor": torch.sub, "aten::mul.Tensor": torch.mul, "aten::div.Tensor": torch.div,
+              "aten::cat": torch.cat, "aten::sum.dim_IntList": torch.sum, "aten::relu": torch.relu}
+
+
+def _through_bindings(graph):
+    """The graph with these calls in it: the last change, as passes look for operators."""
+    for node in graph.nodes:
+        name = _name(node)
+        if name in _METHODS:
+            node.op, node.target = "call_method", _METHODS[name]
+        elif name in _FUNCTIONS:
+            node.target = _FUNCTIONS[name]
+
+
 class _Boxed(CodeGen):
     """forward(self, values): takes the list empty, so that each value dies with its last use."""
 
@@ -830,6 +809,8 @@ def _compile_graph(gm, example_inputs, kind="graph", records=False):
     _report["after"] += after
     log.info("%s: %d operators became %d", kind, before, after)
     log.debug("%s", gm.graph)
+    reason = _recorded.cannot(gm.graph) if records else None
+    _through_bindings(gm.graph)
     gm.graph.set_codegen(_Boxed())
     gm.recompile()
     forward = gm.forward
@@ -838,7 +819,6 @@ def _compile_graph(gm, example_inputs, kind="graph", records=False):
         return forward(values)
 
     if records:
-        reason = _recorded.cannot(gm.graph)
         if reason is None:
             run = _recorded.Recorded(run, _report)
         else:

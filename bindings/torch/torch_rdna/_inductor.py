@@ -136,7 +136,7 @@ def register():
 
         @classmethod
         def gen_common_triton_imports(cls):
-            return "import torch_rdna\n" + super().gen_common_triton_imports()
+            return f"from torch_rdna import _triton\n_triton.serve({_C.driver()[0]!r})\n" + super().gen_common_triton_imports()
 
     class Scheduling(triton.TritonScheduling):
         kernel_type = Kernel

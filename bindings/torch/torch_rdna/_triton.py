@@ -7,6 +7,7 @@ Triton numbers devices as the vendor's library does. On the host Triton has no d
 
 import dataclasses
 import functools
+import importlib
 import importlib.util
 import os
 
@@ -49,7 +50,7 @@ def driver_class(name):
 
         @staticmethod
         def is_active():
-            return torch.rdna.is_available()
+            return True  # or it would not be there
 
         def get_current_device(self):
             return get_device_properties().native_index
@@ -96,14 +97,21 @@ def _one_library(library):
         knobs.amd.libhip_path = beside
 
 
+def serve(name):
+    """Makes the driver for librdna's |name| Triton's. Processes that only compile are told the name, since they may be
+    children of one that has used the vendor's library, which does not begin again in a child."""
+    from triton.backends import backends
+
+    folder, ours = _FOLDERS[name], driver_class(name)
+    if backends[folder].driver is not ours:
+        backends[folder] = dataclasses.replace(backends[folder], driver=ours)
+        importlib.import_module("triton.runtime.driver").driver.set_active(ours())
+
+
 def triton_runtime_driver(module):
     name, library, _ = _C.driver()
     if name not in _FOLDERS:
         return
     if name == "hip":
         _one_library(library)
-    from triton.backends import backends
-
-    folder, ours = _FOLDERS[name], driver_class(name)
-    backends[folder] = dataclasses.replace(backends[folder], driver=ours)
-    module.driver.set_active(ours())
+    serve(name)

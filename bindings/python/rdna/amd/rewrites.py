@@ -258,7 +258,8 @@ class LinearActivation(nn.Linear):
 class _ConvActivation:
     def forward(self, x):
         if not _in_one_launch(self, x) or x.dim() != self.weight.dim() or self.padding_mode != "zeros" or \
-                isinstance(self.padding, str):
+                isinstance(self.padding, str) or \
+                _compiler().vendors_window_is_faster(x, self.weight, self.stride, self.padding, self.groups):
             return self.activation(super().forward(x))
         return torch.ops.rdna.convolution(x, self.weight, self.bias, self.stride, self.padding, self.dilation, False,
                                           [0] * (x.dim() - 2), self.groups, self.activation_number)
