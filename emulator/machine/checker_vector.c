@@ -384,9 +384,36 @@ static bool settles(struct emu_wave *wave, const struct emu_operand *dst) {
   return true;
 }
 
+static void define(struct emu_wave *wave, const struct emu_operand *dst) {
+  if (dst->kind != EMU_OPERAND_VECTOR) return;
+  uint64_t exec = emu__wave_exec(wave);
+  for (unsigned k = 0; k < dst->dwords; k++) {
+    for (unsigned half = 0; half < wave->lanes / EMU_HALF; half++) {
+      uint32_t *u = emu__undefined(wave, dst->reg + k, half * EMU_HALF), on = (uint32_t)(exec >> half * EMU_HALF);
+      EMU_EACH u[l] = on >> l & 1 ? 0 : u[l];
+    }
+    emu__check_settle(wave, dst->reg + k);
+  }
+}
+
+// The usual case: all that is read is defined, so that the registers are too which are written. false: it is another
+// one, and nothing is done.
+static bool define_results(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan) {
+  const struct emu_inst *inst = step->inst;
+  bool parts = inst->lanes != EMU_LANES_PLAIN || step->action->part || emu__is_mix_high(inst->op) ||
+               is_half(inst->dst.type) || is_half(inst->y.dst.type);
+  if (parts || step->to_exec || emu__sets_meet(&plan->reads, &wave->checker->dirty)) return false;
+  define(wave, &inst->dst);
+  if (inst->format == EMU_VOPD) define(wave, &inst->y.dst);
+  if (inst->sdst.kind == EMU_OPERAND_SCALAR && inst->sdst.reg != EMU_NULL)
+    emu__scalar_set_undefined(wave, step, inst->sdst.reg, wave->lanes / EMU_HALF, 0);
+  return true;
+}
+
 void emu__check_vector(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan) {
   struct shadow first, second;
   const struct emu_inst *inst = step->inst;
+  if (define_results(wave, step, plan)) return;
   uint32_t masks[2] = {0, 0};
   bool dual = inst->format == EMU_VOPD;
   uint32_t whole[64];
