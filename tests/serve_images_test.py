@@ -118,6 +118,17 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
         job = self.server.post("/v1/jobs", operation="image_transform", prompt=PROMPT, input_image=base64.b64encode(data).decode(), strength=0.5, steps=6, seed=2, sampler="euler", schedule="karras")
         self.assertEqual([base64.b64decode(self.read(job)[-1]["image"])], want)
 
+    def test_inpainting(self):
+        """A worker's job with a mask is what the command draws with it."""
+        data, mask = png(40, 24), png(40, 24, 6)
+        text = lambda picture: base64.b64encode(picture).decode()
+        with tempfile.TemporaryDirectory() as folder:
+            for name, picture in (("init.png", data), ("mask.png", mask)):
+                (pathlib.Path(folder) / name).write_bytes(picture)
+            want = self.command("sd", "--init", pathlib.Path(folder) / "init.png", "--mask", pathlib.Path(folder) / "mask.png", "--steps", 3, "--seed", 2)
+        job = self.server.post("/v1/jobs", operation="image_inpaint", prompt=PROMPT, init_image=text(data), mask_image=text(mask), steps=3, seed=2)
+        self.assertEqual([base64.b64decode(self.read(job)[-1]["image"])], want)
+
     def read(self, job, server=None):
         status, headers, text = (server or self.server).ask("GET", job["sse_url"])
         self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
@@ -298,7 +309,7 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
                 (img2img, {"init_images": [picture], "denoising_strength": 0.01}, 422, "strength"), (img2img, {"init_images": [picture], "mask": picture}, 422, "mask"),
                 (worker, {}, 400, "prompt"), (worker, {**jobs, "prompt": ""}, 400, "prompt"), (worker, {**jobs, "steps": 151}, 400, "steps"), (worker, {**jobs, "guidance_scale": 21}, 400, "guidance_scale"),
                 (worker, {**jobs, "width": 255}, 400, "256"), (worker, {**jobs, "width": 2056}, 400, "2048"), (worker, {**jobs, "width": 260, "height": 256}, 400, "multiple of 8"), (worker, {**jobs, "operation": "infer"}, 400, "infer"),
-                (worker, {**jobs, "operation": "image_inpaint"}, 400, "image_inpaint"), (worker, {**jobs, "loras": [{"path": "x"}]}, 400, "loras"), (worker, {"operation": "image_transform", "prompt": "x"}, 400, "input_image"),
+                (worker, {**jobs, "operation": "image_outpaint"}, 400, "image_outpaint"), (worker, {**jobs, "loras": [{"path": "x"}]}, 400, "loras"), (worker, {"operation": "image_transform", "prompt": "x"}, 400, "input_image"),
                 ("/sdapi/v1/options", {"sd_model_checkpoint": "other"}, 422, "sd_model_checkpoint"), ("/sdapi/v1/options", {"magic": 1}, 422, "magic"), ("/sdapi/v1/nothing", {}, 404, "nothing"),
                 ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}, 404, "model")]:
             with self.subTest(f"{path} {str(body)[:80]}"):
@@ -322,7 +333,10 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
         small, most = picture(40, 40), 2 ** 32 - 1
         openai, sdapi, img2img, worker = "/v1/images/generations", "/sdapi/v1/txt2img", "/sdapi/v1/img2img", "/v1/jobs"
         change = lambda **more: {"operation": "image_transform", "input_image": small, **more}
-        cases = [(openai, {"schedule": "nonsense"}, "schedule"), (openai, {"sampler": "ddim", "schedule": "karras"}, "schedule"), (openai, {"seed": most, "n": 2}, "seed"), (openai, {"size": "40x41"}, "size"),
+        fill = lambda **more: {"operation": "image_inpaint", "init_image": small, "mask_image": small, **more}
+        cases = [(worker, fill(mask_image=picture(40, 44)), "mask_image"), (worker, fill(mask_image=None), "mask_image"), (worker, fill(init_image=None), "init_image"), (worker, fill(init_image=picture(42, 40)), "mask_image"),
+                 (worker, fill(init_image=picture(42, 40), mask_image=picture(42, 40)), "init_image"), (worker, fill(strength=0), "strength"), (worker, fill(input_image=small), "input_image"),
+                 (openai, {"schedule": "nonsense"}, "schedule"), (openai, {"sampler": "ddim", "schedule": "karras"}, "schedule"), (openai, {"seed": most, "n": 2}, "seed"), (openai, {"size": "40x41"}, "size"),
                  (openai, {"background": "transparent"}, "background"), (openai, {"quality": 3}, "quality"), (sdapi, {"sampler_name": "DDIM", "scheduler": "Karras"}, "scheduler"), (sdapi, {"sampler_name": "DDIM Karras"}, "scheduler"),
                  (sdapi, {"width": 42}, "width"), (sdapi, {"height": 42}, "height"), (sdapi, {"seed": most, "batch_size": 2}, "seed"), (sdapi, {"seed": most - 2, "batch_size": 2, "n_iter": 2}, "seed"),
                  (img2img, {"init_images": [picture(2052, 4)]}, "init_images"), (img2img, {"init_images": [picture(4, 2052)]}, "init_images"), (img2img, {"init_images": [picture(41, 40)]}, "init_images"),

@@ -173,34 +173,18 @@ static rdna_status read_controls(imaging *g) {
   return RDNA_OK;
 }
 
-/* How bright each pixel is (ITU-R BT.601), from 0 to 1. */
-static void fill_mask(const float *values, size_t pixels, float *mask) {
-  for (size_t k = 0; k < pixels; k++) {
-    double light =
-        0.299 * (double)values[k] + 0.587 * (double)values[pixels + k] + 0.114 * (double)values[2 * pixels + k];
-    mask[k] = (float)(light / 2 + 0.5);
-  }
-}
-
 static rdna_status read_mask(imaging *g) {
   rdna__picture picture = {0};
   rdna_image_request *r = &g->request;
-  size_t pixels = (size_t)r->width * (size_t)r->height;
   RDNA_TRY(rdna__png_load(g->options->mask, &picture));
   rdna_status status = RDNA_OK;
   if (picture.width != r->width || picture.height != r->height)
     status = rdna__fail(RDNA_INVALID_ARGUMENT, "%s is %d x %d, and the picture it masks %d x %d", g->options->mask,
                         picture.width, picture.height, r->width, r->height);
-  float *values = status == RDNA_OK ? malloc(3 * pixels * sizeof *values) : NULL;
-  g->mask = status == RDNA_OK ? malloc(pixels * sizeof *g->mask) : NULL;
-  if (status == RDNA_OK && (!values || !g->mask))
+  if (status == RDNA_OK && !(g->mask = malloc((size_t)r->width * (size_t)r->height * sizeof *g->mask)))
     status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a mask of %d x %d", r->width, r->height);
-  if (status == RDNA_OK) {
-    rdna__picture_values(&picture, values);
-    fill_mask(values, pixels, g->mask);
-    r->mask = g->mask;
-  }
-  free(values);
+  if (status == RDNA_OK) rdna__picture_light(&picture, g->mask);
+  r->mask = g->mask;
   rdna__picture_deinit(&picture);
   return status;
 }

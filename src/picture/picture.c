@@ -48,6 +48,14 @@ void rdna__picture_values(const rdna__picture *p, float *out_values) {
     for (size_t c = 0; c < 3; c++) out_values[c * count + i] = (float)p->pixels[channels * i + c] / 127.5f - 1;
 }
 
+void rdna__picture_light(const rdna__picture *p, float *out_light) {
+  size_t count = (size_t)p->width * (size_t)p->height, channels = (size_t)p->channels;
+  for (size_t i = 0; i < count; i++) {
+    const uint8_t *pixel = p->pixels + channels * i;
+    out_light[i] = (float)((0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2]) / 255);
+  }
+}
+
 rdna_status rdna__picture_load_with(const char *path,
                                     rdna_status (*decode)(const void *bytes, size_t size, rdna__picture *out_picture),
                                     rdna__picture *out_picture) {

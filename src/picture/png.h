@@ -24,6 +24,8 @@ void rdna__picture_deinit(rdna__picture *picture); /* leaves an empty one; all z
 rdna_status rdna__picture_of_values(const float *values, int width, int height, rdna__picture *out_picture);
 /* |out_values| (3, height, width), from -1 to 1, without opacity. */
 void rdna__picture_values(const rdna__picture *picture, float *out_values);
+/* |out_light| (height, width): how bright each pixel is (ITU-R BT.601), from 0 to 1, without opacity. */
+void rdna__picture_light(const rdna__picture *picture, float *out_light);
 
 /* What |decode| makes of the file at |path|, with which the sentence begins. RDNA_NOT_FOUND, RDNA_IO_ERROR too. */
 rdna_status rdna__picture_load_with(const char *path,

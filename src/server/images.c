@@ -134,6 +134,7 @@ static void painting_free(painting *g) {
   free(g->prompt);
   free(g->negative);
   free(g->init);
+  free(g->mask);
   free(g);
 }
 
@@ -179,6 +180,22 @@ bool painting_set_init(painting *g, const char *field, const json_t *url, proble
     fine = refuse(p, 400, NULL, field, "the initial picture is %d x %d; up to %d a side are taken", picture.width,
                   picture.height, MOST_SIDE);
   if (fine && !set_picture(g, &picture)) fine = refuse(p, 500, NULL, NULL, "no host memory for a picture");
+  rdna__picture_deinit(&picture);
+  snprintf(p->field, sizeof p->field, "%s", field);
+  return fine;
+}
+
+bool painting_set_mask(painting *g, const char *field, const json_t *url, problem *p) {
+  rdna__picture picture = {0};
+  bool fine = decode_picture(url, &picture, p);
+  if (fine && (picture.width != g->ask.width || picture.height != g->ask.height))
+    fine = refuse(p, 400, NULL, field, "the mask is %d x %d, and the picture %d x %d", picture.width, picture.height,
+                  g->ask.width, g->ask.height);
+  free(g->mask);
+  g->mask = fine ? malloc((size_t)picture.width * (size_t)picture.height * sizeof *g->mask) : NULL;
+  if (fine && !g->mask) fine = refuse(p, 500, NULL, NULL, "no host memory for a mask");
+  if (fine) rdna__picture_light(&picture, g->mask);
+  g->ask.mask = g->mask;
   rdna__picture_deinit(&picture);
   snprintf(p->field, sizeof p->field, "%s", field);
   return fine;

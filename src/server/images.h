@@ -20,7 +20,7 @@ typedef struct painting {
   const painting_fields *fields;
   char *prompt, *negative;
   char sampler[32], spacing[24];
-  float *init;
+  float *init, *mask;
 
   /* Under the server's lock. */
   int references;
@@ -59,6 +59,8 @@ bool painting_set_text(painting *g, bool negative, const char *field, const char
 void painting_set_sampler(const server *s, painting *g, const char *sampler, const char *spacing);
 /* The picture to begin with, as decode_picture reads it, of up to MOST_SIDE a side. */
 bool painting_set_init(painting *g, const char *field, const json_t *url, problem *p);
+/* The mask of that, which must be there, and of its size: bright where it is to be drawn anew. */
+bool painting_set_mask(painting *g, const char *field, const json_t *url, problem *p);
 /* Gives it to the thread, if the model would draw it. False with a problem; it is the caller's all the same. */
 bool painting_submit(server *s, painting *g, problem *p);
 /* The two halves of that: what the model would refuse; and, under the lock, the queue. */

@@ -18,6 +18,12 @@ static const painting_fields names = {.width = "width",
                                       .strength = "strength",
                                       .sampler = "sampler",
                                       .spacing = "schedule"};
+static const painting_fields inpaint_names = {.width = "init_image",
+                                              .height = "init_image",
+                                              .init = "init_image",
+                                              .strength = "strength",
+                                              .sampler = "sampler",
+                                              .spacing = "schedule"};
 
 struct kept_painting {
   struct kept_painting *next;
@@ -148,13 +154,36 @@ static bool read_transform(const server *s, const json_t *json, painting *g, pro
   return painting_set_init(g, "input_image", json_object_get(json, "input_image"), p);
 }
 
+static bool read_inpaint(const server *s, const json_t *json, painting *g, problem *p) {
+  static const field_row fields[] = {
+      {"operation", FIELD_READ},  {"hive_id", FIELD_IGNORED},      {"worker_id", FIELD_IGNORED},
+      {"model", FIELD_READ},      {"device", FIELD_IGNORED},       {"stream", FIELD_IGNORED},
+      {"prompt", FIELD_READ},     {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
+      {"seed", FIELD_READ},       {"guidance_scale", FIELD_READ},  {"init_image", FIELD_READ},
+      {"mask_image", FIELD_READ}, {"strength", FIELD_READ},        {"sampler", FIELD_READ},
+      {"schedule", FIELD_READ},   {"loras", FIELD_REFUSED}};
+  const char *image = NULL, *mask = NULL;
+  g->fields = &inpaint_names;
+  g->ask.strength = 1;
+  if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !read_settings(s, json, g, p) ||
+      !read_number(json, "strength", 0, 1, &g->ask.strength, p) || !read_text(json, "init_image", &image, p) ||
+      !read_text(json, "mask_image", &mask, p))
+    return false;
+  const char *missing = image ? "mask_image" : "init_image";
+  if (!image || !mask) return refuse(p, 400, NULL, missing, "'%s' is missing", missing);
+  return painting_set_init(g, "init_image", json_object_get(json, "init_image"), p) &&
+         painting_set_mask(g, "mask_image", json_object_get(json, "mask_image"), p);
+}
+
 static bool read_job(const server *s, const json_t *json, painting *g, problem *p) {
   const char *operation = "image_generation";
   if (!read_text(json, "operation", &operation, p)) return false;
   if (strcmp(operation, "image_generation") == 0) return read_generation(s, json, g, p);
   if (strcmp(operation, "image_transform") == 0) return read_transform(s, json, g, p);
+  if (strcmp(operation, "image_inpaint") == 0) return read_inpaint(s, json, g, p);
   return refuse(p, 400, "unsupported_operation", "operation",
-                "the operation '%.60s' is not offered here; image_generation and image_transform are", operation);
+                "the operation '%.60s' is not offered here; image_generation, image_transform and image_inpaint are",
+                operation);
 }
 
 enum MHD_Result handle_image_jobs(exchange *x) {
