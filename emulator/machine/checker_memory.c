@@ -415,10 +415,10 @@ static void check_atomic_place(struct emu_wave *wave, const struct emu_step *ste
                     bytes, at, bytes);
 }
 
-static enum emu_touch reading(const struct emu_step *step) {
+static enum emu_touch reading(const struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
-  return inst->format != EMU_DS && (inst->glc || inst->scope >= EMU_SCOPE_DEVICE) ? EMU_TOUCH_READ_SYNC
-                                                                                  : EMU_TOUCH_READ;
+  bool past = inst->glc || inst->scope >= EMU_SCOPE_DEVICE || (inst->dlc && wave->group->run->target->dlc_is_scope);
+  return inst->format != EMU_DS && past ? EMU_TOUCH_READ_SYNC : EMU_TOUCH_READ;
 }
 
 static uint32_t read_place(struct access *a, const struct emu_places *p, unsigned l, uint64_t at, unsigned bytes,
@@ -440,7 +440,7 @@ static void note_origin(struct emu_wave *wave, const struct emu_step *step, cons
 
 bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
                      const struct emu_shape *shape, unsigned reg) {
-  struct access a = begin_access(wave, step, reading(step));
+  struct access a = begin_access(wave, step, reading(wave, step));
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   if (wave->checker->pointed) emu__check_pointed(wave, step, p, shape->bytes, "reads");
   check_shared(wave, step, p, shape->bytes);

@@ -298,7 +298,7 @@ static void plan_memory(struct emu_plan *plan, const struct emu_step *step, cons
   const char *half = strstr(emu_isa_name((enum emu_op)inst->op, name), "d16");
   plan->half = !half ? 3 : strncmp(half, "d16_hi", 6) == 0 ? 2 : 1;
   // past the caches of the compute unit
-  bool past = inst->glc || inst->scope >= EMU_SCOPE_DEVICE;
+  bool past = inst->glc || inst->scope >= EMU_SCOPE_DEVICE || (inst->dlc && target->dlc_is_scope);
   plan->acquires = inst->format != EMU_DS && returns && (atomic || past);
 }
 

@@ -72,6 +72,14 @@ KERNEL(gfx9_undefined_indexed) {
   if (v == 7) __builtin_amdgcn_s_sleep(1);  // FINDS gfx9_undefined_indexed
 }
 
+// Each group waits for the one before it; gfx942 looks at the flag past its caches by sc1, the others by glc.
+KERNEL(gfx9_right_chain) {
+  if (LANE) return;
+  while (__hip_atomic_load(counter, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) != GROUP) __builtin_amdgcn_s_sleep(1);
+  tmp[0] = (float)GROUP;
+  __hip_atomic_store(counter, GROUP + 1, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+}
+
 // ---- waits: one store that is under way is one of those that vmcnt counts
 
 KERNEL(gfx9_store_counts) {

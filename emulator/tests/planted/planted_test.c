@@ -126,6 +126,7 @@ static const struct plant plants[] = {
     {"right_reused", NULL, 1, 32},
     {"gfx9_missing_barrier", "race", 1, 128},
     {"gfx9_right_wave", NULL, 1, 64},
+    {"gfx9_right_chain", NULL, 4, 64},
     {"gfx9_half_barrier", "divergent barrier", 1, 64},
     {"gfx9_lds_whole", "out of bounds", 1, 64},
     {"gfx9_undefined_upper", "uninitialized", 1, 64},
