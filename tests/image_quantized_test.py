@@ -15,6 +15,7 @@ import torch
 import transformers
 from diffusers.loaders import single_file_utils
 
+import image_checkpoint
 import image_file_test as one_file
 import image_flow_test as flow
 import image_flux_test as flux
@@ -29,6 +30,7 @@ WIDTH = 256  # two heads of the only size that such files may have, and a whole 
 SETTINGS = {"in_channels": 16, "num_layers": 1, "num_single_layers": 2, "attention_head_dim": 128, "num_attention_heads": 2,
             "joint_attention_dim": 256, "pooled_projection_dim": 64, "guidance_embeds": True}
 T5 = {"d_model": 256, "d_kv": 32, "num_heads": 8, "d_ff": 512, "num_layers": 2}
+RDNA_Q8_0 = 10  # rdna_dtype
 Q8_0, Q4_0, Q5_0, Q4_K, Q5_K, Q6_K, Q2_K, IQ4_XS = (getattr(gf, "TENSOR_" + name) for name in "Q8_0 Q4_0 Q5_0 Q4_K Q5_K Q6_K Q2_K IQ4_XS".split())
 
 SIDES = {"img": ("norm1.linear", "attn.to_{}", "attn.to_out.0", "ff", "attn.norm_{}"),
@@ -344,6 +346,22 @@ class Encoders(flow.Folder):
                 self.assertIn(word, ours.sentence)
 
 
+def open_model(test, path, **options):
+    """Through the library, to be closed behind the test."""
+    model, kept = flow.POINTER(), {k: v if isinstance(v, int) else str(v).encode() for k, v in options.items()}
+    options = types.rdna_image_model_options(size=ctypes.sizeof(types.rdna_image_model_options), dtype=F32, **kept)
+    test.assertEqual(flow.LIBRARY.rdna_image_model_open(flow.DEVICE, str(path).encode(), ctypes.byref(options), ctypes.byref(model)), 0, flow.LIBRARY.rdna_last_error())
+    test.addCleanup(flow.LIBRARY.rdna_image_model_release, model)
+    return model
+
+
+def make_plan(test, model, budget, width=512, height=512, **request):
+    place = types.rdna_image_plan()
+    r = types.rdna_image_request(size=ctypes.sizeof(types.rdna_image_request), prompt=flux.PROMPT.encode(), guidance=-1, steps=4, width=width, height=height, strength=1, **request)
+    test.assertEqual(flow.LIBRARY.rdna_image_model_make_plan(model, ctypes.byref(r), ctypes.c_uint64(budget), ctypes.byref(place)), 0, flow.LIBRARY.rdna_last_error())
+    return place
+
+
 class Pictures(flux.Pictures):
     """Through the command: a folder whose transformer and T5 are files."""
     test_pictures = test_initial_pictures = test_files = None
@@ -412,35 +430,24 @@ class Pictures(flux.Pictures):
         for word in ("transformer", "autoencoder", "peak", "it fits"):
             self.assertIn(word, table)
 
-    def plan(self, model, budget, **request):
-        place = types.rdna_image_plan()
-        r = types.rdna_image_request(size=ctypes.sizeof(types.rdna_image_request), prompt=flux.PROMPT.encode(), guidance=-1, steps=4, width=512, height=512, strength=1, **request)
-        self.assertEqual(flow.LIBRARY.rdna_image_model_make_plan(model, ctypes.byref(r), ctypes.c_uint64(budget), ctypes.byref(place)), 0, flow.LIBRARY.rdna_last_error())
-        return place
-
     def test_room(self):
-        """Of a larger picture than is drawn here, on devices with less and less room."""
-        folder = self.root / "dev"
-        names = [str(self.root / name).encode() for name in ("flux.gguf", "t5.gguf")]
-        options = types.rdna_image_model_options(size=ctypes.sizeof(types.rdna_image_model_options), dtype=F32, transformer=names[0], t5=names[1])
-        model = flow.POINTER()
-        self.assertEqual(flow.LIBRARY.rdna_image_model_open(flow.DEVICE, str(folder).encode(), ctypes.byref(options), ctypes.byref(model)), 0, flow.LIBRARY.rdna_last_error())
-        self.addCleanup(flow.LIBRARY.rdna_image_model_release, model)
-        whole = self.plan(model, 1 << 40)
+        """A larger picture than is drawn here, with less room than it takes."""
+        model = open_model(self, self.root / "dev", transformer=self.root / "flux.gguf", t5=self.root / "t5.gguf")
+        whole = make_plan(self, model, 1 << 40)
         self.assertTrue(whole.fits)
-        self.assertEqual((whole.tile, whole.sentence), (0, b""))
-        peaks = {part.name.decode(): part.peak for part in whole.parts[:whole.count]}
-        self.assertEqual(self.plan(model, 1 << 40, tile=32).parts[2].peak, peaks["transformer"])
-        tiled = self.plan(model, whole.reserved - 1)
-        if peaks["autoencoder"] == whole.peak:
-            self.assertTrue(tiled.fits)
-            self.assertGreater(tiled.tile, 0)
-            self.assertIn(f"tiles of {tiled.tile} x {tiled.tile}", tiled.sentence.decode())
-        self.assertLess(self.plan(model, 1 << 40, tile=32).parts[3].peak, peaks["autoencoder"])
-        small = self.plan(model, 1 << 20)
-        self.assertFalse(small.fits)
-        self.assertIn("--", small.sentence.decode())
-        self.assertEqual(self.plan(model, whole.reserved).tile, 0)
+        self.assertEqual((whole.tile, whole.sentence, whole.count), (0, b"", 4))
+        peaks = [part.peak for part in whole.parts[:4]]
+        self.assertTrue(make_plan(self, model, whole.reserved).fits)
+        small = make_plan(self, model, whole.reserved - 1)  # of which the transformer takes the most, so that no tile helps
+        self.assertEqual((small.fits, small.tile), (False, 0))
+        for word in ("transformer", "activations", "--size"):
+            self.assertIn(word, small.sentence.decode())
+        small = make_plan(self, model, 1 << 20, width=8, height=8)
+        for word in ("T5", "--size"):
+            self.assertIn(word, small.sentence.decode())
+        tiled = make_plan(self, model, 1 << 40, tile=32)
+        self.assertEqual([part.peak for part in tiled.parts[:3]], peaks[:3])
+        self.assertLess(tiled.parts[3].peak, peaks[3])
 
     def test_refusals(self):
         both = self.files()
@@ -467,6 +474,27 @@ class UNets(one_file.Files):
         cls.root = pathlib.Path(cls.temporary.name)
         cls.pipeline, tensors = one_file.make_model(cls.root / "xl", "xl", diffusers.EulerDiscreteScheduler)
         one_file.save(cls.root / "xl.safetensors", tensors)
+
+    def test_tiles(self):
+        """The largest tile that fits, where a whole picture does not; less memory where weights are rounded."""
+        folder = self.out / "wide"  # whose autoencoder takes the most
+        shutil.copytree(self.root / "xl", folder)
+        diffusers.AutoencoderKL(**{**image_checkpoint.VAE, "block_out_channels": [256, 64]}).save_pretrained(folder / "vae")
+        model = open_model(self, folder)
+        whole = make_plan(self, model, 1 << 40)
+        self.assertEqual([part.name for part in whole.parts[:whole.count]], [b"text encoder", b"U-Net", b"autoencoder"])
+        self.assertEqual(whole.parts[2].peak, whole.peak)
+        tiled = make_plan(self, model, whole.reserved - 1)
+        self.assertTrue(tiled.fits)
+        self.assertEqual(tiled.tile, 128)
+        self.assertIn("tiles of 128 x 128 latents", tiled.sentence.decode())
+        self.assertFalse(make_plan(self, model, tiled.reserved - 1).fits)  # as the U-Net takes the most then
+        self.assertLess(make_plan(self, model, 1 << 40, tile=64).parts[2].peak, tiled.parts[2].peak)
+        rounded = make_plan(self, open_model(self, self.root / "xl", weights=RDNA_Q8_0), 1 << 40)
+        self.assertLess(rounded.parts[1].weights, whole.parts[1].weights)
+        heavy = make_plan(self, model, 1 << 20, width=16, height=16)
+        for word in ("weights", "--weights"):
+            self.assertIn(word, heavy.sentence.decode())
 
     def test_rounded(self):
         kept = {k: v.clone() for k, v in self.pipeline.unet.state_dict().items()}

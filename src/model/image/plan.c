@@ -2,8 +2,10 @@
  * one step of it, so that the plan is the sum of what the same calls will ask of the pool, and cannot differ from it.
  * Nothing is read of weights but what the files say of their sizes. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/options.h"
+#include "device/budget.h"
 #include "device/driver.h"
 #include "model/image/pipeline.h"
 #include "rdna/memory.h"
@@ -11,7 +13,6 @@
 /* Of latents, from the largest on: what is tried where a whole picture does not fit. */
 static const int tiles[] = {0, 128, 96, 64, 48, 32};
 enum { TILES = sizeof tiles / sizeof *tiles };
-#define MOST_FOR_DRIVERS (UINT64_C(512) << 20)
 
 void rdna__pipeline_note(rdna_image_model *m, const char *part, uint64_t weights) {
   if (!m->notes) return;
@@ -27,21 +28,6 @@ void rdna__pipeline_note(rdna_image_model *m, const char *part, uint64_t weights
 void rdna__pipeline_left(const rdna_image_model *m) {
   (void)!rdna_memory_empty_cache(m->device); /* what it had is of other sizes than what comes next */
   if (m->notes) rdna_memory_reset_peaks(m->device);
-}
-
-/* What the pool may take. Some is left to the driver, for code; of memory that the host shares a quarter is left to
- * others. */
-static rdna_status find_budget(rdna_device *device, rdna_image_plan *plan) {
-  rdna_memory_stats stats;
-  uint64_t total;
-  rdna_memory_get_stats(device, &stats);
-  RDNA_TRY(rdna_memory_get_info(device, &plan->free, &total));
-  plan->free += stats.reserved - stats.allocated;
-  if (plan->free > total) plan->free = total;
-  bool shared = rdna_device_get_info(device)->integrated || rdna__device_driver(device)->code_format == RDNA__CODE_HOST;
-  uint64_t some = shared ? plan->free / 4 : total / 32 < MOST_FOR_DRIVERS ? total / 32 : MOST_FOR_DRIVERS;
-  plan->budget = plan->free > some ? plan->free - some : 0;
-  return RDNA_OK;
 }
 
 /* |plan| of the request with that tile, on a new device, as a pool keeps what earlier rehearsals took. */
@@ -75,6 +61,8 @@ static const rdna_image_plan_part *largest_of(const rdna_image_plan *plan) {
   return largest;
 }
 
+static bool is_autoencoder(const rdna_image_plan_part *part) { return strcmp(part->name, "autoencoder") == 0; }
+
 static void say(rdna_device *device, int asked, rdna_image_plan *plan) {
   const double gib = 0x1p30;
   const char *name = rdna_device_get_info(device)->name;
@@ -104,15 +92,12 @@ rdna_status rdna_image_model_make_plan(rdna_image_model *m, const rdna_image_req
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_model_make_plan needs a model, a request and a place");
   rdna_image_request r;
   RDNA_TRY(RDNA__OPTIONS("rdna_image_model_make_plan", "request", request, &r));
-  rdna_image_plan plan = {0};
-  RDNA_TRY(find_budget(m->device, &plan));
-  if (budget) plan.budget = budget;
+  rdna__budget there;
+  RDNA_TRY(rdna__device_budget(m->device, &there));
+  rdna_image_plan plan = {.free = there.free, .budget = budget ? budget : there.most};
   RDNA_TRY(rehearse(m, &r, r.tile, &plan));
-  for (int i = 1; i < TILES && !plan.fits && r.tile == 0; i++) {
-    rdna_image_plan tiled = plan;
-    RDNA_TRY(rehearse(m, &r, tiles[i], &tiled));
-    if (tiled.fits || i == TILES - 1) plan = tiled;
-  }
+  for (int i = 1; i < TILES && !plan.fits && r.tile == 0 && is_autoencoder(largest_of(&plan)); i++)
+    RDNA_TRY(rehearse(m, &r, tiles[i], &plan));
   say(m->device, r.tile, &plan);
   *out_plan = plan;
   return RDNA_OK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "device/budget.h"
 #include "device/driver.h"
 #include "model/llm/cache.h"
 
@@ -18,7 +19,6 @@ enum {
   TRIES = 16,
   MOST_ROWS = 64
 };
-#define MOST_FOR_DRIVERS (UINT64_C(512) << 20)
 
 typedef struct rehearsal {
   const rdna_gguf *file;
@@ -223,19 +223,12 @@ static rdna_status choose(rehearsal *r, const rdna_llm_plan_options *options) {
 
 /* ---- the plan ---- */
 
-/* What the pool may take. Some is left to the driver, for code and graphs; of memory that the host shares a quarter is
- * left to others. */
 static rdna_status find_budget(rdna_device *device, rdna_llm_memory *memory, uint64_t *out_budget) {
-  rdna_memory_stats stats;
-  rdna_memory_get_stats(device, &stats);
-  RDNA_TRY(rdna_memory_get_info(device, &memory->free, &memory->total));
-  memory->free += stats.reserved - stats.allocated;
-  if (memory->free > memory->total) memory->free = memory->total;
-  const rdna_device_info *info = rdna_device_get_info(device);
-  bool shared = info->integrated || rdna__device_driver(device)->code_format == RDNA__CODE_HOST;
-  uint64_t some = memory->total / 32 < MOST_FOR_DRIVERS ? memory->total / 32 : MOST_FOR_DRIVERS;
-  if (shared) some = memory->free / 4;
-  *out_budget = memory->free > some ? memory->free - some : 0;
+  rdna__budget budget;
+  RDNA_TRY(rdna__device_budget(device, &budget));
+  memory->free = budget.free;
+  memory->total = budget.total;
+  *out_budget = budget.most;
   return RDNA_OK;
 }
 
