@@ -56,7 +56,7 @@ def main():
         build = to / "build"
         shutil.copytree(ROOT, to, ignore=left_out)
         # of the families that are left out, some name operators and tables that nothing here runs
-        run("cmake", "-S", to, "-B", build, "-G", "Ninja", f"-DRDNA_TARGETS={args.emulate}", "-DRDNA_HOST_TWINS=native", "-DCMAKE_BUILD_TYPE=Debug",
+        run("cmake", "-S", to, "-B", build, "-G", "Ninja", f"-DRDNA_TARGETS={args.emulate}",
             "-DCMAKE_EXE_LINKER_FLAGS=-no-pie -Wl,--unresolved-symbols=ignore-all")
         reference_makes_and_reads_it(to, args.name)
         images = [f"kernels/{args.emulate}/{family}.hsaco" for family in KERNELS]

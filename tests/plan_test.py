@@ -62,7 +62,7 @@ class Plans(unittest.TestCase):
                 with self.subTest(row.name, device=device):
                     Made(row, seed=1).write(self.path)
                     options = SessionOptions(90, F16, 24, 0)
-                    plan, stats = self.follow(device, row.config["vocab_size"], options, 72, 18)
+                    plan, stats = self.follow(device, row.config["vocab_size"], options, *((72, 18) if device == "host" else (40, 4)))
                     self.check(plan.device, stats)
                     self.assertEqual((plan.context, plan.batch, plan.fits), (90, 24, 1))
 
@@ -91,7 +91,7 @@ class Plans(unittest.TestCase):
                 row = next(row for row in DENSE + MIXTURES + DELTA + GEMMA4 if row.name == name)
                 Made(row, seed=1).write(self.path)
                 options = SessionOptions(90, F16, 24, 0)
-                found = self.follow("hip", row.config["vocab_size"], options, 72, 18, split)
+                found = self.follow("hip", row.config["vocab_size"], options, 40, 4, split)
                 self.check(found[0].device, found[1])
                 if any(split):
                     self.check(found[0].host, found[2])
