@@ -9,7 +9,7 @@ import numpy as np
 
 from emulator import EXEC, Checks, Emulator, assemble
 from floats import BF16, F16, F32, M32, signed
-from opcodes_rdna4 import BF8, FP8
+from opcodes_rdna4 import OFP8
 
 TARGET = "gfx1201"
 
@@ -229,7 +229,7 @@ def number(rng, f, how):
     return rng.getrandbits(1) * f.sign | f.bias + rng.randint(-spread, spread) << f.fraction | rng.getrandbits(f.fraction)
 
 
-KINDS = {"f16": (F16, 16), "bf16": (BF16, 16), "fp8": (FP8, 8), "bf8": (BF8, 8), "iu8": (None, 8), "iu4": (None, 4)}
+KINDS = {"f16": (F16, 16), "bf16": (BF16, 16), "fp8": (OFP8["FP8"], 8), "bf8": (OFP8["BF8"], 8), "iu8": (None, 8), "iu4": (None, 4)}
 
 
 def as_half(kind, bits):
