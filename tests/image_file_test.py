@@ -111,7 +111,7 @@ class Files(unittest.TestCase):
                 (part(sd1, unet, "cond_stage"), "autoencoder"), (part(sd1, vae, "cond_stage"), "input_blocks.0.0.weight"),
                 ({k: v for k, v in xl.items() if "embedders.1" not in k}, "embedders.1"), ({"lora_unet_x.lora_up.weight": torch.ones(2, 2)}, "--lora"),
                 ({"double_blocks.0.img_mod.lin.weight": torch.ones(2, 2)}, "FLUX"), ({"model.diffusion_model.joint_blocks.0.x": torch.ones(2, 2)}, "Diffusion 3"),
-                ({"down_blocks.0.x": torch.ones(2)}, "folder"), ({"control_model.x": torch.ones(2)}, "ControlNet", "no picture"),
+                ({"down_blocks.0.x": torch.ones(2)}, "folder"), ({"control_model.x": torch.ones(2)}, "ControlNet", "--control"),
                 ({**sd1, "control_model.x": torch.ones(2)}, "control_model."), ({**xl, "edm_vpred.sigma_max": torch.ones(1)}, "CosXL"),
                 ({**xl, "edm_mean": torch.ones(4)}, "Playground"), ({**sd1, "ztsnr": torch.ones(1)}, "ztsnr", "v_prediction"), ({}, "input_blocks.0.0.weight"),
                 ({k: v for k, v in sd1.items() if "input_blocks.2." not in k}, "mid_block"), ({k: v for k, v in sd1.items() if "decoder.up.0" not in k}, "levels"),

@@ -206,6 +206,13 @@ class Transformers(flow.Folder):
         for dtype, limit in ((F16, 5e-3), (BF16, 4e-2)):
             self.check(values, SETTINGS, [(8, 6, 9, 501, 3.5)], dtype=dtype, limit=limit)
 
+    def test_vectors(self):
+        """Biases and norms of blocks, which are floats on the device."""
+        blocks = lambda name, value: Q8_0 if value.ndim == 1 and len(value) % 32 == 0 else gf.TENSOR_F32  # noqa: E731
+        tensors = original(self.state)
+        self.assertTrue(any(blocks(k, v) == Q8_0 for k, v in tensors.items()))
+        self.check(write_gguf(self.path, tensors, blocks, "flux"), SETTINGS)
+
     def test_forms(self):
         """Without an architecture, behind a prefix, without guidance, of floats alone."""
         settings = {**SETTINGS, "guidance_embeds": False, "num_layers": 1}

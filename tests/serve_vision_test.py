@@ -250,7 +250,7 @@ class Pictures:
                 ("sides are from 1", [part(encoded(picture(7, 1, 300)))]),
                 ("1 pictures, and the text has 2 places", [part(fine), {"type": "text", "text": f"and {self.mark}"}]),
                 ("more than the 64 pictures", [part(fine)] * 65),
-                ("the prompt has", [part(fine)] * 60),
+                ("prompt is too long", [part(fine)] * 60),
         ):
             with self.subTest(sentence):
                 status, _, body = self.server.ask("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": [

@@ -23,7 +23,7 @@ API int hipFuncGetAttributes(struct function_attributes *out, const void *symbol
       .localSizeBytes = f->kernel.scratch_bytes,
       .maxDynamicSharedSizeBytes = LDS_PER_GROUP - (int)f->kernel.lds_bytes,
       .maxThreadsPerBlock = (int)f->source->max_threads,
-      .numRegs = (int)emu_kernel_vgprs(f->module->device->card->target, &f->kernel),
+      .numRegs = (int)emu_kernel_counted_vgprs(f->module->device->card->target, &f->kernel),
       .sharedSizeBytes = f->kernel.lds_bytes,
   };
   return emu_done(HIP_SUCCESS);
@@ -45,7 +45,7 @@ API int hipFuncGetAttribute(int *value, int attribute, struct emu_function *f) {
       *value = (int)f->kernel.scratch_bytes;
       break;
     case REGISTERS:
-      *value = (int)emu_kernel_vgprs(f->module->device->card->target, &f->kernel);
+      *value = (int)emu_kernel_counted_vgprs(f->module->device->card->target, &f->kernel);
       break;
     case MAX_DYNAMIC:
       *value = LDS_PER_GROUP - (int)f->kernel.lds_bytes;

@@ -269,7 +269,7 @@ void emu_report_count(const struct emu_dispatch *dispatch, const struct emu_isa 
       uint32_t lds = dispatch->kernel.lds_bytes + dispatch->dynamic_lds_bytes;
       *row = (struct row){.name = name,
                           .target = target,
-                          .vgprs = emu_kernel_vgprs(target, &dispatch->kernel),
+                          .vgprs = emu_kernel_counted_vgprs(target, &dispatch->kernel),
                           .lds_bytes = lds,
                           .scratch_bytes = dispatch->kernel.scratch_bytes,
                           .wave = emu_kernel_wave(&dispatch->kernel),

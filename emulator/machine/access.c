@@ -31,8 +31,10 @@ static inline __m256i quads_at(uint64_t low, uint64_t high) {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(quad_at(low)), quad_at(high), 1);
 }
 static inline __m128i pairs_at(uint64_t low, uint64_t high) {
-  __m128d pair = _mm_load_sd(host(low));
-  return _mm_castpd_si128(_mm_loadh_pd(pair, host(high)));
+  int64_t first, second;  // at any place, which _mm_load_sd's argument may not be
+  memcpy(&first, host(low), sizeof first);
+  memcpy(&second, host(high), sizeof second);
+  return _mm_set_epi64x(second, first);
 }
 static inline void put(uint32_t *to, __m256i value) { _mm256_storeu_si256((__m256i *)to, value); }
 static inline __m256i row(const uint32_t *from) { return _mm256_loadu_si256((const __m256i *)from); }
@@ -122,11 +124,15 @@ void emu__places_load(struct emu_wave *wave, const struct emu_places *p, const s
   }
 }
 
-static void store_pair(const struct emu_places *p, uint64_t along, const uint32_t *low, const uint32_t *high) {
+// Neighbouring dwords, lane after lane as store_four does.
+static void store_lanes(struct emu_wave *wave, const struct emu_places *p, unsigned dwords, unsigned reg) {
   for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
     unsigned l = (unsigned)__builtin_ctzll(rest);
-    uint64_t value = low[l] | (uint64_t)high[l] << 32;
-    memcpy(host(p->at[l] + along), &value, 8);
+    uint32_t value[4];
+    for (unsigned k = 0; k < dwords; k++) value[k] = *emu__vector(wave, reg + k, l);
+    memcpy(host(p->at[l]), value, 8);
+    if (dwords == 3) memcpy(host(p->at[l] + 8), value + 2, 4);
+    if (dwords == 4) memcpy(host(p->at[l] + 8), value + 2, 8);
   }
 }
 
@@ -167,15 +173,16 @@ static void store_whole(struct emu_wave *wave, const struct emu_places *p, unsig
 
 void emu__places_store(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg) {
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
-  unsigned k = 0;
   bool whole = !p->outside && p->mask == (wave->lanes == 64 ? UINT64_MAX : UINT32_MAX);
   if (whole && ((dwords == 1 && bytes == 4) || (dwords == 4 && p->stride == 4))) {
     store_whole(wave, p, dwords, reg);
     return;
   }
-  for (; p->stride == 4 && k + 2 <= dwords; k += 2)
-    store_pair(p, 4 * k, emu__vector(wave, reg + k, 0), emu__vector(wave, reg + k + 1, 0));
-  for (; k < dwords; k++) {
+  if (p->stride == 4 && dwords > 1) {
+    store_lanes(wave, p, dwords, reg);
+    return;
+  }
+  for (unsigned k = 0; k < dwords; k++) {
     const uint32_t *from = emu__vector(wave, reg + k, 0);
     uint64_t along = (uint64_t)k * p->stride;
     for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {

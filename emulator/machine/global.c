@@ -196,7 +196,8 @@ static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsig
     p->space = EMU_SPACE_SCRATCH;
     return true;
   }
-  return emu__memory_check(w, step, p->at, p->mask & ~p->outside, bytes, write);
+  unsigned span = bytes < 4 ? bytes : (bytes / 4 - 1) * p->stride + 4;  // dwords of a swizzled buffer lie apart
+  return emu__memory_check(w, step, p->at, p->mask & ~p->outside, span, write);
 }
 
 // The places of every active lane, as one or two groups; 0: the wave has trapped, or no lane is active.

@@ -82,6 +82,7 @@ void emu_kernel_parse(const void *descriptor, struct emu_kernel *out);
 unsigned emu_kernel_wave(const struct emu_kernel *kernel);  // 32 or 64
 // Where accumulation registers begin among them; 0: the target has none.
 unsigned emu_kernel_accumulators(const struct emu_isa *target, const struct emu_kernel *kernel);
+unsigned emu_kernel_counted_vgprs(const struct emu_isa *target, const struct emu_kernel *kernel);  // as compilers say
 unsigned emu_kernel_vgprs(const struct emu_isa *target, const struct emu_kernel *kernel);  // registers that a lane has
 unsigned emu_kernel_occupancy(const struct emu_isa *target, const struct emu_kernel *kernel, unsigned threads,
                               unsigned lds_bytes);  // waves on a SIMD, as registers and LDS allow

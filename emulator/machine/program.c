@@ -207,13 +207,16 @@ static void need(struct emu_step *step, const struct emu_operand *operand) {
   if (operand->kind == EMU_OPERAND_VECTOR && end > step->vgprs) step->vgprs = (uint16_t)end;
 }
 
-// Accumulation registers stand behind the others in the wave's file.
-static void place_accumulators(struct emu_inst *inst, unsigned first) {
+// Accumulation registers stand behind the others in the wave's file. `apart`: those are no others' by another number,
+// so that what runs past the others goes past the whole file, where it traps.
+static void place_accumulators(struct emu_inst *inst, unsigned first, bool apart) {
   struct emu_operand *operands[5] = {&inst->dst, &inst->src[0], &inst->src[1], &inst->src[2], &inst->src[3]};
   for (int i = 0; i < 5; i++) {
     struct emu_operand *o = operands[i];
     if (o->kind == EMU_OPERAND_VECTOR && o->reg >= EMU_ACCUMULATOR)
       o->reg = (uint16_t)(o->reg - EMU_ACCUMULATOR + first);
+    else if (o->kind == EMU_OPERAND_VECTOR && apart && o->reg + o->dwords > first)
+      o->reg = (uint16_t)(o->reg + first);
   }
 }
 
@@ -228,7 +231,7 @@ static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, unsig
   step->inst = inst;
   if (status != EMU_DECODE_OK) return run_undecodable;
   step->words = inst->size / 4;
-  place_accumulators(inst, accumulators);
+  place_accumulators(inst, accumulators, program->target->accumulators_apart);
   const struct emu_action *action = emu__action_of(program->target, (enum emu_op)inst->op);
   if (!action) return run_unknown;
   step->action = action;

@@ -43,25 +43,25 @@ unsigned emu_kernel_wave(const struct emu_kernel *kernel) {
 }
 
 // Of each of its files, where accumulation registers have one of their own.
-static unsigned counted_vgprs(const struct emu_isa *target, const struct emu_kernel *kernel) {
+unsigned emu_kernel_counted_vgprs(const struct emu_isa *target, const struct emu_kernel *kernel) {
   unsigned granules = emu__bits(kernel->rsrc1, EMU_RSRC1_GRANULATED_WORKITEM_VGPR_COUNT) + 1;
   return granules * target->count_granule * 64 / emu_kernel_wave(kernel);
 }
 
 unsigned emu_kernel_accumulators(const struct emu_isa *target, const struct emu_kernel *kernel) {
-  if (target->accumulators_apart) return counted_vgprs(target, kernel);
+  if (target->accumulators_apart) return emu_kernel_counted_vgprs(target, kernel);
   return target->accumulators ? 4 * (emu__bits(kernel->rsrc3, EMU_RSRC3_ACCUM_OFFSET) + 1) : 0;
 }
 
 unsigned emu_kernel_vgprs(const struct emu_isa *target, const struct emu_kernel *kernel) {
-  return counted_vgprs(target, kernel) * (target->accumulators_apart ? 2 : 1);
+  return emu_kernel_counted_vgprs(target, kernel) * (target->accumulators_apart ? 2 : 1);
 }
 
 unsigned emu_kernel_occupancy(const struct emu_isa *target, const struct emu_kernel *kernel, unsigned threads,
                               unsigned lds_bytes) {
   unsigned wave = emu_kernel_wave(kernel), file = target->simd_registers * 32u / wave;
   unsigned granule = target->simd_granule * 32u / wave;
-  unsigned registers = (counted_vgprs(target, kernel) + granule - 1) / granule * granule;
+  unsigned registers = (emu_kernel_counted_vgprs(target, kernel) + granule - 1) / granule * granule;
   unsigned waves = file / registers < target->simd_waves ? file / registers : target->simd_waves;
   unsigned in_group = (threads + wave - 1) / wave;
   if (lds_bytes && in_group) {

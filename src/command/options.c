@@ -12,9 +12,8 @@ static void print_help(const command_line *line) {
   if (line->option_count) printf("\n");
   for (int i = 0; i < line->option_count; i++) {
     const option_row *row = &line->options[i];
-    char left[64];
-    snprintf(left, sizeof left, "%s%s%s", row->name, row->argument ? " " : "", row->argument ? row->argument : "");
-    printf("  %-28s %s\n", left, row->help);
+    int width = printf("  %s%s%s", row->name, row->argument ? " " : "", row->argument ? row->argument : "");
+    printf("%*s %s\n", width < 30 ? 30 - width : 0, "", row->help);
   }
 }
 

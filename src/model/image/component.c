@@ -239,6 +239,7 @@ static rdna_status find_scale(rdna__component *c, const rdna__safetensor *t, dou
   static const char *const ends[] = {"scale_weight", "weight_scale", "scale_input", "input_scale", "comfy_quant"};
   char name[2 * RDNA__COMPONENT_NAME];
   size_t length = strlen(t->name), end = strlen("weight");
+  bool scaled = false;
   *out = 1;
   if (length < end || strcmp(t->name + length - end, "weight") != 0) return RDNA_OK;
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
@@ -248,6 +249,8 @@ static rdna_status find_scale(rdna__component *c, const rdna__safetensor *t, dou
     if (!beside) continue;
     RDNA_TRY(rdna__strmap_insert(&c->read, beside->name, strlen(beside->name), 0, &inserted));
     if (i > 1) continue;
+    if (i == 1 && scaled) return rdna__fail(RDNA_BAD_DATA, "'%s' has two scales, '%s' for one", t->name, name);
+    scaled = true;
     float value = 0;
     if (!is_plain(beside->dtype) || beside->bytes != rdna_dtype_block_bytes(beside->dtype))
       return rdna__fail(RDNA_UNSUPPORTED,
@@ -271,7 +274,7 @@ static rdna_status upload(rdna__component *c, const rdna__safetensor *t, const c
   if (t->bytes == 0) return RDNA_OK;
   p.as_it_is = may_copy && t->dtype == to->dtype && !p.module && !c->transposed;
   p.wide = !p.as_it_is && (!is_plain(t->dtype) || is_blocks(to->dtype) || p.module);
-  if (t->rank > 0 && !c->transposed) {
+  if (t->rank > 0 && !c->transposed && (t->rank > 1 || !is_blocks(t->dtype))) { /* a vector's blocks are one row */
     int64_t fit = (int64_t)(PIECE_BYTES / (t->bytes / (size_t)t->shape[0]));
     p.rows = t->shape[0];
     p.piece = p.module || fit > p.rows ? p.rows : fit < 1 ? 1 : fit;
