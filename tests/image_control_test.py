@@ -340,7 +340,8 @@ class Pictures(unittest.TestCase):
                 (one, ["--control-image"], 2), (image, ["--control"], 2), (["--control-scale", 1], ["--control"], 2), (["--control-end", 0.5], ["--control"], 2), (one + image + ["--control-scale", 1] * 2, ["--control-scale"], 2),
                 (one + image + ["--control-scale", "x"], ["'x'"], 1), (one + image + ["--control-scale", "1e9"], ["1000"], 1), (one + image + ["--control-start", 0.5, "--control-end", 0.5], ["0.5"], 1),
                 (["--control", self.root / "xl-0"] + image, ["xl-0", "another version"], 1), (["--control", self.out] + image, ["config.json"], 1), (["--control", self.out / "0.png"] + image, ["0.png"], 1),
-                (one + ["--control-image", self.out / "small.png", "--size", "40x40"], ["20 x 20"], 1), ((one + image) * 9, ["8"], 1)]:
+                (one + ["--control-image", self.out / "small.png", "--size", "40x40"], ["20 x 20"], 1), ((one + image) * 9, ["8"], 1),
+                (one + image + ["--steps", 2, "--control-start", 0.1, "--control-end", 0.2], ["0.1", "0.2", "of 2 steps"], 1)]:
             with self.subTest(str(options)[-60:]):
                 self.refused(self.root / "sd", *options, words=words, status=status)
 

@@ -221,13 +221,32 @@ static rdna_status give_timesteps(const drawing *d) {
 
 /* ---- steps ---- */
 
-/* The ControlNets that say something at |step|, by where it begins and ends among all that are taken. */
+/* Whether |step| lies in a ControlNet's share, by where it begins and ends among all that are taken. */
+static bool shares(const drawing *d, const rdna_image_guide *g, int step) {
+  double steps = d->end - d->first, at = step - d->first;
+  return at / steps >= g->start && (at + 1) / steps <= g->end;
+}
+
+static rdna_status check_shares(const drawing *d) {
+  for (size_t i = 0; i < d->r.guide_count && !d->model->notes; i++) {
+    const rdna_image_guide *g = &d->r.guides[i];
+    bool any = g->scale == 0;
+    for (int step = d->first; step < d->end; step++) any |= shares(d, g, step);
+    if (!any)
+      return rdna__fail(RDNA_INVALID_ARGUMENT,
+                        "a ControlNet is asked for from %g to %g of %d steps, between which none lies as a whole; it "
+                        "would change nothing: let its share be larger",
+                        g->start, g->end, d->end - d->first);
+  }
+  return RDNA_OK;
+}
+
+/* The ControlNets that say something at |step|. */
 static size_t guides_of(const drawing *d, int step, rdna_image_control_use *uses) {
   size_t count = 0;
-  double steps = d->end - d->first, at = step - d->first;
   for (size_t i = 0; i < d->r.guide_count; i++) {
     const rdna_image_guide *g = &d->r.guides[i];
-    bool off = at / steps < g->start || (at + 1) / steps > g->end || g->scale == 0;
+    bool off = !shares(d, g, step) || g->scale == 0;
     if (off && !d->model->notes) continue; /* a rehearsal's one step is for all */
     uses[count++] = (rdna_image_control_use){d->model->controls[g->control], g->scale};
   }
@@ -492,7 +511,8 @@ static rdna_status draw_request(rdna_image_model *m, const rdna_image_request *r
     d.end = rdna_image_schedule_steps(d.schedule);
   }
   if (m->notes) d.end = d.first + 1;
-  rdna_status status = draw(&d, out_pictures);
+  rdna_status status = check_shares(&d);
+  if (status == RDNA_OK) status = draw(&d, out_pictures);
   rdna_image_schedule_release(d.schedule);
   rdna_image_flow_release(d.flow);
   rdna_image_noise_release(d.noise);
