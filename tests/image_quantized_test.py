@@ -362,10 +362,10 @@ def open_model(test, path, **options):
     return model
 
 
-def make_plan(test, model, budget, width=512, height=512, **request):
+def make_plan(test, model, budget, width=512, height=512, status=0, **request):
     place = types.rdna_image_plan()
     r = types.rdna_image_request(size=ctypes.sizeof(types.rdna_image_request), prompt=flux.PROMPT.encode(), guidance=-1, steps=4, width=width, height=height, strength=1, **request)
-    test.assertEqual(flow.LIBRARY.rdna_image_model_make_plan(model, ctypes.byref(r), ctypes.c_uint64(budget), ctypes.byref(place)), 0, flow.LIBRARY.rdna_last_error())
+    test.assertEqual(flow.LIBRARY.rdna_image_model_make_plan(model, ctypes.byref(r), ctypes.c_uint64(budget), ctypes.byref(place)), status, flow.LIBRARY.rdna_last_error())
     return place
 
 
@@ -443,6 +443,9 @@ class Pictures(flux.Pictures):
         whole = make_plan(self, model, 1 << 40)
         self.assertTrue(whole.fits)
         self.assertEqual((whole.tile, whole.sentence, whole.count), (0, b"", 4))
+        for count in (65, -1):  # what cannot be drawn has no plan
+            make_plan(self, model, 1 << 40, status=flow.INVALID, count=count)
+            self.assertIn(str(count).encode(), flow.LIBRARY.rdna_last_error())
         peaks = [part.peak for part in whole.parts[:4]]
         self.assertTrue(make_plan(self, model, whole.reserved).fits)
         small = make_plan(self, model, whole.reserved - 1)  # of which the transformer takes the most, so that no tile helps

@@ -147,7 +147,7 @@ static inline float exponential(float x) {
   return x > -87 ? series * power.value : 0;
 }
 
-/* Of at most BLOCK weights. */
+/* Of a block of weights. */
 static double sum_of(const float *weights, size_t count) {
   double sums[SIDE_BY_SIDE] = {0}, sum = 0;
   size_t whole = count - count % SIDE_BY_SIDE;
@@ -314,9 +314,9 @@ static int32_t draw(rdna__random *random, const candidate *c, size_t count, floa
 rdna_status rdna_sampler_sample(rdna_sampler *sampler, const float *logits, size_t count, int32_t *out_id) {
   if (!sampler || !logits || !out_id || count == 0 || count > INT32_MAX)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_sampler_sample needs logits and a place");
-  RDNA_TRY(make_room(sampler, count));
   RDNA_TRY(check_logits(logits, count));
   const rdna_sampling *s = &sampler->sampling;
+  if (s->temperature != 0 || s->repetition_penalty != 1) RDNA_TRY(make_room(sampler, count));
   if (s->repetition_penalty != 1) logits = penalize(sampler, logits, count);
   float top = greatest(logits, count), *weights = sampler->weights;
   if (top == -INFINITY) return rdna__fail(RDNA_BAD_DATA, "all %zu tokens are ruled out", count);

@@ -535,7 +535,9 @@ rdna_status rdna_image_model_draw(rdna_image_model *m, const rdna_image_request 
 }
 
 rdna_status rdna__pipeline_rehearse(rdna_image_model *m, const rdna_image_request *request) {
-  rdna_image_request r = *request;
+  rdna_image_request r;
+  RDNA_TRY(read_request(m, request, &r)); /* all that draws is refused, before it becomes one picture */
+  r = *request;
   r.count = 1;
   r.frugal = true;
   r.progress = NULL;
