@@ -10,7 +10,8 @@
  *         {.data = &n, .number = RDNA_NUMBER_INTEGER, .size = sizeof n}};
  *     rdna_module_launch(stream, module, add, &(rdna_launch_shape){{groups, 1, 1}, {256, 1, 1}, 0}, arguments, 4);
  *
- * The compiler is AMD's hiprtc where the machine has an AMD card, else a clang that can be found; clang needs no ROCm,
+ * The compiler is AMD's hiprtc where the machine has an AMD card, else a clang that can be found, else for NVIDIA's
+ * targets NVRTC of CUDA 11 or later, which knows CUDA's names and not all of HIP's; clang needs no ROCm,
  * as a header of this library stands in for HIP's: docs/amd/compiler.md lists what it offers. */
 #ifndef RDNA_COMPILE_H
 #define RDNA_COMPILE_H
@@ -51,7 +52,7 @@ RDNA_API const void *rdna_code_data(const rdna_code *code, size_t *out_size);
 
 typedef struct rdna_code_report {
   const char *target;
-  const char *compiler; /* path of the clang or the hiprtc that made it, or would have */
+  const char *compiler; /* path of the clang or the library that made it, or would have */
   const char *notice;   /* why it could not be kept, or what was wrong with its entry; "" when all is well */
   const char *warnings; /* what the compiler said of a source that it compiled now; "" of one from the cache */
   bool cached;          /* no compiler ran */

@@ -134,6 +134,7 @@ typedef enum rdna__device_slot {
   RDNA__SLOT_KERNELS,
   RDNA__SLOT_TUNER,
   RDNA__SLOT_VENDORS,
+  RDNA__SLOT_CHAINS,
   RDNA__SLOT_COUNT
 } rdna__device_slot;
 void *rdna__device_get_slot(rdna_device *device, rdna__device_slot slot); /* NULL before it was set */

@@ -9,6 +9,7 @@
 #include "base/config.h"
 #include "base/options.h"
 #include "device/targets.h"
+#include "kernel/loader.h"
 
 enum { MOST_FLAGS = 128, LIST_SIZE = 1024 };
 
@@ -30,14 +31,21 @@ void rdna__compile_line(const rdna__compile_job *job, char line[RDNA__COMPILE_PA
 rdna_status rdna__compiler_find(const char *target, rdna__compiler *compiler) {
   const char *chosen = rdna__config_text(RDNA__CONFIG_COMPILER);
   bool is_amd = strncmp(target, "sm_", 3) != 0;
-  if (!strcmp(chosen, "hiprtc") || strstr(chosen, ".so")) {
-    if (is_amd && rdna__hiprtc_find(strcmp(chosen, "hiprtc") ? chosen : "", compiler)) return RDNA_OK;
-    return rdna__fail(
-        RDNA_UNAVAILABLE, "RDNA_COMPILER asks for '%s', %s", chosen,
-        is_amd ? "but no hiprtc is there or it does not load" : "which does not compile for NVIDIA's GPUs");
+  const char *vendors = is_amd ? "hiprtc" : "nvrtc", *others = is_amd ? "nvrtc" : "hiprtc";
+  bool (*find)(const char *chosen, rdna__compiler *compiler) = is_amd ? rdna__hiprtc_find : rdna__nvrtc_find;
+  if (!strcmp(chosen, others))
+    return rdna__fail(RDNA_UNAVAILABLE, "RDNA_COMPILER asks for '%s', which does not compile for %s GPUs", chosen,
+                      is_amd ? "AMD's" : "NVIDIA's");
+  if (!strcmp(chosen, vendors) || strstr(chosen, ".so")) {
+    if (find(strcmp(chosen, vendors) ? chosen : "", compiler)) return RDNA_OK;
+    return rdna__fail(RDNA_UNAVAILABLE, "RDNA_COMPILER asks for '%s', but no %s is there or it does not load", chosen,
+                      vendors);
   }
   if (!chosen[0] && is_amd && rdna__hiprtc_find("", compiler)) return RDNA_OK;
-  return rdna__clang_find(chosen, compiler);
+  rdna_status status = rdna__clang_find(chosen, compiler);
+  if (status == RDNA_OK || chosen[0] || is_amd) return status;
+  if (rdna__nvrtc_find("", compiler)) return RDNA_OK;
+  return rdna__annotate(status, "for NVIDIA's GPUs a libnvrtc.so of CUDA would do too, and none was found");
 }
 
 static rdna_status check_target(const char *target) {
@@ -54,6 +62,14 @@ static rdna_status check_target(const char *target) {
   }
   return rdna__fail(RDNA_INVALID_ARGUMENT, "'%.64s' is no GPU to compile for; there are %s, and NVIDIA's such as sm_80",
                     target, list);
+}
+
+void rdna__compile_target(const rdna_device *device, char target[RDNA__COMPILE_TARGET]) {
+  const char *arch = rdna_device_get_info(device)->arch;
+  snprintf(target, RDNA__COMPILE_TARGET, "%.*s", (int)strcspn(arch, ":"), arch);
+  const rdna__target *known = rdna__target_find(target);
+  const char *relative = strncmp(target, "sm_", 3) != 0 && !(known && known->mach) ? rdna__target_for(target) : NULL;
+  if (relative) snprintf(target, RDNA__COMPILE_TARGET, "%s", relative);
 }
 
 /* Flags that say what the source means or how it is made better: none that name files to write or other inputs. */

@@ -6,7 +6,7 @@
 
 #include "kernel/code_object.h"
 
-enum { RDNA__COMPILE_PATH = 4096, RDNA__COMPILE_KEY = 33, RDNA__COMPILE_NOTICE = 1024 };
+enum { RDNA__COMPILE_PATH = 4096, RDNA__COMPILE_KEY = 33, RDNA__COMPILE_NOTICE = 1024, RDNA__COMPILE_TARGET = 64 };
 
 struct rdna_code {
   void *data; /* (size) */
@@ -44,19 +44,29 @@ struct rdna__compiler {
   char identity[128]; /* changes when the compiler does: its file's size and time, or its version */
 };
 
-/* The compiler for |target|: the one that RDNA_COMPILER names, else hiprtc of a machine with a real AMD card, else
- * clang. RDNA_UNAVAILABLE with where it was looked for. */
+/* The compiler for |target|: the one that RDNA_COMPILER names; else for AMD's GPUs hiprtc of a machine with a real AMD
+ * card, then clang; for NVIDIA's clang, which knows all of our header's names, then NVRTC. RDNA_UNAVAILABLE with where
+ * it was looked for. */
 rdna_status rdna__compiler_find(const char *target, rdna__compiler *out_compiler);
 /* clang by the path or name in |chosen|, or at the usual places when that is "". */
 rdna_status rdna__clang_find(const char *chosen, rdna__compiler *out_compiler);
 /* hiprtc in the library |chosen|, or beside the HIP runtime in use when that is "": false when there is none. */
 bool rdna__hiprtc_find(const char *chosen, rdna__compiler *out_compiler);
+/* NVRTC in the library |chosen|, or at CUDA's usual places when that is "". */
+bool rdna__nvrtc_find(const char *chosen, rdna__compiler *out_compiler);
 /* Puts size and time of the file at compiler->path into its identity; false when it is not there. */
 bool rdna__compiler_identify(rdna__compiler *compiler, const char *version);
+
+/* Gives the target to compile for where the code is for one device: its own name, or for an AMD card that compilers do
+ * not know by a name in targets.def that of the card whose code it runs. */
+void rdna__compile_target(const rdna_device *device, char target[RDNA__COMPILE_TARGET]);
 
 /* What foreign kernels have in place of HIP's headers: scalar.h, scalar64.h and hip_subset.h. */
 extern const char rdna__hip_header[];
 extern const size_t rdna__hip_header_size;
+
+/* As rdna_module_load, without keeping the device: for what is released when the device ends. */
+rdna_status rdna__module_load_within(rdna_device *device, const rdna_code *code, rdna_module **out_module);
 
 /* ---- the cache: a folder with a file KEY.code for each entry, and KEY.lock while somebody makes it ----------- */
 

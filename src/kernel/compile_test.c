@@ -1,6 +1,7 @@
 /* Kernels compiled at run time, by the clang of this machine, run on an emulated gfx1100 with the checker. */
 #include "rdna/compile.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -15,6 +16,7 @@
 #include "base/config.h"
 #include "base/testing.h"
 #include "kernel/compile.h"
+#include "kernel/fake_nvrtc.h"
 #include "rdna/memory.h"
 
 static char folder[64] = "/tmp/rdna-compile-test-XXXXXX", counter[128], wrapper[128];
@@ -404,6 +406,49 @@ static void test_hiprtc(void **state) {
   int exit_status;
   assert_int_equal(waitpid(child, &exit_status, 0), child);
   assert_true(WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == 0);
+}
+
+/* NVIDIA's, of which there is a stand-in. */
+static void test_nvrtc(void **state) {
+  char cache[128];
+  rdna_code *code;
+  int add;
+  const char *flags[] = {"-ffp-contract=off", "-Wall", "-O2", "-DN=4", "-iquote/no where"},
+             *unknown[] = {"-mllvm-of-clang"};
+  rdna_compile_options options = {RDNA_COMPILE_OPTIONS_INIT, .target = "sm_90",
+                                  .name = "add.hip",         .flags = flags,
+                                  .flag_count = 5,           .cache = fresh_folder(cache)};
+  assert_ok(rdna__config_set(RDNA__CONFIG_COMPILER, TEST_FAKE_NVRTC));
+  assert_ok(rdna_compile(add_source, &options, &code));
+  fake_nvrtc_record *record = dlsym(dlopen(TEST_FAKE_NVRTC, RTLD_NOW), "fake_nvrtc");
+  assert_non_null(record);
+  assert_ok(rdna_code_find(code, "add", &add));
+  assert_string_equal(report_of(code).target, "sm_90");
+  assert_string_equal(report_of(code).warnings, "");
+  assert_non_null(strstr(report_of(code).compiler, "libnvrtc"));
+  assert_string_equal(record->options,
+                      "-std=c++17\n-default-device\n--fmad=false\n-DN=4\n-I/no where\n--gpu-architecture=compute_90\n");
+  rdna_code_release(code);
+  code = compile_into(add_source, "sm_80", cache); /* of another target; and again */
+  assert_non_null(strstr(record->options, "compute_80"));
+  rdna_code_release(code);
+  code = compile_into(add_source, "sm_80", cache);
+  assert_true(report_of(code).cached);
+  rdna_code_release(code);
+  assert_int_equal(record->compilations, 2);
+  assert_refused(rdna_compile("__global__ void f() { fake_error; }", &options, &code), RDNA_BAD_DATA, "add.hip",
+                 "sm_90", "identifier \"fake_error\" is undefined");
+  options.flags = unknown, options.flag_count = 1;
+  assert_refused(rdna_compile(add_source, &options, &code), RDNA_INVALID_ARGUMENT, "-mllvm-of-clang", "libnvrtc");
+  options.target = "gfx1100";
+  assert_refused(rdna_compile(add_source, &options, &code), RDNA_UNAVAILABLE, "libnvrtc", "hiprtc");
+  assert_ok(rdna__config_set(RDNA__CONFIG_COMPILER, "nvrtc"));
+  assert_refused(rdna_compile(add_source, &options, &code), RDNA_UNAVAILABLE, "nvrtc", "AMD's");
+  options.target = "sm_90";
+  assert_ok(rdna__config_set(RDNA__CONFIG_COMPILER, "hiprtc"));
+  assert_refused(rdna_compile(add_source, &options, &code), RDNA_UNAVAILABLE, "hiprtc", "NVIDIA's");
+  assert_int_equal(record->programs, 0);
+  assert_ok(rdna__config_set(RDNA__CONFIG_COMPILER, wrapper));
 }
 
 /* ---- the cache ---------------------------------------------------------------------------------------------- */
@@ -870,6 +915,7 @@ int main(void) {
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_no_compiler),
       cmocka_unit_test(test_hiprtc),
+      cmocka_unit_test(test_nvrtc),
       cmocka_unit_test(test_cached),
       cmocka_unit_test(test_corrupt),
       cmocka_unit_test(test_compiled_once),

@@ -17,6 +17,7 @@ typedef struct module_kernel {
 
 struct rdna_module {
   rdna_device *device;
+  bool keeps_device;
   rdna__driver_module *handle;
   rdna__code_description description;
   bool is_ptx;
@@ -96,6 +97,13 @@ static rdna_status load(rdna_module *module, const rdna_code *code, const char *
 }
 
 rdna_status rdna_module_load(rdna_device *device, const rdna_code *code, rdna_module **out_module) {
+  RDNA_TRY(rdna__module_load_within(device, code, out_module));
+  (*out_module)->keeps_device = true;
+  rdna_device_retain(device);
+  return RDNA_OK;
+}
+
+rdna_status rdna__module_load_within(rdna_device *device, const rdna_code *code, rdna_module **out_module) {
   if (!device || !code || !out_module)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_module_load needs a device, code and a place for the module");
   *out_module = NULL;
@@ -114,7 +122,7 @@ rdna_status rdna_module_load(rdna_device *device, const rdna_code *code, rdna_mo
   int count = code->description.kernel_count;
   rdna_module *module = calloc(1, sizeof *module + (size_t)count * sizeof module->kernels[0]);
   if (!module) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a module");
-  module->device = rdna_device_retain(device);
+  module->device = device;
   module->is_ptx = driver->code_format == RDNA__CODE_PTX;
   module->kernel_count = count;
   rdna_status status = load(module, code, arch);
@@ -133,7 +141,7 @@ void rdna_module_release(rdna_module *module) {
     rdna__device_driver(module->device)->module_unload(rdna__device_handle(module->device), module->handle);
   }
   rdna__code_description_free(&module->description);
-  rdna_device_release(module->device);
+  if (module->keeps_device) rdna_device_release(module->device);
   free(module);
 }
 
