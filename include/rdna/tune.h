@@ -18,11 +18,12 @@ RDNA_API bool rdna_deterministic_get(void);
 
 typedef struct rdna_choice {
   const char *implementation; /* "tile 128 x 64", "cublaslt"; static */
-  const char *why;            /* "rule", "stored", "shipped", "measured", "deterministic" or "only one"; static */
+  const char *why;            /* "rule", "stored", "shipped", "measured", "deterministic" or "only one"; of a chain a
+                               * sentence; static */
 } rdna_choice;
 
-/* What the calling thread's last call of |operator| ("gemm", "linear", "conv") ran, and why. RDNA_NOT_FOUND: this
- * thread has not called it, or it has one implementation only (rdna_stream_last_kernel names it then). */
+/* What the calling thread's last call of |operator| ("gemm", "linear", "conv", "fused") ran, and why. RDNA_NOT_FOUND:
+ * this thread has not called it, or it has one implementation only (rdna_stream_last_kernel names it then). */
 RDNA_CHECKED rdna_status rdna_choice_last(const char *operator_name, rdna_choice *out_choice);
 
 /* What |device| does from now on about classes of shapes that this process has not met: |mode| is a word of RDNA_TUNE,

@@ -2,7 +2,10 @@
  * leave out and join, and what is refused. The device: RDNA_TEST_DEVICE. */
 #include "rdna/graph.h"
 
+#include "base/config.h"
+#include "device/driver.h"
 #include "graph/gradient_test.h"
+#include "rdna/tune.h"
 
 static void expect_near(double got, double want, double tolerance) {
   if (!(fabs(got - want) <= tolerance)) fail_msg("%.12g, not %.12g", got, want);
@@ -146,18 +149,18 @@ static void product_of_zeros(void **state) {
 /* ---- plans ---- */
 
 /* Values of f32 in chains, which plans join, against the eager arrays. */
-static void chains(void **state) {
-  enum { ROWS = 5, COLS = 7 };
-  float x[ROWS * COLS], row[COLS];
-  for (int i = 0; i < ROWS * COLS; i++) x[i] = (float)uniform(-2, 2);
-  for (int i = 0; i < COLS; i++) row[i] = (float)uniform(-2, 2);
+static void check_chains(int columns) {
+  enum { ROWS = 5, COLUMNS = 8 };
+  float x[ROWS * COLUMNS], row[COLUMNS];
+  for (int i = 0; i < ROWS * columns; i++) x[i] = (float)uniform(-2, 2);
+  for (int i = 0; i < columns; i++) row[i] = (float)uniform(-2, 2);
   rdna_recorder *r;
   rdna_array *of_x, *of_row, *out[2];
-  assert_ok(rdna_array_from_host(stream, RDNA_F32, 2, (int64_t[]){ROWS, COLS}, x, &of_x));
-  assert_ok(rdna_array_from_host(stream, RDNA_F32, 1, (int64_t[]){COLS}, row, &of_row));
+  assert_ok(rdna_array_from_host(stream, RDNA_F32, 2, (int64_t[]){ROWS, columns}, x, &of_x));
+  assert_ok(rdna_array_from_host(stream, RDNA_F32, 1, (int64_t[]){columns}, row, &of_row));
   assert_ok(rdna_recorder_create(stream, &r));
-  rdna_node *a = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){ROWS, COLS});
-  rdna_node *b = rdna_record_input(r, RDNA_F32, 1, (int64_t[]){COLS});
+  rdna_node *a = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){ROWS, columns});
+  rdna_node *b = rdna_record_input(r, RDNA_F32, 1, (int64_t[]){columns});
   rdna_node *two = rdna_record_full(r, RDNA_F32, 0, NULL, rdna_scalar_real(2));
   rdna_node *y = rdna_record_zip(r, a, two, RDNA_ZIP_MUL, zero, zero);
   y = rdna_record_zip(r, b, y, RDNA_ZIP_SUB, zero, zero);
@@ -174,15 +177,15 @@ static void chains(void **state) {
   assert_ok(rdna_plan_create((rdna_node *[]){y, sum}, 2, (rdna_node *[]){a, b}, 2, &plan));
   /* the product, which two read; a chain; a sum */
   assert_int_equal(rdna_plan_steps(plan), 3);
-  assert_int_equal(rdna_plan_peak_bytes(plan), 2 * sizeof x + sizeof(float));
+  assert_int_equal(rdna_plan_peak_bytes(plan), (2 * ROWS * (size_t)columns + 1) * sizeof(float));
   rdna_recorder_release(r); /* the plan keeps what it needs */
   for (int trial = 0; trial < 2; trial++) {
     assert_ok(rdna_plan_run(plan, (rdna_array *[]){of_x, of_row}, 2, out));
-    double got[ROWS * COLS], total, want_total = 0;
+    double got[ROWS * COLUMNS], total, want_total = 0;
     download(out[0], got);
     download(out[1], &total);
-    for (int i = 0; i < ROWS * COLS; i++) {
-      double side = (double)row[i % COLS], v = side - fmax(side - 2 * (double)x[i], 0);
+    for (int i = 0; i < ROWS * columns; i++) {
+      double side = (double)row[i % columns], v = side - fmax(side - 2 * (double)x[i], 0);
       expect_near(got[i], fmin((2 - v) / 2, 2), 1e-6);
       want_total += 2 * (double)x[i];
     }
@@ -193,6 +196,20 @@ static void chains(void **state) {
   rdna_plan_release(plan);
   rdna_array_release(of_x);
   rdna_array_release(of_row);
+}
+
+static void chains(void **state) { check_chains(7); }
+
+/* The same where each chain has a kernel of its own, compiled before its first launch; the host has none. */
+static void chains_of_their_own(void **state) {
+  rdna_choice choice;
+  assert_ok(rdna__config_set(RDNA__CONFIG_FUSED_COMPILE, "always"));
+  assert_ok(rdna__config_set(RDNA__CONFIG_COMPILE_CACHE, "off"));
+  check_chains(8);
+  assert_ok(rdna__config_set(RDNA__CONFIG_FUSED_COMPILE, "auto"));
+  if (rdna__device_driver(rdna_stream_device(stream))->code_format == RDNA__CODE_HOST) return;
+  assert_ok(rdna_choice_last("fused", &choice));
+  if (strcmp(choice.implementation, "compiled") != 0) fail_msg("%s", choice.why);
 }
 
 /* act(x w + b) + residual as one launch, and with less of it. */
@@ -496,6 +513,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(shared),
       cmocka_unit_test(product_of_zeros),
       cmocka_unit_test(chains),
+      cmocka_unit_test(chains_of_their_own),
       cmocka_unit_test(epilogues),
       cmocka_unit_test(checkpoints),
       cmocka_unit_test(long_chain),

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import os
 import re
 import warnings
 
@@ -9,6 +10,8 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+from test_device import IMPORT, emulated, run
 
 torch._dynamo.config.cache_size_limit = 64
 TYPES = [torch.float32, torch.float16, torch.bfloat16]
@@ -634,3 +637,21 @@ def test_statistics_that_were_copied_before_they_are_written():
         return norm(x), old * 2
     with torch.no_grad():
         assert compiled(f)(x)[1].tolist() == [0, 0]
+
+
+OWN_KERNELS = IMPORT + """
+torch.manual_seed(0)
+f = lambda x, y: (torch.tanh(x * 1.5 + y).relu() - x) * 0.25
+for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2)):
+    x, y = torch.randn(33, 24).to(dtype), torch.randn(24).to(dtype)
+    mine = torch.compile(f, backend="rdna")(x.to("rdna"), y.to("rdna"))
+    torch.testing.assert_close(mine.cpu().double(), f(x.double(), y.double()), rtol=tolerance, atol=tolerance)
+    print(torch.rdna.last_choice("fused"))
+"""
+
+
+def test_chains_with_kernels_of_their_own():
+    done = run(OWN_KERNELS, PYTHONPATH=os.environ.get("PYTHONPATH", ""),
+               **emulated(RDNA_EMULATE_CHECK="1", RDNA_FUSED_COMPILE="always", RDNA_COMPILE_CACHE="off"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["('compiled', 'compiled at run time')"] * 2

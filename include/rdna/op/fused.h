@@ -32,7 +32,10 @@ typedef struct rdna_fused_step {
  * at most 2^-20, and of about 2^-14 in 16-bit types, before the rounding; every other operation gives the same bits on
  * every device. A chain of at most 3 inputs is fastest if all its operations are QUICK or FAST, the operands in order.
  * Inputs broadcast to out's shape and have any strides; |out| may be exactly one of the inputs of its shape, or must
- * not overlap any. Every input and |out| is read or written once. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: no step or
+ * not overlap any. Every input and |out| is read or written once. On GPUs
+ * a chain of contiguous or simply broadcast tensors that has moved much is compiled in the background (rdna/compile.h,
+ * RDNA_FUSED_COMPILE) and runs by a kernel of its own from then on, with the same bits; rdna_choice_last("fused") says
+ * which it was and why. Empty is RDNA_OK. RDNA_INVALID_ARGUMENT: no step or
  * more than RDNA_FUSED_MAX_STEPS, no input or more than RDNA_FUSED_MAX_INPUTS, a step's operation or input that there
  * is not, types or shapes that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type, an operation that
  * chains lack, more than 4 dimensions that do not merge into fewer, strides of 2^31 values or more. */

@@ -4,6 +4,7 @@
 
 #include "math/common/plan/route.h"
 #include "math/common/plan/strided.h"
+#include "math/fused/chain.h"
 #include "math/fused/fused_layout.h"
 
 typedef struct request {
@@ -67,6 +68,9 @@ RDNA_FIXED_ROUTES(rdna__fused_routes, "fused", route)
 
 static rdna_status launch_part(const strided_plan *part, void *context) {
   request *r = context;
+  bool done;
+  RDNA_TRY(rdna__chain_launch(r->stream, r->dtype, &r->args, part, &done));
+  if (done) return RDNA_OK;
   struct fused_args args = r->args;
   fused_extent extent = {.rank = (uint32_t)part->rank, .size = {1, 1, 1, 1}};
   for (int d = 0; d < part->rank; d++) extent.size[d] = part->size[d];
