@@ -25,23 +25,29 @@ static const char *name_of(const uint8_t *bytes, size_t size) {
   return "something else";
 }
 
-static rdna_status read_any(const void *bytes, size_t size, bool pixels, rdna__picture *out_picture) {
+typedef enum wanted { HEAD, COLOURS, OPACITY } wanted;
+
+static rdna_status read_any(const void *bytes, size_t size, wanted what, rdna__picture *out_picture) {
   *out_picture = (rdna__picture){0};
   if (size >= 2 && memcmp(bytes, "\xff\xd8", 2) == 0)
-    return (pixels ? rdna__jpeg_decode : rdna__jpeg_measure)(bytes, size, out_picture);
+    return (what == HEAD ? rdna__jpeg_measure : rdna__jpeg_decode)(bytes, size, out_picture);
   if (size < 4 || memcmp(bytes, "\x89PNG", 4) != 0)
     return rdna__fail(RDNA_UNSUPPORTED, "pictures are read as PNG and JPEG, and this is %s", name_of(bytes, size));
-  RDNA_TRY((pixels ? rdna__png_decode : rdna__png_measure)(bytes, size, out_picture));
-  leave_opacity_out(out_picture);
+  RDNA_TRY((what == HEAD ? rdna__png_measure : rdna__png_decode)(bytes, size, out_picture));
+  if (what != OPACITY) leave_opacity_out(out_picture);
   return RDNA_OK;
 }
 
 rdna_status rdna__picture_decode(const void *bytes, size_t size, rdna__picture *out_picture) {
-  return read_any(bytes, size, true, out_picture);
+  return read_any(bytes, size, COLOURS, out_picture);
+}
+
+rdna_status rdna__picture_decode_opacity(const void *bytes, size_t size, rdna__picture *out_picture) {
+  return read_any(bytes, size, OPACITY, out_picture);
 }
 
 rdna_status rdna__picture_measure(const void *bytes, size_t size, rdna__picture *out_picture) {
-  return read_any(bytes, size, false, out_picture);
+  return read_any(bytes, size, HEAD, out_picture);
 }
 
 rdna_status rdna__picture_load(const char *path, rdna__picture *out_picture) {

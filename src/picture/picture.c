@@ -1,5 +1,4 @@
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -54,6 +53,20 @@ void rdna__picture_light(const rdna__picture *p, float *out_light) {
     const uint8_t *pixel = p->pixels + channels * i;
     out_light[i] = (float)((0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2]) / 255);
   }
+}
+
+static float clearness(const rdna__picture *p, size_t i) {
+  return p->channels == 4 ? 1 - (float)p->pixels[4 * i + 3] / 255 : 0;
+}
+
+void rdna__picture_transparency(const rdna__picture *p, float *out_clear) {
+  for (size_t i = 0; i < (size_t)p->width * (size_t)p->height; i++) out_clear[i] = clearness(p, i);
+}
+
+bool rdna__picture_is_transparent(const rdna__picture *p) {
+  for (size_t i = 0; i < (size_t)p->width * (size_t)p->height; i++)
+    if (clearness(p, i) >= 0.5f) return true;
+  return false;
 }
 
 rdna_status rdna__picture_load_with(const char *path,

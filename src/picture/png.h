@@ -2,6 +2,7 @@
 #ifndef RDNA_PICTURE_PNG_H
 #define RDNA_PICTURE_PNG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,10 @@ rdna_status rdna__picture_of_values(const float *values, int width, int height, 
 void rdna__picture_values(const rdna__picture *picture, float *out_values);
 /* |out_light| (height, width): how bright each pixel is (ITU-R BT.601), from 0 to 1, without opacity. */
 void rdna__picture_light(const rdna__picture *picture, float *out_light);
+/* |out_clear| (height, width): how transparent each pixel is, from 0 to 1. */
+void rdna__picture_transparency(const rdna__picture *picture, float *out_clear);
+/* Whether any pixel is, from 1/2 on. */
+bool rdna__picture_is_transparent(const rdna__picture *picture);
 
 /* What |decode| makes of the file at |path|, with which the sentence begins. RDNA_NOT_FOUND, RDNA_IO_ERROR too. */
 rdna_status rdna__picture_load_with(const char *path,

@@ -161,11 +161,14 @@ bool painting_set_text(painting *g, bool negative, const char *field, const char
   return true;
 }
 
-static bool set_picture(painting *g, const rdna__picture *picture) {
+bool painting_take_init(painting *g, const char *field, const rdna__picture *picture, problem *p) {
   size_t count = 3 * (size_t)picture->width * (size_t)picture->height;
+  if (picture->width > MOST_SIDE || picture->height > MOST_SIDE)
+    return refuse(p, 400, NULL, field, "the initial picture is %d x %d; up to %d a side are taken", picture->width,
+                  picture->height, MOST_SIDE);
   free(g->init);
   g->init = malloc(count * sizeof *g->init);
-  if (!g->init) return false;
+  if (!g->init) return refuse(p, 500, NULL, NULL, "no host memory for a picture");
   rdna__picture_values(picture, g->init);
   g->ask.init = g->init;
   g->ask.width = picture->width;
@@ -175,27 +178,36 @@ static bool set_picture(painting *g, const rdna__picture *picture) {
 
 bool painting_set_init(painting *g, const char *field, const json_t *url, problem *p) {
   rdna__picture picture = {0};
-  bool fine = decode_picture(url, &picture, p);
-  if (fine && (picture.width > MOST_SIDE || picture.height > MOST_SIDE))
-    fine = refuse(p, 400, NULL, field, "the initial picture is %d x %d; up to %d a side are taken", picture.width,
-                  picture.height, MOST_SIDE);
-  if (fine && !set_picture(g, &picture)) fine = refuse(p, 500, NULL, NULL, "no host memory for a picture");
+  bool fine = decode_picture(url, &picture, p) && painting_take_init(g, field, &picture, p);
   rdna__picture_deinit(&picture);
   snprintf(p->field, sizeof p->field, "%s", field);
   return fine;
 }
 
-bool painting_set_mask(painting *g, const char *field, const json_t *url, problem *p) {
-  rdna__picture picture = {0};
-  bool fine = decode_picture(url, &picture, p);
-  if (fine && (picture.width != g->ask.width || picture.height != g->ask.height))
-    fine = refuse(p, 400, NULL, field, "the mask is %d x %d, and the picture %d x %d", picture.width, picture.height,
+/* Room for a mask that is as large as the initial picture. */
+static bool make_mask(painting *g, const char *field, const rdna__picture *picture, problem *p) {
+  if (picture->width != g->ask.width || picture->height != g->ask.height)
+    return refuse(p, 400, NULL, field, "the mask is %d x %d, and the picture %d x %d", picture->width, picture->height,
                   g->ask.width, g->ask.height);
   free(g->mask);
-  g->mask = fine ? malloc((size_t)picture.width * (size_t)picture.height * sizeof *g->mask) : NULL;
-  if (fine && !g->mask) fine = refuse(p, 500, NULL, NULL, "no host memory for a mask");
-  if (fine) rdna__picture_light(&picture, g->mask);
+  g->mask = malloc((size_t)picture->width * (size_t)picture->height * sizeof *g->mask);
   g->ask.mask = g->mask;
+  return g->mask || refuse(p, 500, NULL, NULL, "no host memory for a mask");
+}
+
+bool painting_take_transparency(painting *g, const char *field, const rdna__picture *picture, problem *p) {
+  if (!make_mask(g, field, picture, p)) return false;
+  rdna__picture_transparency(picture, g->mask);
+  return rdna__picture_is_transparent(picture) ||
+         refuse(p, 400, NULL, field,
+                "no pixel of the mask is transparent, so that nothing would be drawn anew; a PNG with transparency is "
+                "asked for");
+}
+
+bool painting_set_mask(painting *g, const char *field, const json_t *url, problem *p) {
+  rdna__picture picture = {0};
+  bool fine = decode_picture(url, &picture, p) && make_mask(g, field, &picture, p);
+  if (fine) rdna__picture_light(&picture, g->mask);
   rdna__picture_deinit(&picture);
   snprintf(p->field, sizeof p->field, "%s", field);
   return fine;

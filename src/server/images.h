@@ -2,6 +2,7 @@
 #ifndef RDNA_SERVER_IMAGES_H
 #define RDNA_SERVER_IMAGES_H
 
+#include "picture/png.h"
 #include "rdna/image_model.h"
 #include "server/exchange.h"
 
@@ -61,6 +62,10 @@ void painting_set_sampler(const server *s, painting *g, const char *sampler, con
 bool painting_set_init(painting *g, const char *field, const json_t *url, problem *p);
 /* The mask of that, which must be there, and of its size: bright where it is to be drawn anew. */
 bool painting_set_mask(painting *g, const char *field, const json_t *url, problem *p);
+/* The same of pictures that were read, which stay the caller's. The second's mask is where |picture|, of the size that
+ * the initial one has, is transparent; it must be so somewhere. */
+bool painting_take_init(painting *g, const char *field, const rdna__picture *picture, problem *p);
+bool painting_take_transparency(painting *g, const char *field, const rdna__picture *picture, problem *p);
 /* Gives it to the thread, if the model would draw it. False with a problem; it is the caller's all the same. */
 bool painting_submit(server *s, painting *g, problem *p);
 /* The two halves of that: what the model would refuse; and, under the lock, the queue. */

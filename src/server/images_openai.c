@@ -1,18 +1,24 @@
-/* OpenAI's /v1/images/generations. */
+/* OpenAI's /v1/images: generations, and of other pictures edits and variations, which come as forms. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "picture/decode.h"
 #include "server/embeddings.h"
+#include "server/form.h"
 #include "server/http.h"
 #include "server/images.h"
 #include "server/routes.h"
 
 enum { MOST_ASKED = 10, MOST_STEPS = 1000, MOST_GUIDANCE = 1000 };
 
-static const painting_fields names = {
-    .width = "size", .height = "size", .init = "", .strength = "", .sampler = "sampler", .spacing = "schedule"};
+static const painting_fields names = {.width = "size",
+                                      .height = "size",
+                                      .init = "image",
+                                      .strength = "strength",
+                                      .sampler = "sampler",
+                                      .spacing = "schedule"};
 
 /* Of 1 to 5 digits, behind which |*text| stands then; 0: there are none. */
 static int read_digits(const char **text) {
@@ -67,7 +73,26 @@ static bool read_more(const server *s, const json_t *json, painting *g, problem 
   return !negative || painting_set_text(g, true, "negative_prompt", negative, p);
 }
 
-static bool read_request(const server *s, const json_t *json, painting *g, problem *p) {
+/* What all three have. */
+static bool read_common(const server *s, const json_t *json, painting *g, problem *p) {
+  static const field_values some[] = {{"background", "[\"auto\", \"opaque\"]"}};
+  const char *model = NULL;
+  int64_t count = 1;
+  if (!check_values(json, some, 1, p) || !read_text(json, "model", &model, p) || !images_check_model(s, model, p) ||
+      !read_integer(json, "n", 1, MOST_ASKED, &count, p))
+    return false;
+  g->ask.count = (int)count;
+  return read_size(json, g, p) && read_form(json, p) && read_more(s, json, g, p);
+}
+
+static bool read_prompt(const json_t *json, painting *g, problem *p) {
+  const char *prompt = NULL;
+  if (!read_text(json, "prompt", &prompt, p)) return false;
+  return prompt ? painting_set_text(g, false, "prompt", prompt, p)
+                : refuse(p, 400, NULL, "prompt", "'prompt' is missing");
+}
+
+static bool read_generation(const server *s, const json_t *json, painting *g, problem *p) {
   static const field_row fields[] = {{"model", FIELD_READ},
                                      {"prompt", FIELD_READ},
                                      {"n", FIELD_READ},
@@ -88,18 +113,72 @@ static bool read_request(const server *s, const json_t *json, painting *g, probl
                                      {"guidance_scale", FIELD_READ},
                                      {"sampler", FIELD_READ},
                                      {"schedule", FIELD_READ}};
-  static const field_values some[] = {{"background", "[\"auto\", \"opaque\"]"}};
-  const char *model = NULL, *prompt = NULL;
-  int64_t count = 1;
-  if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !check_values(json, some, 1, p) ||
-      !read_text(json, "model", &model, p) || !read_text(json, "prompt", &prompt, p) ||
-      !read_integer(json, "n", 1, MOST_ASKED, &count, p))
+  return check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_prompt(json, g, p) &&
+         read_common(s, json, g, p);
+}
+
+/* ---- of other pictures ---- */
+
+/* The picture to begin with, and of an edit where it is to be drawn anew: where |mask|, or without one the picture
+ * itself, is transparent; all of it where nothing is. */
+static bool read_pictures(const form_data *f, bool edits, painting *g, problem *p) {
+  const char *const files[] = {"image", "mask"};
+  int count = 1 + (edits && form_has(f, "mask"));
+  rdna__picture pictures[2] = {0};
+  bool fine = true;
+  for (int i = 0; i < count && fine; i++) {
+    const form_part *part = form_file(f, files[i], p);
+    fine = part && (rdna__picture_decode_opacity(part->data, part->size, &pictures[i]) == RDNA_OK ||
+                    refuse_with_status(p, files[i]));
+  }
+  fine = fine && painting_take_init(g, "image", &pictures[0], p);
+  if (fine && count > 1)
+    fine = painting_take_transparency(g, "mask", &pictures[1], p);
+  else if (fine && edits && rdna__picture_is_transparent(&pictures[0]))
+    fine = painting_take_transparency(g, "image", &pictures[0], p);
+  for (int i = 0; i < count; i++) rdna__picture_deinit(&pictures[i]);
+  return fine;
+}
+
+static bool read_form_request(const server *s, const form_data *f, const json_t *json, bool edits, painting *g,
+                              problem *p) {
+  static const field_row fields[] = {{"prompt", FIELD_READ},
+                                     {"mask", FIELD_READ},
+                                     {"quality", FIELD_IGNORED},
+                                     {"input_fidelity", FIELD_IGNORED},
+                                     {"moderation", FIELD_IGNORED},
+                                     {"background", FIELD_READ},
+                                     {"output_format", FIELD_READ},
+                                     {"output_compression", FIELD_IGNORED},
+                                     {"stream", FIELD_REFUSED},
+                                     {"partial_images", FIELD_REFUSED},
+                                     {"negative_prompt", FIELD_READ},
+                                     /* from here on those of variations */
+                                     {"image", FIELD_READ},
+                                     {"model", FIELD_READ},
+                                     {"n", FIELD_READ},
+                                     {"size", FIELD_READ},
+                                     {"response_format", FIELD_READ},
+                                     {"user", FIELD_IGNORED},
+                                     {"strength", FIELD_READ},
+                                     {"steps", FIELD_READ},
+                                     {"seed", FIELD_READ},
+                                     {"guidance_scale", FIELD_READ},
+                                     {"sampler", FIELD_READ},
+                                     {"schedule", FIELD_READ}};
+  enum { OF_EDITS = 11 };
+  size_t first = edits ? 0 : OF_EDITS;
+  if (!check_fields(json, fields + first, sizeof fields / sizeof *fields - first, p) ||
+      !(edits ? read_prompt(json, g, p) : painting_set_text(g, false, "prompt", "", p)) || !read_common(s, json, g, p))
     return false;
-  if (!images_check_model(s, model, p)) return false;
-  if (!prompt) return refuse(p, 400, NULL, "prompt", "'prompt' is missing");
-  g->ask.count = (int)count;
-  return painting_set_text(g, false, "prompt", prompt, p) && read_size(json, g, p) && read_form(json, p) &&
-         read_more(s, json, g, p);
+  int width = g->ask.width, height = g->ask.height;
+  const char *size = json_string_value(json_object_get(json, "size"));
+  if (!read_pictures(f, edits, g, p)) return false;
+  if (g->ask.mask) g->ask.strength = 1;
+  if (!read_number(json, "strength", 0, 1, &g->ask.strength, p)) return false;
+  return !size || strcmp(size, "auto") == 0 || (width == g->ask.width && height == g->ask.height) ||
+         refuse(p, 400, NULL, "size", "the picture is %d x %d, and %d x %d is asked for; pictures are not resized",
+                g->ask.width, g->ask.height, width, height);
 }
 
 static enum MHD_Result answer(exchange *x) {
@@ -128,6 +207,13 @@ static enum MHD_Result answer(exchange *x) {
                                 "output_format", "png", "size", size, "seed", (json_int_t)g->ask.seed));
 }
 
+static enum MHD_Result begin(exchange *x, painting *g, bool fine) {
+  fine = fine && painting_submit(x->server, g, &x->problem);
+  if (fine) return images_await(x, g);
+  painting_release(x->server, g);
+  return respond_problem(x);
+}
+
 enum MHD_Result handle_image_generations(exchange *x) {
   server *s = x->server;
   problem *p = &x->problem;
@@ -135,9 +221,26 @@ enum MHD_Result handle_image_generations(exchange *x) {
   if (!images_are_there(x, p)) return respond_problem(x);
   json_t *json = parse_object(x->body.data, x->body.size, p);
   painting *g = json ? painting_create(s, &names, p) : NULL;
-  bool fine = g && read_request(s, json, g, p) && painting_submit(s, g, p);
+  bool fine = g && read_generation(s, json, g, p);
   json_decref(json);
-  if (fine) return images_await(x, g);
-  painting_release(s, g);
-  return respond_problem(x);
+  return begin(x, g, fine);
 }
+
+static enum MHD_Result handle_form(exchange *x, bool edits) {
+  static const char *const values[] = {
+      "n", "steps", "seed", "guidance_scale", "strength", "stream", "partial_images", "output_compression", NULL};
+  server *s = x->server;
+  problem *p = &x->problem;
+  form_data f;
+  if (x->painting) return answer(x);
+  if (!images_are_there(x, p)) return respond_problem(x);
+  const char *type = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "Content-Type");
+  json_t *json = form_parse(type, x->body.data, x->body.size, &f, p) ? form_object(&f, values, p) : NULL;
+  painting *g = json ? painting_create(s, &names, p) : NULL;
+  bool fine = g && read_form_request(s, &f, json, edits, g, p);
+  json_decref(json);
+  return begin(x, g, fine);
+}
+
+enum MHD_Result handle_image_edits(exchange *x) { return handle_form(x, true); }
+enum MHD_Result handle_image_variations(exchange *x) { return handle_form(x, false); }

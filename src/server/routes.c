@@ -33,6 +33,8 @@ static const route routes[] = {
     {"GET", "/api/ps", handle_ollama_ps, &ollama, false, WORK_ANY},
     {"GET", "/api/version", handle_ollama_version, &ollama, false, WORK_ANY},
     {"POST", "/v1/images/generations", handle_image_generations, &openai, false, WORK_ANY},
+    {"POST", "/v1/images/edits", handle_image_edits, &openai, false, WORK_ANY},
+    {"POST", "/v1/images/variations", handle_image_variations, &openai, false, WORK_ANY},
     {"POST", "/sdapi/v1/txt2img", handle_txt2img, &sdapi, false, WORK_ANY},
     {"POST", "/sdapi/v1/img2img", handle_img2img, &sdapi, false, WORK_ANY},
     {"GET", "/sdapi/v1/options", handle_sdapi_options, &sdapi, false, WORK_ANY},

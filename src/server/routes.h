@@ -46,6 +46,8 @@ enum MHD_Result handle_ollama_show(exchange *x);
 enum MHD_Result handle_ollama_ps(exchange *x);
 enum MHD_Result handle_ollama_version(exchange *x);
 enum MHD_Result handle_image_generations(exchange *x);
+enum MHD_Result handle_image_edits(exchange *x);
+enum MHD_Result handle_image_variations(exchange *x);
 enum MHD_Result handle_txt2img(exchange *x);
 enum MHD_Result handle_img2img(exchange *x);
 enum MHD_Result handle_sdapi_options(exchange *x);
