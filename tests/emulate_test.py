@@ -1,14 +1,16 @@
 """rdna emulate: kernels compiled here, run from the command line, their buffers compared with NumPy."""
+import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import numpy as np
 
-from rdna_program import output, run
+from rdna_program import PROGRAM, output, run
 
 SOURCE = r"""
 struct scaling { float by; int add; };
@@ -107,6 +109,32 @@ class Emulate(unittest.TestCase):
                      f"out:4:{self.folder}/v")
         self.assertEqual(result.returncode, 1)
         self.assertIn(line_of("in[0] == 3"), result.stderr.decode())
+
+    def test_break_and_trace(self):
+        file = self.folder / "gfx1100.hsaco"
+        np.arange(64, dtype=np.int32).tofile(self.folder / "d")
+        done = subprocess.run([PROGRAM, "emulate", "--break", "reverse", "--break", "scale", "--trace", self.folder / "trace",
+                               "--trace-wave", "0,0,0:1", file, "reverse", "--block", "64", "--lds", "256",
+                               f"inout:{self.folder}/d:{self.folder}/d2"], input="where\nscalars\ncontinue\nstep 3\n",
+                              capture_output=True, text=True, check=True)
+        np.testing.assert_array_equal(np.fromfile(self.folder / "d2", np.int32), np.arange(64)[::-1])
+        self.assertEqual(done.stderr.count("\nbreakpoint: "), 2, done.stderr)  # of two waves
+        self.assertEqual(done.stderr.count("\nstepped: "), 1, done.stderr)
+        trace = (self.folder / "trace").read_text()
+        self.assertIn("work-group (0, 0, 0), wave 1", trace)
+        self.assertRegex(trace, r"s_barrier +\(\S*kernels\.hip:\d+\)")
+
+    def test_a_program(self):
+        shows = "import os; print(os.environ['RDNA_EMULATE'], os.environ['LD_LIBRARY_PATH'].split(':')[0])"
+        environment = {k: v for k, v in os.environ.items() if k != "RDNA_EMULATE"}
+        for arguments, said in ((["--target", "gfx942,gfx1201", "--", sys.executable, "-c", shows], "gfx942,gfx1201"),
+                                ([sys.executable], "which GPU"), ([self.folder], "of which kernel"),
+                                (["--gdb", "70000", sys.executable], "65535")):
+            done = subprocess.run([PROGRAM, "emulate", *arguments], env=environment, capture_output=True, text=True)
+            self.assertIn(said, done.stdout + done.stderr)
+            self.assertEqual(done.returncode == 0, said == "gfx942,gfx1201", done.stderr)
+            if done.returncode == 0:
+                self.assertTrue(pathlib.Path(done.stdout.split()[1], "libamdhip64.so").exists(), done.stdout)
 
     def test_bad_use(self):
         file = self.folder / "gfx1100.hsaco"

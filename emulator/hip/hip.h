@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "debug/debug.h"
 #include "machine/machine.h"
 #include "object/object.h"
 
@@ -93,7 +94,8 @@ struct emu_state {
   unsigned long long instruction_limit;
   unsigned patience_ms;
   unsigned host_threads;
-  unsigned long long lose_at;  // number of the launch at which all cards are lost; 0: never
+  const struct emu_observer *observer;  // of every launch; NULL: nobody looks
+  unsigned long long lose_at;           // number of the launch at which all cards are lost; 0: never
 };
 
 // Made at the first call; NULL when there is no device, with a sentence on stderr.

@@ -206,6 +206,17 @@ static bool make_sync(struct job *job, const struct emu_launch *launch, const st
   return true;
 }
 
+// Somebody looks, and may let it wait for long.
+static void observe(struct emu_dispatch *dispatch, const struct emu_function *function,
+                    const struct emu_observer *observer) {
+  const struct emu_symbol *code = emu_object_symbol(&function->module->object, function->source->name);
+  dispatch->code_bytes = code ? code->bytes : 0;
+  dispatch->observer = observer;
+  if (!emu_debug_stops()) return;
+  dispatch->patience_ms = 0;
+  dispatch->host_threads = 1;
+}
+
 int emu_launch_work(const struct emu_launch *launch, struct emu_device *device, struct emu_work *out) {
   if (!launch->function) return HIP_INVALID_HANDLE;
   struct emu_function *function = launch->function;
@@ -270,6 +281,7 @@ int emu_launch_work(const struct emu_launch *launch, struct emu_device *device, 
       .source_line = emu_module_source_line,
       .source_context = module,
   };
+  if (s->observer) observe(&job->dispatch, function, s->observer);
   if (host) {
     job->dispatch.shared = emu_host_shared(host, &job->dispatch.shared_bytes);
     job->dispatch.interrupt = emu_host_interrupt;

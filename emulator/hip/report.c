@@ -116,15 +116,15 @@ void emu_report_watch_exit(bool check) {
   (void)on_exit(note_status, NULL);
 }
 
-__attribute__((destructor)) static void end_process(void) {
+// Sums up, and returns the status in place of the program's; NO_STATUS: that stays.
+static int conclude(void) {
   unsigned found = atomic_load(&findings), failed = atomic_load(&failures);
-  emu_report_write();
-  if (ending.told || (found == 0 && failed == 0)) return;
+  if (ending.told || (found == 0 && failed == 0)) return NO_STATUS;
   // without the checker, and unasked, only what no call has returned
   bool grave = ending.check || ending.wanted != NO_STATUS || atomic_load(&untold) > 0;
   int status = ending.wanted == NO_STATUS ? STATUS_DEFAULT : ending.wanted;
   bool change = grave && ending.program == 0 && status != 0;
-  if (!change && !ending.check) return;
+  if (!change && !ending.check) return NO_STATUS;
   char text[200];
   int at = 0;
   if (ending.check && found)
@@ -134,7 +134,14 @@ __attribute__((destructor)) static void end_process(void) {
                    failed == 1 ? "" : "es");
   if (change) snprintf(text + at, sizeof text - (size_t)at, "; the program ends with status %d in place of 0", status);
   emu_say("%s", text);
-  if (!change) return;
+  return change ? status : NO_STATUS;
+}
+
+__attribute__((destructor)) static void end_process(void) {
+  emu_report_write();
+  int status = conclude();
+  emu_debug_end(status != NO_STATUS ? status : ending.program != NO_STATUS ? ending.program : 0);
+  if (status == NO_STATUS) return;
   fflush(NULL);
   _exit(status);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "debug/text.h"
 #include "hip/hip.h"
 
 enum { KEPT_MAX = 10000 };
@@ -36,14 +37,15 @@ static struct {
 
 // ---- text of others
 
-// In JSON's quotes; in XML's, where `xml`. What is not ASCII is taken as Latin 1: names in damaged objects are bytes.
+// In JSON's quotes; in XML's, where `xml`, with the same alphabet.
 static void put_text(FILE *out, const char *text, bool xml) {
+  if (!xml) {
+    emu_put_json(out, text);
+    return;
+  }
   for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-    bool special = xml ? strchr("&<>\"'", *c) != NULL : *c == '"' || *c == '\\';
-    if (*c >= 0x20 && *c < 0x7f && !special) {
+    if (*c >= 0x20 && *c < 0x7f && !strchr("&<>\"'", *c)) {
       fputc(*c, out);
-    } else if (!xml) {
-      fprintf(out, "\\u%04x", *c);
     } else if (*c >= 0x20 || *c == '\n' || *c == '\t') {
       fprintf(out, "&#%u;", *c);
     } else {

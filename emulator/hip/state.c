@@ -233,6 +233,11 @@ static bool is_set(const char *name) {
   return value && value[0] && strcmp(value, "0") != 0;
 }
 
+static const char *wish(const char *name) {
+  const char *value = getenv(name);
+  return value && value[0] ? value : NULL;
+}
+
 // Bytes of a device: RDNA_EMULATE_MEMORY in MiB, else the card's, at most half of what this machine has.
 static uint64_t device_bytes(const struct emu_card *card) {
   const char *text = getenv("RDNA_EMULATE_MEMORY");
@@ -294,6 +299,12 @@ static void start(void) {
     if (state.check) emu_memory_watch(device->memory);
   }
   emu_report_watch_exit(state.check);
+  const struct emu_debug_wishes wishes = {.gdb = wish("RDNA_EMULATE_GDB"),
+                                          .breaks = wish("RDNA_EMULATE_BREAK"),
+                                          .trace = wish("RDNA_EMULATE_TRACE"),
+                                          .trace_wave = wish("RDNA_EMULATE_TRACE_WAVE"),
+                                          .say = emu_say};
+  if (!emu_debug_start(&wishes, &state.observer)) state.device_count = 0;
   ready = &state;
 }
 

@@ -140,7 +140,8 @@ struct emu_report {
 
 struct emu_dispatch {
   struct emu_program *program;
-  uint64_t entry;  // offset of the first instruction in the program
+  uint64_t entry;       // offset of the first instruction in the program
+  uint64_t code_bytes;  // of the kernel's own code from there on, for observers; 0: not known
   struct emu_kernel kernel;
   const char *name;
 
@@ -178,6 +179,8 @@ struct emu_dispatch {
   // Where an instruction comes from, if known ("file.hip:12"); may be NULL. Returns false where it is not.
   bool (*source_line)(void *context, uint64_t pc, char *text, size_t size);
   void *source_context;
+
+  const struct emu_observer *observer;  // observe.h; NULL: nobody looks
 
   uint32_t report_count;  // out: findings, some perhaps beyond the room
   uint32_t lint_count;    // out: how many of them are lints; these alone leave the status EMU_OK

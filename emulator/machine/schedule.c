@@ -16,6 +16,7 @@
 #include <immintrin.h>
 
 #include "machine/checker.h"
+#include "machine/observe.h"
 #include "machine/schedule.h"
 #include "machine/valu.h"
 #include "machine/watch.h"
@@ -108,6 +109,11 @@ struct worker {
   bool no_memory;
   pthread_t thread;
 };
+
+static void tell_ended(const struct emu_group *group) {
+  const struct emu_observer *observer = group->run->dispatch->observer;
+  for (unsigned i = 0; observer && i < group->waves; i++) observer->ended(observer->context, &group->wave[i]);
+}
 
 static void free_group(struct emu_group *group) {
   if (!group) return;
@@ -222,6 +228,9 @@ static bool start_group(struct worker *worker) {
     emu__wave_begin(wave, group, i);
   }
   if (group->checker) emu__check_group_begin(group);
+  const struct emu_observer *observer = run->dispatch->observer;
+  for (unsigned i = 0; i < group->waves; i++)
+    group->wave[i].tag = observer ? observer->begun(observer->context, &group->wave[i]) : 0;
   worker->groups[worker->count++] = group;
   return true;
 }
@@ -253,6 +262,7 @@ static void finish_group(struct worker *worker, unsigned slot) {
     worker->counters.waves += group->waves;
     for (unsigned i = 0; i < group->waves; i++) add_instructions(&worker->counters, &group->wave[i]);
   }
+  tell_ended(group);
   // the order among the groups that stay is kept
   memmove(&worker->groups[slot], &worker->groups[slot + 1], (worker->count - slot - 1) * sizeof(worker->groups[0]));
   worker->count--;
@@ -295,7 +305,10 @@ static void *work(void *context) {
     emu__watch_round(&worker->watch, run, worker->groups, worker->count);
   }
   emu__watch_end(&worker->watch, run);
-  for (unsigned i = 0; i < worker->count; i++) free_group(worker->groups[i]);
+  for (unsigned i = 0; i < worker->count; i++) {
+    tell_ended(worker->groups[i]);
+    free_group(worker->groups[i]);
+  }
   free_group(worker->spare);
   _mm_setcsr(saved);
   return NULL;
@@ -427,6 +440,7 @@ enum emu_status emu_dispatch_run(struct emu_dispatch *d, struct emu_report *fail
   // fewer threads than asked for do the same work
   run->threads = count;
   emu__watch_dispatch(1);
+  if (d->observer) d->observer->launched(d->observer->context, d);
   for (; started < count; started++) {
     if (pthread_create(&workers[started].thread, NULL, work, &workers[started])) break;
   }
@@ -434,6 +448,7 @@ enum emu_status emu_dispatch_run(struct emu_dispatch *d, struct emu_report *fail
   work(&workers[0]);
   for (unsigned i = 1; i < started; i++) pthread_join(workers[i].thread, NULL);
   emu__watch_dispatch(-1);
+  if (d->observer) d->observer->finished(d->observer->context, d);
   status = conclude(run, workers, started, failure);
   free(workers);
   free(run);

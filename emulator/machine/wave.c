@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "machine/checker_state.h"
+#include "machine/observe.h"
 #include "machine/schedule.h"
 #include "machine/valu.h"
 
@@ -96,6 +97,24 @@ static void count_lanes(struct emu_wave *wave, const struct emu_step *step) {
   wave->counters->lanes_possible += wave->lanes;
 }
 
+// Asks the observer whether the wave may go on, with the step at `next`, which the observer may have moved.
+static bool is_let_go(struct emu_wave *wave) {
+  const struct emu_observer *observer = wave->group->run->dispatch->observer;
+  enum emu_turn turn = observer->before(observer->context, wave);
+  if (turn == EMU_TURN_GO) return true;
+  wave->budget++;  // it has not had its turn
+  emu__wave_stop(wave);
+  if (turn == EMU_TURN_KILL)
+    emu__wave_trap(wave, wave->next, EMU_TRAP, "trap", -1, 0, "The debugger ended the kernel here.");
+  return false;
+}
+
+static void tell_after(struct emu_wave *wave, const struct emu_step *step) {
+  const struct emu_observer *observer = wave->group->run->dispatch->observer;
+  if (wave->group->failed) wave->next = step;  // where it failed
+  observer->after(observer->context, wave);
+}
+
 static void slice_watched(struct emu_wave *wave) {
   while (wave->budget-- > 0) {
     const struct emu_step *step = wave->next;
@@ -104,24 +123,32 @@ static void slice_watched(struct emu_wave *wave) {
       run(wave, step);
       continue;
     }
+    if (wave->tag) {
+      if (!is_let_go(wave)) return;
+      step = wave->next;
+      run = __atomic_load_n(&step->run, __ATOMIC_ACQUIRE);
+    }
     wave->next = step + step->words;
     if (step->vgprs > wave->vgprs) {
       check_registers(wave, step);
+      if (wave->tag) tell_after(wave, step);
       return;
     }
     wave->instructions[step->klass]++;
     if (wave->counters) count_lanes(wave, step);
     __builtin_prefetch(__atomic_load_n(&wave->next->plan, __ATOMIC_RELAXED));
     bool concerned = wave->check && emu__check_concerns(wave, step);
-    if (concerned && !emu__check_before(wave, step)) continue;
-    run(wave, step);
-    if (concerned) emu__check_after(wave);
+    if (!concerned || emu__check_before(wave, step)) {
+      run(wave, step);
+      if (concerned) emu__check_after(wave);
+    }
+    if (wave->tag) tell_after(wave, step);
   }
 }
 
 void emu__wave_slice(struct emu_wave *wave, int64_t budget) {
   wave->budget = budget;
-  if (wave->counters || wave->check) {
+  if (wave->counters || wave->check || wave->tag) {
     slice_watched(wave);
     return;
   }

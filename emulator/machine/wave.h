@@ -122,6 +122,7 @@ struct emu_wave {
   struct emu_counters *counters;  // NULL: only `instructions` below is kept
   uint64_t instructions[EMU_CLASS_COUNT + 1];
   bool check;
+  uint32_t tag;               // observe.h: what an observer calls it; 0: its instructions are not observed
   struct emu_span recent[4];  // the allocations of the last accesses, the newest first
   uint64_t recent_epoch;      // emu__memory_epoch when they were noted
   struct emu_wave_check *checker;
