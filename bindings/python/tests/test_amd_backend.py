@@ -276,9 +276,6 @@ def test_bad_models_and_arguments_change_nothing():
     for level in ("fastest", "", 3):
         with pytest.raises(AMDConfigurationError, match="conservative"):
             backend.prepare_model(model, optimization_level=level)
-    with pytest.raises(AMDConfigurationError, match="fp8.*bf16") as raised:
-        AMDBackend(AMDConfig(default_precision="fp8")).prepare_model(model)
-    assert raised.value.parameter == "default_precision"
     backend.config.default_precision = "fp7"  # after the backend has checked it
     with pytest.raises(AMDConfigurationError):
         backend.prepare_model(model)

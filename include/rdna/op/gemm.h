@@ -51,6 +51,15 @@ RDNA_CHECKED rdna_status rdna_op_gemm_i8(rdna_stream *stream, const rdna_gemm_ep
                                          const rdna_tensor *scale_a, const rdna_tensor *b, const rdna_tensor *scale_b,
                                          const rdna_tensor *c);
 
+/* Products of 8-bit floats, summed in f32: the |epilogue|, or NULL for none, of scale_a scale_b times the sum, into f32,
+ * f16 or bf16. |a| is E4M3 or E5M2 and so is |b|, both of OCP's formats or both FNUZ, not both E5M2; strides, ranks and
+ * scales as above. Units that take these types multiply them (OCP's on RDNA 4, the FNUZ ones and OCP's E4M3 on gfx942);
+ * elsewhere they are made f16 or bf16, in which they are exact, on their way to the units. RDNA_INVALID_ARGUMENT and
+ * RDNA_UNSUPPORTED: as above, and RDNA_UNSUPPORTED for another pair. */
+RDNA_CHECKED rdna_status rdna_op_gemm_f8(rdna_stream *stream, const rdna_gemm_epilogue *epilogue, const rdna_tensor *a,
+                                         const rdna_tensor *scale_a, const rdna_tensor *b, const rdna_tensor *scale_b,
+                                         const rdna_tensor *c);
+
 #ifdef __cplusplus
 }
 #endif

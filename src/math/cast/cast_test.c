@@ -1,4 +1,5 @@
 #include "rdna/op/cast.h"
+#include "math/common/test/float8.h"
 #include "math/common/test/operand.h"
 
 /* Returns the nearest value of the type, ties to even: divides |x| by the type's step there, rounds, multiplies again.
@@ -96,19 +97,6 @@ static void casts_of_one_size_work_in_place(void **state) {
     free(want);
     operand_free(&x);
   }
-}
-
-/* What a code of an 8-bit float stands for, by the definition of its fields. */
-static double float8_value(rdna_dtype type, int code) {
-  int m = type == RDNA_F8_E4M3FN || type == RDNA_F8_E4M3FNUZ ? 3 : 2;
-  bool odd_zero = type == RDNA_F8_E4M3FNUZ || type == RDNA_F8_E5M2FNUZ;
-  int bias = (1 << (6 - m)) - (odd_zero ? 0 : 1), exponent = code % 128 >> m, fraction = code % (1 << m);
-  if (odd_zero && code == 128) return NAN;
-  if (type == RDNA_F8_E4M3FN && code % 128 == 127) return NAN;
-  if (type == RDNA_F8_E5M2 && exponent == 31)
-    return fraction ? (double)NAN : code < 128 ? (double)INFINITY : -(double)INFINITY;
-  double v = exponent ? ldexp((1 << m) + fraction, exponent - bias - m) : ldexp(fraction, 1 - bias - m);
-  return code < 128 ? v : -v;
 }
 
 /* Returns the code of the nearest value, ties to the even code. Beyond the largest value it rounds as if the next step

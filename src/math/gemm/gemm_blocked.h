@@ -9,6 +9,7 @@
 #ifndef RDNA_MATH_GEMM_BLOCKED_H
 #define RDNA_MATH_GEMM_BLOCKED_H
 
+#include "kernel/float8.h"
 #include "math/common/host/simd.h"
 #include "math/gemm/gemm_activation.h"
 #include "math/gemm/gemv_kernels.h"
@@ -31,13 +32,17 @@ typedef struct gemm_job gemm_job;
 struct gemm_job {
   const struct gemm_args *args;
   rdna_dtype type_a, type_b, type_c;
+  /* As fetch_b, of a type_a that gemm_load does not know; NULL otherwise. A is not transposed then. */
+  void (*fetch_a)(const gemm_job *job, const char *a, int64_t row, int64_t p, int count, float *out);
   /* Values p .. p + count of row |row| of a transposed B as f32. */
   void (*fetch_b)(const gemm_job *job, const char *b, int64_t row, int64_t p, int count, float *out);
   /* Sums of up to GEMV_MAX_M rows of A against rows [first, last) of a transposed B; may be NULL. */
   void (*dot_rows)(const gemm_job *job, const char *a, const char *b, char *c, int64_t first, int64_t last);
-  const void *prepared;  /* what the product's own code made of A for dot_rows, or NULL */
-  bool times;            /* C is multiplied by the result, which is f32 */
-  int64_t batch_bytes_b; /* from one B of the batch to the next */
+  const float *scales_a, *scales_b; /* of each row of A and of B, of a product that has them; NULL otherwise */
+  int64_t each_a, each_b;           /* from one of these to the next: 1, or 0 where there is one for all */
+  const void *prepared;             /* what the product's own code made of A for dot_rows, or NULL */
+  bool times;                       /* C is multiplied by the result, which is f32 */
+  int64_t batch_bytes_b;            /* from one B of the batch to the next */
   int64_t tiles_m, tiles_n, tile_m, tile_n;
 };
 
@@ -47,7 +52,7 @@ typedef struct gemm_blocks {
   float c[GEMM_BLOCK_M][GEMM_BLOCK_N];
 } gemm_blocks;
 
-SIMD_INLINE int gemm_value_size(rdna_dtype type) { return type == RDNA_F32 ? 4 : 2; }
+SIMD_INLINE int gemm_value_size(rdna_dtype type) { return type == RDNA_F32 ? 4 : float8_is(type) ? 1 : 2; }
 
 SIMD_INLINE float gemm_load(rdna_dtype type, const char *base, int64_t index) {
   if (type == RDNA_F32) return ((const float *)(const void *)base)[index];
@@ -110,6 +115,10 @@ static inline void gemm_pack_a(const gemm_job *job, const char *a, int64_t row, 
     }
   } else {
     for (int i = 0; i < rows; i++) {
+      if (job->fetch_a) {
+        job->fetch_a(job, a, row + i, p, count, blocks->a[i]);
+        continue;
+      }
       gemm_prefetch_row(job->type_a, a, (row + (i + GEMM_ROWS_AHEAD < rows ? i + GEMM_ROWS_AHEAD : i)) * lda + p,
                         count);
       gemm_fetch(job->type_a, a, (row + i) * lda + p, count, blocks->a[i]);
@@ -200,6 +209,14 @@ SIMD_INLINE float gemm_more(const gemm_job *job, int64_t batch, int64_t row, int
   return v;
 }
 
+/* Sums of neighbours of a row of C times the scales of their row and columns. */
+SIMD_INLINE simd_float gemm_scaled_part(const gemm_job *job, simd_float sum, int64_t row, int64_t column, int count) {
+  if (!job->scales_a) return sum;
+  float lanes[SIMD_WIDTH] = {0}, scale = job->scales_a[row * job->each_a];
+  for (int i = 0; i < count && i < SIMD_WIDTH; i++) lanes[i] = scale * job->scales_b[(column + i) * job->each_b];
+  return simd_load(lanes) * sum;
+}
+
 /* One row of a tile to C. */
 static inline void gemm_finish_row(const gemm_job *job, const float *sum, int64_t batch, int64_t row, int64_t column,
                                    int count, char *c_row) {
@@ -209,7 +226,7 @@ static inline void gemm_finish_row(const gemm_job *job, const float *sum, int64_
   simd_float alpha = simd_set(args->alpha), beta = simd_set(args->beta);
   for (int j = 0; j < count; j += SIMD_WIDTH) {
     int left = count - j;
-    simd_float v = alpha * simd_load(sum + j);
+    simd_float v = alpha * gemm_scaled_part(job, simd_load(sum + j), row, column + j, left);
     if (args->beta != 0) v = simd_fma(beta, gemm_load_part(job->type_c, c_row, column + j, left), v);
     if (bias) v += gemm_load_part(job->type_c, bias, column + j, left);
     if (left < SIMD_WIDTH || job->type_c == RDNA_BF16 || more) {

@@ -4,7 +4,7 @@
 #include "math/gemm/gemm_i8_kernels.h"
 
 typedef struct i8_job {
-  const struct gemm_i8_args *args;
+  const struct gemm_scaled_args *args;
   gemm_job product; /* for what follows the sums */
 } i8_job;
 
@@ -33,7 +33,7 @@ static void i8_rows(void *context, int64_t begin, int64_t end) {
 }
 
 static void run(const void *args, rdna_dtype type_c) {
-  const struct gemm_i8_args *a = args;
+  const struct gemm_scaled_args *a = args;
   i8_job job = {a, {.args = &a->of, .type_c = type_c}};
   if (a->of.m <= 0 || a->of.n <= 0) return;
   rdna__parallel_for((int64_t)a->of.batch * a->of.m, 1, i8_rows, &job);

@@ -143,25 +143,47 @@ RDNA_DEVICE void mma_of(i8x2, mma_acc_i32 &c, const mma_a &a, const mma_b &b) { 
 RDNA_DEVICE float mma_staged(float v) { return v; }
 RDNA_DEVICE float mma_staged(int32_t v) { return bits_as<float>(v); }
 
-/* Multiplies what lies in LDS, one step's operands, for this wave's part of the tile. */
+/* Part number |part| of an operand, of mma_parts, as mma_of takes it. */
+template <typename type>
+RDNA_DEVICE mma_a mma_part_of_a(type, const mma_a &a, int part) {
+  return a;
+}
+template <typename type>
+RDNA_DEVICE mma_b mma_part_of_b(type, const mma_b &b, int part) {
+  return b;
+}
+
+/* Multiplies MMA_K values of k from |p| on of what lies in LDS, or a part of each, for this wave's part of the tile. */
+template <typename type, typename plan, typename acc>
+RDNA_DEVICE void mma_multiply_at(const uint16_t *lds_a, const uint16_t *lds_b, int p, int part,
+                                 acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+  mma_b b[plan::tiles_n];
+#pragma unroll
+  for (int j = 0; j < plan::tiles_n; ++j)
+    b[j] = mma_part_of_b(type(), mma_load_b(lds_b + j * MMA_N * MMA_ROW + p, MMA_ROW), part);
+#pragma unroll
+  for (int i = 0; i < plan::tiles_m; ++i) {
+    mma_a a = mma_part_of_a(type(), mma_load_a(lds_a + i * MMA_M * MMA_ROW + p, MMA_ROW), part);
+#pragma unroll
+    for (int j = 0; j < plan::tiles_n; ++j) mma_of(type(), sum[i][j], a, b[j]);
+  }
+}
+
+/* Multiplies what lies in LDS, one step's operands. */
 template <typename type, typename plan, typename acc>
 RDNA_DEVICE void mma_multiply(const uint16_t *lds_a, const uint16_t *lds_b, acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+  if constexpr (mma_parts<type> > 1) {
+#pragma unroll 1 /* or operands, as they are and wider, would be in registers at the same time */
+    for (int step = 0; step < MMA_STEP / MMA_K * mma_parts<type>; ++step)
+      mma_multiply_at<type, plan>(lds_a, lds_b, step / mma_parts<type> * MMA_K, step % mma_parts<type>, sum);
+    return;
+  }
 #ifdef RDNA_MMA_BY_LANES_
 #pragma unroll 1 /* as it is, the loop has hundreds of instructions */
 #else
 #pragma unroll
 #endif
-  for (int p = 0; p < MMA_STEP; p += MMA_K) {
-    mma_b b[plan::tiles_n];
-#pragma unroll
-    for (int j = 0; j < plan::tiles_n; ++j) b[j] = mma_load_b(lds_b + j * MMA_N * MMA_ROW + p, MMA_ROW);
-#pragma unroll
-    for (int i = 0; i < plan::tiles_m; ++i) {
-      mma_a a = mma_load_a(lds_a + i * MMA_M * MMA_ROW + p, MMA_ROW);
-#pragma unroll
-      for (int j = 0; j < plan::tiles_n; ++j) mma_of(type(), sum[i][j], a, b[j]);
-    }
-  }
+  for (int p = 0; p < MMA_STEP; p += MMA_K) mma_multiply_at<type, plan>(lds_a, lds_b, p, 0, sum);
 }
 
 /* Finishes and stores 8 neighbours of a row of C. */

@@ -25,6 +25,11 @@
 /* Two signed bytes along k, which matrix units take in place of a 16-bit value. */
 struct i8x2 {};
 
+/* Into how many parts a type cuts 16 bytes of an operand: those that are made wider on their way to the unit, in two.
+ */
+template <typename type>
+constexpr int mma_parts = 1;
+
 /* Where this thread's fetch lies in a tile of |tile| rows by |tile_k| values of p:
  *
  *     along k, tile_k 16       otherwise, tile 64

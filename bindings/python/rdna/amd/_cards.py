@@ -13,6 +13,20 @@ def has_matrix_cores(target):
     return target.startswith(_MFMA_OR_WMMA)
 
 
+# The same guides: 8-bit floats in the matrix units of gfx94x, gfx95x and gfx12.
+_FLOAT8 = ("gfx94", "gfx95", "gfx12")
+
+
+def has_float8(card):
+    """Whether the matrix units of |card|, its properties, take 8-bit floats: NVIDIA's do from compute capability 8.9 on. The
+    host, which has no such units, is asked for results and not for speed."""
+    if card.driver == "host":
+        return True
+    if card.arch.startswith("sm_"):
+        return int(card.arch[3:].rstrip("af")) >= 89
+    return card.arch.startswith(_FLOAT8)
+
+
 def architecture_name(target):
     """ "rdna3" of gfx1100; the target itself where it is not AMD's."""
     generation = AMDArchitecture.of(target)

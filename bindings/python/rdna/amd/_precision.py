@@ -8,6 +8,14 @@ from torch.utils import _pytree as pytree
 
 TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
+
+def type_beside(config):
+    """The type of config.default_precision; of "fp8", in which only products are, that of all else: bf16 where it is
+    allowed."""
+    if config.default_precision != "fp8":
+        return TYPES[config.default_precision]
+    return torch.bfloat16 if config.allow_bf16 else torch.float16 if config.allow_fp16 else torch.float32
+
 _calls = threading.local()  # what a forward that is under way has to give back, per thread
 
 

@@ -7,9 +7,10 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from ._cards import architecture_name, has_matrix_cores
+from . import _float8
+from ._cards import architecture_name, has_float8, has_matrix_cores
 from ._plugin import devices
-from ._precision import TYPES, set_precision
+from ._precision import set_precision, type_beside
 from ._room import MB, as_amd_errors, host_memory, room
 from .amd_exceptions import (
     AMDBackendError,
@@ -135,7 +136,8 @@ class AMDBackend:
     def prepare_model(self, model, optimization_level=None):
         """Puts |model| on the device, in place, and returns it. What of it is float32 computes in
         config.default_precision: under autocast where config.enable_mixed_precision is on, and else with its parameters
-        and buffers converted; its results have its inputs' type in both cases.
+        and buffers converted; its results have its inputs' type in both cases. With "fp8" linear layers keep their weights as
+        8-bit floats, for inference alone, and all else computes in bf16.
 
         |optimization_level|: also optimizes it at that level, as AMDOptimizer does, and returns the optimized model.
 
@@ -152,13 +154,29 @@ class AMDBackend:
         if not isinstance(model, nn.Module):
             raise AMDBackendError(f"prepare_model: expected a torch.nn.Module, got {type(model).__name__}")
         self.config.validate()
-        precision = self.config.default_precision
-        if precision not in TYPES:
-            raise AMDConfigurationError(
-                "default_precision", precision, "rdna has no layers in it; take fp32, fp16 or bf16")
-        dtype, mixed = TYPES[precision], self.config.enable_mixed_precision
-        _move(model, self.device, torch.float32 if mixed else dtype, self.config)
+        narrow = self.config.default_precision == "fp8"
+        self._must_have_float8(narrow)
+        dtype, mixed = type_beside(self.config), self.config.enable_mixed_precision
+        count, undo = _float8.narrow(model) if narrow else (0, _float8.widen(model))
+        try:
+            _move(model, self.device, torch.float32 if mixed else dtype, self.config)
+        except Exception:
+            undo()
+            raise
+        if narrow and not count and not any(isinstance(m, _float8.Float8Linear) for m in model.modules()):
+            name = str(dtype).removeprefix("torch.")
+            warnings.warn(f"fp8: this {type(model).__name__} has no linear layer to keep in 8 bits; all of it computes in {name}",
+                          stacklevel=3)
         set_precision(model, dtype, mixed)
+
+    def _must_have_float8(self, wanted):
+        if not wanted or self.fallback_reason is not None:
+            return
+        card = torch.rdna.get_device_properties(self.device)
+        if not has_float8(card):
+            raise AMDConfigurationError(
+                "default_precision", "fp8", f"the matrix units of {card.arch} take no 8-bit floats, those of CDNA3, CDNA4 and "
+                "RDNA4 do; take fp32, fp16 or bf16")
 
     def _optimized(self, model, level, training=None):
         from .optimizer import AMDOptimizer
@@ -175,6 +193,9 @@ class AMDBackend:
         """The model on the device, in training mode, optimized at the configuration's level; with |optimizer|, a pair of
         both. The optimizer goes on with the same parameters, and its state follows them to the device."""
         self._must_be_usable()
+        if self.config.default_precision == "fp8":
+            raise AMDConfigurationError(
+                "default_precision", "fp8", "it is for inference, as weights of 8 bits have no gradients; take bf16 to train")
         self._prepare(model)
         if optimizer is not None:
             optimizer.load_state_dict(optimizer.state_dict())  # which puts the state where its parameters are

@@ -11,7 +11,8 @@ from ._plugin import is_ours
 from .dataflow import tensors_of
 
 # Of the largest value: above a deep network's rounding, far below what a wrong change does.
-_TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-3, torch.float16: 5e-2, torch.bfloat16: 0.2}
+_TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-3, torch.float16: 5e-2, torch.bfloat16: 0.2,
+              torch.float8_e4m3fn: 0.3}
 
 
 def memory_of(model):

@@ -9,15 +9,17 @@ from typing import Optional
 import torch
 from torch import nn
 
-from . import measuring, rewrites, running
+from . import _float8, measuring, rewrites, running
+from ._cards import has_float8
 from ._plugin import is_ours
+from ._precision import type_beside
 from .amd_exceptions import AMDOptimizationError
 from .config import OPTIMIZATION_LEVELS, AMDConfig
 from .dataflow import Links, copied, tensors_of
 
 _RECORD = "_rdna_optimized"
 _MB = 1 << 20
-_PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16}
+_PRECISIONS = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp8": _float8.CODES}
 _OPTIONAL = ("activation fused", "precision", "channels last", "compiled")  # is left out where it is slower, which is
 _NOISE = 1.05  # so many times the time before
 
@@ -121,7 +123,7 @@ class _Inference:
 
     def types(self):
         """In which the model computes, of which the narrowest says what rounding is."""
-        return {_PRECISIONS.get(self.config.default_precision, torch.float32), *(p.dtype for p in self.model.parameters())}
+        return {type_beside(self.config), *(t.dtype for t in (*self.model.parameters(), *self.model.buffers()))}
 
     def done(self, name, count):
         if not count:
@@ -139,9 +141,12 @@ class _Inference:
         self.done("dropout removed", rewrites.drop_dropout(self.model, self.links))
         self.done("batch norm folded", rewrites.fold_norms(self.model, self.links))
         self.notes += rewrites.left_norms(self.model, self.links)
+        narrow = self.config.default_precision == "fp8" and self.level == "aggressive"
+        if narrow:  # before layers become what they are with an activation, of which there is none in 8 bits
+            self.precision()
         if fuses and self.on_rdna and "activation fused" not in self.without:
             self.done("activation fused", rewrites.fuse_activations(self.model, self.links))
-        if self.level == "aggressive":
+        if self.level == "aggressive" and not narrow:
             self.precision()
         if self.level == "conservative":
             return
@@ -169,12 +174,20 @@ class _Inference:
         name, dtype = wanted_precision(self.config, self.notes)
         if dtype is None or "precision" in self.without:
             return
+        if dtype is _float8.CODES and self.on_rdna and not has_float8(torch.rdna.get_device_properties()):
+            arch = torch.rdna.get_device_properties().arch
+            self.notes.append(f"weights stay in f32: the matrix units of {arch} take no 8-bit floats")
+            return
         buffers = any(b.dtype == torch.float32 for m in self.model.modules()
                       if not isinstance(m, rewrites._NORMS) for b in m._buffers.values() if b is not None)
         if self.example is None and (buffers or not self.links.whole):
             self.notes.append(f"weights stay in f32: whether this model computes in {name} is seen with example_inputs only")
             return
-        count = running.narrow_weights(self.model, dtype)
+        count = 0
+        if dtype is _float8.CODES:
+            count, _ = _float8.narrow(self.model)
+            dtype = type_beside(self.config)
+        count += running.narrow_weights(self.model, dtype)
         if count:
             cast = running.Cast(torch.float32, dtype)
             self.model.register_forward_pre_hook(cast.before, with_kwargs=True)
@@ -217,10 +230,7 @@ def wanted_precision(config, notes):
     name = config.default_precision
     if name == "fp32" or not config.enable_mixed_precision:
         return name, None
-    if name not in _PRECISIONS:
-        notes.append(f"weights stay in f32: there is no {name} for weights")
-        return name, None
-    if not getattr(config, f"allow_{name}"):
+    if not getattr(config, f"allow_{name}", True):
         notes.append(f"weights stay in f32: allow_{name} is off for {config.architecture.value}")
         return name, None
     return name, _PRECISIONS[name]
@@ -392,6 +402,9 @@ class AMDOptimizer:
         """Autocast alone: on a card channels last and compiled steps took longer (docs/amd/optimizer.md)."""
         result, undo, called = OptimizationResult(), [], None
         _, dtype = wanted_precision(self.config, result.warnings) if level == "aggressive" else (None, None)
+        if dtype is _float8.CODES:
+            result.warnings.append("fp8 is for inference, as weights of 8 bits have no gradients: take bf16 to train")
+            dtype = None
         if level != "aggressive":
             result.warnings.append(f"{level} changes what evaluation does: nothing of it makes training steps faster")
         elif dtype is not None and not _is_on_rdna(model):

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_flatten, tree_map
 
-from . import patterns
+from . import _float8, patterns
 
 
 class Cast:
@@ -113,7 +113,8 @@ def narrow_weights(model, dtype):
     for module in model.modules():
         if isinstance(module, norms):
             continue
-        for group in (module._parameters, module._buffers):
+        narrower = isinstance(module, _float8.Float8Linear)  # than |dtype|, with scales that are to stay exact
+        for group in (module._parameters,) if narrower else (module._parameters, module._buffers):
             for name, t in group.items():
                 if t is None or t.dtype != torch.float32:
                     continue

@@ -6,8 +6,10 @@
 
 #include "device.h"
 #include "fallback.h"
+#include "float8.h"
 #include "memory.h"
 #include "outside.h"
+#include "rdna/op/cast.h"
 #include "rdna/op/movement.h"
 #include "tensor.h"
 
@@ -73,6 +75,20 @@ at::Tensor dense_on_device(const at::Tensor &t) {
   return out;
 }
 
+// Whether what is too large for E4M3FN becomes its largest value rather than NaN, which differs between versions of
+// PyTorch.
+bool e4m3fn_saturates() {
+  static const bool saturates = static_cast<float>(c10::Float8_e4m3fn(1e6f)) == 448;
+  return saturates;
+}
+void convert_saturating(const at::Tensor &src, const at::Tensor &dst) {
+  const at::Tensor values = (is_float(src.scalar_type()) ? src : src.to(at::kFloat)).expand(dst.sizes()).contiguous();
+  const at::Tensor codes = dst.is_contiguous() ? dst : at::empty(dst.sizes(), dst.options());
+  const rdna_tensor from = describe(values.view({-1})), to = describe_stored(codes.view({-1}));
+  check(rdna_op_cast_saturating(stream_of(dst), &from, &to));
+  if (!codes.is_same(dst)) move_values(codes, dst);
+}
+
 void copy_on_device(const at::Tensor &given, const at::Tensor &dst) {
   at::Tensor src = given;
   if (src.is_same(dst)) return;
@@ -101,9 +117,11 @@ void copy_on_device(const at::Tensor &given, const at::Tensor &dst) {
     return copy_on_device(same, dst);
   }
   if (dst.numel() == 0) return;
-  if (has_dtype(src.scalar_type()) && has_dtype(dst.scalar_type())) {
+  if (stored_dtype_of(src.scalar_type()) && stored_dtype_of(dst.scalar_type())) {
     if (dst.dim() > RDNA_MAX_RANK) return copy_slices(src, dst);
-    return copy_values(src, dst);
+    if (dst.scalar_type() == at::kFloat8_e4m3fn && e4m3fn_saturates()) return convert_saturating(src, dst);
+    const rdna_tensor from = describe_stored(src), to = describe_stored(dst);
+    return check(rdna_op_copy(stream_of(dst), &from, &to));
   }
   if (src.is_complex() && dst.is_complex()) return copy_on_device(at::view_as_real(src), at::view_as_real(dst));
   if (src.is_complex() && has_dtype(dst.scalar_type())) return copy_on_device(at::view_as_real(src).select(-1, 0), dst);
@@ -113,7 +131,7 @@ void copy_on_device(const at::Tensor &given, const at::Tensor &dst) {
     parts.select(-1, 1).zero_();
     return;
   }
-  count_fallback("aten::_copy_from");  // conversions that librdna does not have: fp8, unsigned of 16 bits and more
+  count_fallback("aten::_copy_from");  // conversions that librdna does not have: unsigned of 16 bits and more
   dst.copy_(src.to(at::kCPU).to(dst.scalar_type()));
 }
 

@@ -141,6 +141,16 @@ RDNA_DEVICE void mma_quarters_of(f16, mma_acc &c, const uint4 &a, const uint4 &b
 RDNA_DEVICE void mma_quarters_of(bf16, mma_acc &c, const uint4 &a, const uint4 &b) { mma_quarters_bf16(c, a, b); }
 RDNA_DEVICE void mma_quarters_of(i8x2, mma_acc_i32 &c, const uint4 &a, const uint4 &b) { mma_quarters_i8(c, a, b); }
 
+/* Part number |part| of a quarter, of mma_parts, as mma_quarters_of takes it. */
+template <typename type>
+RDNA_DEVICE uint4 pipe_part_of_a(type, const uint4 &a, int part) {
+  return a;
+}
+template <typename type>
+RDNA_DEVICE uint4 pipe_part_of_b(type, const uint4 &b, int part) {
+  return b;
+}
+
 /* The sums of a tile over all of k, for this wave's part of it. */
 template <typename type, typename plan, bool a_along_k, bool b_along_k, typename operand_a, typename operand_b,
           typename acc>
@@ -181,9 +191,17 @@ RDNA_DEVICE void pipe_product(operand_a &from_a, operand_b &from_b, int k, uint3
         write = write + plan::pipe_stage == end ? memory : write + plan::pipe_stage;
       }
 #pragma unroll
-      for (int i = 0; i < plan::tiles_m; ++i)
+      for (int piece = 0; piece < mma_parts<type>; ++piece) {
+        uint4 columns[plan::tiles_n];
 #pragma unroll
-        for (int j = 0; j < plan::tiles_n; ++j) mma_quarters_of(type(), sum[i][j], a[part % 2][i], b[part % 2][j]);
+        for (int j = 0; j < plan::tiles_n; ++j) columns[j] = pipe_part_of_b(type(), b[part % 2][j], piece);
+#pragma unroll
+        for (int i = 0; i < plan::tiles_m; ++i) {
+          uint4 row = pipe_part_of_a(type(), a[part % 2][i], piece);
+#pragma unroll
+          for (int j = 0; j < plan::tiles_n; ++j) mma_quarters_of(type(), sum[i][j], row, columns[j]);
+        }
+      }
     }
   }
   async_wait<0>();

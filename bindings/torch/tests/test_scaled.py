@@ -1,0 +1,111 @@
+"""Products of 8-bit floats with scales beside float64's of what their codes stand for, and conversions beside the CPU's."""
+
+import itertools
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.usefixtures("nothing_falls_back")
+
+E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
+FNUZ = torch.float8_e4m3fnuz, torch.float8_e5m2fnuz
+FLOATS = {torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 8e-3}
+
+
+def codes(*shape, dtype=E4M3, scale=1.0):
+    return (torch.randn(shape) * scale).to(dtype)
+
+
+def exact(a, b, scale_a, scale_b, bias=None):
+    out = (a.double() @ b.double()) * scale_a.double() * scale_b.double()
+    return out if bias is None else out + bias.double()
+
+
+def check(out, a, b, scale_a, scale_b, dtype, bias=None):
+    want = exact(a, b, scale_a, scale_b, bias)
+    magnitude = (a.double().abs() @ b.double().abs()) * (scale_a * scale_b).double().abs()
+    assert out.dtype == dtype and out.device.type == "rdna"
+    bound = 1e-5 * magnitude + FLOATS[dtype] * want.abs() + 1e-6
+    assert ((out.cpu().double() - want).abs() <= bound).all()
+
+
+@pytest.mark.parametrize("types", [(E4M3, E4M3), (E4M3, E5M2), (E5M2, E4M3), (FNUZ[0], FNUZ[0]), (FNUZ[1], FNUZ[0])])
+@pytest.mark.parametrize("m, k, n", [(1, 16, 16), (33, 48, 80), (5, 7, 3), (0, 16, 16), (4, 0, 16)])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_products(types, m, k, n, dtype):
+    a, b = codes(m, k, dtype=types[0]), codes(n, k, dtype=types[1]).t()
+    for rows in (False, True):
+        scale_a, scale_b = (torch.rand(m, 1), torch.rand(1, n)) if rows else (torch.rand(()), torch.rand(1))
+        if rows and m == 0:
+            continue
+        bias = None if dtype == torch.float32 else torch.randn(n).to(dtype)
+        on = [t.to("rdna") for t in (a, b, scale_a, scale_b)]
+        out = torch._scaled_mm(*on, bias=None if bias is None else bias.to("rdna"), out_dtype=dtype, use_fast_accum=True)
+        check(out, a, b, scale_a, scale_b, dtype, bias)
+        given = torch.full((m, n), 7.0, dtype=dtype, device="rdna")
+        assert torch._scaled_mm(*on, out_dtype=dtype, out=given) is given
+        check(given, a, b, scale_a, scale_b, dtype)
+
+
+def test_a_result_of_8_bits_is_rounded_once():
+    a, b, scale, narrow = codes(16, 32), codes(48, 32).t(), torch.tensor(0.5), torch.tensor(0.25)
+    on = [t.to("rdna") for t in (a, b, scale, scale)]
+    out = torch._scaled_mm(*on, scale_result=narrow.to("rdna"))
+    assert out.dtype == E4M3
+    assert torch.equal(out.cpu().float(), (exact(a, b, scale, scale) * 0.25).float().to(E4M3).float())  # whose sums f32 holds
+    large = torch._scaled_mm(on[0], on[1], torch.tensor(1e6, device="rdna"), on[3], out_dtype=E5M2).cpu().float()
+    assert large.isfinite().all() and large.abs().max() == torch.finfo(E5M2).max
+
+
+def test_recipes():
+    a, b = codes(24, 32), codes(40, 32).t()
+    for recipe, shapes in ((0, ((1,), (1,))), (1, ((24, 1), (1, 40)))):
+        scale_a, scale_b = (torch.rand(s) for s in shapes)
+        out = torch.ops.aten._scaled_mm_v2(a.to("rdna"), b.to("rdna"), [scale_a.to("rdna")], [recipe], [],
+                                           [scale_b.to("rdna")], [recipe], [], None, torch.bfloat16)
+        check(out, a, b, scale_a, scale_b, torch.bfloat16)
+
+
+def test_what_cannot_be_multiplied():
+    a, b, one = codes(16, 32).to("rdna"), codes(32, 32).t().to("rdna"), torch.ones((), device="rdna")
+
+    def refused(words, *arguments, **more):
+        with pytest.raises((RuntimeError, ValueError), match=words):
+            torch._scaled_mm(*arguments, **more)
+
+    refused("mat1 must be a matrix", a[0], b, one, one)
+    refused(r"cannot be multiplied \(16x32 and 16x32\)", a, a, one, one)
+    refused("Expected mat1 to be Float8 matrix got Float", a.float(), b, one, one)
+    refused("Expected mat2 to be Float8 matrix got BFloat16", a, b.bfloat16(), one, one)
+    refused("Multiplication of two Float8_e5m2 matrices is not supported", a.float().to(E5M2), b.float().to(E5M2), one, one)
+    refused("Invalid scaling configuration", a, b, torch.ones(16, 1, device="rdna"), one)
+    refused("Invalid scaling configuration", a, b, torch.ones(16, device="rdna"), torch.ones(32, device="rdna"))
+    refused("Invalid scaling configuration", a, b, one.half(), one.half())
+    refused("Bias must be size 32 but got 31", a, b, one, one, bias=torch.ones(31, device="rdna"), out_dtype=torch.half)
+    refused("Bias is not supported when out_dtype is set to Float32", a, b, one, one, bias=torch.ones(32, device="rdna"), out_dtype=torch.float)
+    refused("Bias must be BFloat16", a, b, one, one, bias=torch.ones(32, device="rdna").half(), out_dtype=torch.bfloat16)
+    refused("output types", a, b, one, one, out_dtype=torch.float64)
+    refused("both or neither must be FNUZ|kernel", a.float().to(FNUZ[0]), b, one, one, out_dtype=torch.half)
+
+
+@pytest.mark.parametrize("narrow", [E4M3, E5M2, *FNUZ])
+def test_conversions_are_those_of_the_cpu(narrow):
+    every = torch.arange(256, dtype=torch.uint8).view(narrow)
+    for wide in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        there = every.to("rdna").to(wide)
+        assert torch.equal(there.cpu().nan_to_num(7, 8, 9), every.to(wide).nan_to_num(7, 8, 9))
+        bits = torch.randint(-2**31, 2**31, (4096,), dtype=torch.int64).int().view(torch.float32)
+        values = torch.cat([bits, torch.randn(4096) * 100, torch.randn(4096) / 100, every.float(), torch.tensor([float("inf"), -0.0])]).to(wide)
+        mine, theirs = values.to("rdna").to(narrow).cpu(), values.to(narrow)
+        nan = theirs.float().isnan()
+        assert torch.equal(mine.float().isnan(), nan)
+        assert torch.equal(mine.view(torch.uint8)[~nan], theirs.view(torch.uint8)[~nan])
+    whole = torch.arange(-500, 500, 3)
+    assert torch.equal(whole.to("rdna").to(narrow).cpu().float().nan_to_num(), whole.to(narrow).float().nan_to_num())
+    grid = torch.randn(6, 10)
+    for a, b in itertools.product((lambda t: t, lambda t: t.t(), lambda t: t[1:, ::3]), repeat=2):
+        target = torch.zeros(b(grid).shape, dtype=narrow, device="rdna")
+        source = a(b(grid).clone())
+        if source.shape == target.shape:
+            target.copy_(source.to("rdna"))
+            assert torch.equal(target.cpu().float(), source.to(narrow).float())
