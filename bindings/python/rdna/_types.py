@@ -456,6 +456,7 @@ FUNCTIONS = {  # result, arguments
     "rdna_op_gather": "c_int c_void_p c_void_p c_int c_void_p c_void_p c_void_p",
     "rdna_op_gemm": "c_int c_void_p c_float c_void_p c_void_p c_float c_void_p c_void_p",
     "rdna_op_gemm_epilogue": "c_int c_void_p c_void_p c_void_p c_void_p c_void_p",
+    "rdna_op_gemm_f8": "c_int c_void_p c_void_p c_void_p c_void_p c_void_p c_void_p c_void_p",
     "rdna_op_gemm_i8": "c_int c_void_p c_void_p c_void_p c_void_p c_void_p c_void_p c_void_p",
     "rdna_op_grad_norm": "c_int c_void_p c_void_p c_int c_float c_void_p c_void_p",
     "rdna_op_grad_norms": "c_int c_void_p c_void_p c_int c_void_p",

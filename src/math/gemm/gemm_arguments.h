@@ -45,7 +45,7 @@ OPERATOR(gemm_i8, integers, .empty = "MNK") {
 
 #define A_F8(types) in("a", types, STRIDED, SHAPE(M, K))
 #define B_F8(types) in("b", types, STRIDED, SHAPE(K, N))
-#define E4M3 ONLY(RDNA_F8_E4M3FN)
+#define E4M3 ANY(RDNA_F8_E4M3FN, BIT(RDNA_F8_E5M2)) /* one of the two; not both */
 OPERATOR(gemm_f8, epilogue, .types = FLOATS, .empty = "MNK") {
   const rdna_gemm_epilogue epilogue = {RDNA_GEMM_EPILOGUE_INIT, .alpha = 1,
                                        .bias = in("bias", MAIN, OPTIONAL, SHAPE(N)), .activation = ACTIVATION,
@@ -54,7 +54,7 @@ OPERATOR(gemm_f8, epilogue, .types = FLOATS, .empty = "MNK") {
                          in("scale_b", ONLY(RDNA_F32), 0, SHAPE(N)), out("c", MAIN, 0, SHAPE(M, N)));
 }
 OPERATOR(gemm_f8, one_scale, .types = FLOATS) {
-  return rdna_op_gemm_f8(stream, NULL, A_F8(ONLY(RDNA_F8_E5M2FNUZ)), in("scale_a", ONLY(RDNA_F32), 0, SHAPE(1)),
+  return rdna_op_gemm_f8(stream, NULL, A_F8(ANY(RDNA_F8_E5M2FNUZ, BIT(RDNA_F8_E4M3FNUZ))), in("scale_a", ONLY(RDNA_F32), 0, SHAPE(1)),
                          B_F8(ONLY(RDNA_F8_E4M3FNUZ)), in("scale_b", ONLY(RDNA_F32), 0, SHAPE(1)),
                          out("c", MAIN_OR(FLOATS), 0, SHAPE(M, N)));
 }
