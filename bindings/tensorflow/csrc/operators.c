@@ -7,7 +7,7 @@ static void any_shape(TF_ShapeInferenceContext *ctx, TF_Status *status) {
 
 struct definition {
   const char *name;
-  const char *attributes[8], *inputs[4], *output;
+  const char *attributes[11], *inputs[8], *output;
   bool stateful;
 };
 
@@ -15,8 +15,9 @@ static const struct definition operators[] = {
     {"RdnaToDlpack", {"T: type"}, {"x: T"}, "managed: int64", true},
     {"RdnaFromDlpack", {"dtype: type", "versioned: bool"}, {"managed: int64"}, "x: dtype", true},
     {"RdnaMatMul",
-     {"T: {float, half, bfloat16}", "transpose_a: bool = false", "transpose_b: bool = false", "activation: string"},
-     {"a: T", "b: T", "bias: T"},
+     {"T: {float, half, bfloat16}", "transpose_a: bool = false", "transpose_b: bool = false", "activation: string",
+      "shape_count: int >= 0 = 0"},
+     {"a: T", "b: T", "bias: T", "shape: shape_count * int32"},
      "product: T",
      false},
     {"RdnaConv2D",
@@ -25,14 +26,27 @@ static const struct definition operators[] = {
      {"input: T", "filter: T", "bias: T"},
      "output: T",
      false},
+    {"RdnaConv2DBatchNorm",
+     {"T: {float}", "strides: list(int)", "padding: string", "explicit_paddings: list(int) = []",
+      "data_format: string = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", "activation: string", "epsilon: float",
+      "scale_count: int >= 0", "offset_count: int >= 0", "bias_count: int >= 0"},
+     {"input: T", "filter: T", "mean: T", "variance: T", "scale: scale_count * T", "offset: offset_count * T",
+      "bias: bias_count * T"},
+     "output: T",
+     false},
+    {"RdnaLayerNorm",
+     {"T: {float, half, bfloat16}", "epsilon: float", "scale_count: int >= 0", "offset_count: int >= 0"},
+     {"x: T", "scale: scale_count * T", "offset: offset_count * T"},
+     "y: T",
+     false},
 };
 
 void register_operators(TF_Status *status) {
   for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
     const struct definition *o = &operators[i];
     TF_OpDefinitionBuilder *builder = tf.NewOpDefinitionBuilder(o->name);
-    for (int k = 0; k < 8 && o->attributes[k]; k++) tf.OpDefinitionBuilderAddAttr(builder, o->attributes[k]);
-    for (int k = 0; k < 4 && o->inputs[k]; k++) tf.OpDefinitionBuilderAddInput(builder, o->inputs[k]);
+    for (int k = 0; k < 11 && o->attributes[k]; k++) tf.OpDefinitionBuilderAddAttr(builder, o->attributes[k]);
+    for (int k = 0; k < 8 && o->inputs[k]; k++) tf.OpDefinitionBuilderAddInput(builder, o->inputs[k]);
     tf.OpDefinitionBuilderAddOutput(builder, o->output);
     tf.OpDefinitionBuilderSetIsStateful(builder, o->stateful);
     tf.OpDefinitionBuilderSetShapeInferenceFunction(builder, any_shape);

@@ -13,6 +13,30 @@ uint64_t wire_varint(const unsigned char **at, const unsigned char *end) {
   return value;
 }
 
+bool wire_next(const unsigned char **at, const unsigned char *end, struct field *out) {
+  if (*at >= end) return false;
+  uint64_t tag = wire_varint(at, end);
+  *out = (struct field){.number = (int)(tag >> 3 & 0x1fffffff), .kind = (int)(tag & 7)};
+  size_t length = 0;
+  if (out->kind == WIRE_VARINT) {
+    out->value = wire_varint(at, end);
+    return true;
+  }
+  if (out->kind == WIRE_BYTES) {
+    uint64_t said = wire_varint(at, end);
+    if (said > (uint64_t)(end - *at)) return false;
+    length = (size_t)said;
+  } else if (out->kind == WIRE_64 || out->kind == WIRE_32) {
+    length = out->kind == WIRE_64 ? 8 : 4;
+    if (length > (size_t)(end - *at)) return false;
+  } else {
+    return false;
+  }
+  out->text = (struct text){*at, length};
+  *at += length;
+  return true;
+}
+
 static void append(struct wire *to, const void *data, size_t size) {
   if (to->failed || size == 0) return;
   if (to->room - to->size < size) {
@@ -52,6 +76,15 @@ void wire_bytes(struct wire *to, int field, const void *data, size_t size) {
 }
 
 void wire_text(struct wire *to, int field, const char *text) { wire_bytes(to, field, text, strlen(text)); }
+
+void wire_float(struct wire *to, int field, float value) {
+  unsigned char bytes[4];
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  for (int i = 0; i < 4; i++) bytes[i] = (unsigned char)(bits >> 8 * i);
+  varint(to, (uint64_t)field << 3 | WIRE_32);
+  append(to, bytes, sizeof bytes);
+}
 
 void wire_message(struct wire *to, int field, struct wire *message) {
   to->failed |= message->failed;

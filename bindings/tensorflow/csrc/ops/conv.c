@@ -6,6 +6,7 @@
 #include "activation.h"
 #include "compose.h"
 #include "ops.h"
+#include "rdna/op/fused.h"
 #include "rdna/op/index.h"
 #include "rdna/op/pool.h"
 
@@ -135,6 +136,118 @@ rdna_status compute_fused_conv(call *c) {
   if (bias.rank != 1 || bias.shape[0] != y.shape[1])
     return call_fail(c, RDNA_INVALID_ARGUMENT, "Must provide as many biases as the last dimension of the input tensor");
   return rdna_op_conv_activate(c->stream, &conv, &x, &weight, &bias, activation, &y);
+}
+
+/* ---- a convolution and the batch norm of inference behind it ---- */
+
+struct folding { /* NULL: ones, zeros */
+  rdna_tensor mean, variance, *scale, *offset, *bias;
+};
+
+/* A value for each channel, as a list of them. False: it is of another shape. */
+static bool as_channels(rdna_tensor *x, int64_t channels) {
+  bool fits = x->rank >= 1 && x->rank <= 4 && x->shape[x->rank - 1] == channels && rdna_tensor_count(x) == channels;
+  if (fits) *x = reshaped(x, 1, &channels);
+  return fits;
+}
+
+/* The filter times scale / sqrt(variance + epsilon), and offset + (bias - mean) times that: a launch each over the
+ * filter's values, where a pass over the images would be one of theirs. */
+static rdna_status fold(call *c, const struct folding *f, const rdna_tensor *filter, rdna_tensor *weight,
+                        rdna_tensor *shift) {
+  rdna_tensor variance = repeated(&f->variance, filter->rank, filter->shape), scale, mean = f->mean;
+  rdna_fused_step steps[6] = {{.op = RDNA_MAP_AFFINE, .p = 1, .q = c->attributes->epsilon}, {.op = RDNA_MAP_RSQRT}};
+  const rdna_tensor *inputs[4] = {&variance};
+  int count = 2, taken = 1;
+  TRY(like(c, filter, weight));
+  TRY(like(c, &f->mean, shift));
+  if (f->scale) {
+    scale = repeated(f->scale, filter->rank, filter->shape);
+    steps[count++] = (rdna_fused_step){.op = RDNA_ZIP_MUL, .is_zip = true, .input = taken};
+    inputs[taken++] = &scale;
+  }
+  steps[count] = (rdna_fused_step){.op = RDNA_ZIP_MUL, .is_zip = true, .input = taken};
+  inputs[taken] = filter;
+  TRY(rdna_op_fused(c->stream, steps, count + 1, inputs, taken + 1, weight));
+  if (f->bias) {
+    TRY(like(c, &f->mean, &mean));
+    TRY(zip(c, RDNA_ZIP_SUB, &f->mean, f->bias, &mean));
+  }
+  inputs[0] = &f->variance;
+  if (f->scale) inputs[1] = f->scale;
+  inputs[taken] = &mean;
+  count++;
+  if (f->offset) {
+    steps[count++] = (rdna_fused_step){.op = RDNA_ZIP_SUB, .is_zip = true, .input_first = true, .input = taken + 1};
+    inputs[taken + 1] = f->offset;
+  } else {
+    steps[count++] = (rdna_fused_step){.op = RDNA_MAP_NEG};
+  }
+  return rdna_op_fused(c->stream, steps, count, inputs, taken + 1 + (f->offset != NULL), shift);
+}
+
+/* |*x| becomes x op factor, broadcast. */
+static rdna_status combine(call *c, rdna_zip op, rdna_tensor *x, const rdna_tensor *factor) {
+  int rank;
+  int64_t shape[RDNA_MAX_RANK];
+  rdna_tensor out;
+  TRY(call_broadcast(c, x, factor, &rank, shape));
+  TRY(call_scratch(c, x->dtype, rank, shape, &out));
+  rdna_tensor from = repeated(x, rank, shape), with = repeated(factor, rank, shape);
+  TRY(zip(c, op, &from, &with, &out));
+  *x = out;
+  return RDNA_OK;
+}
+
+/* The same step by step, for factors that are not one value for each channel. |y| has the channels last. */
+static rdna_status normalize_apart(call *c, const struct folding *f, rdna_activation activation, rdna_tensor y) {
+  rdna_tensor inverse, out;
+  TRY(like(c, &f->variance, &inverse));
+  TRY(affine(c, &f->variance, 1, (double)c->attributes->epsilon, &inverse));
+  TRY(map(c, RDNA_MAP_RSQRT, &inverse, &inverse));
+  if (f->scale) TRY(combine(c, RDNA_ZIP_MUL, &inverse, f->scale));
+  TRY(combine(c, RDNA_ZIP_SUB, &y, &f->mean));
+  TRY(combine(c, RDNA_ZIP_MUL, &y, &inverse));
+  if (f->offset) TRY(combine(c, RDNA_ZIP_ADD, &y, f->offset));
+  TRY(call_output(c, 0, y.rank, y.shape, &out));
+  return call_activate(c, activation, &y, &out);
+}
+
+/* (x, filter, mean, variance, scale or none, offset or none, bias or none) */
+rdna_status compute_conv_batch_norm(call *c) {
+  const struct attributes *a = c->attributes;
+  rdna_tensor x, filter, folded, weight, y, shift, given[3];
+  struct folding f = {0};
+  rdna_convolution conv;
+  rdna_activation activation;
+  int64_t shape[RDNA_MAX_RANK];
+  int count = 4;
+  TRY(image_input(c, 0, &x));
+  TRY(call_input(c, 1, &filter));
+  TRY(call_input(c, 2, &f.mean));
+  TRY(call_input(c, 3, &f.variance));
+  if (a->scale_count) TRY(call_input(c, count++, f.scale = &given[0]));
+  if (a->offset_count) TRY(call_input(c, count++, f.offset = &given[1]));
+  if (a->bias_count) TRY(call_input(c, count++, f.bias = &given[2]));
+  TRY(call_activation(c, &activation));
+  weight = as_weight(c, &filter);
+  TRY(describe(c, &x, &weight, &conv, shape));
+  if (f.bias && (f.bias->rank != 1 || f.bias->shape[0] != shape[1]))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "Must provide as many biases as the last dimension of the input tensor");
+  struct folding listed = f;
+  if (as_channels(&listed.mean, shape[1]) && as_channels(&listed.variance, shape[1]) &&
+      (!f.scale || as_channels(f.scale, shape[1])) && (!f.offset || as_channels(f.offset, shape[1]))) {
+    TRY(image_output(c, 0, x.rank, shape, &y));
+    TRY(fold(c, &listed, &filter, &folded, &shift));
+    weight = as_weight(c, &folded);
+    return rdna_op_conv_activate(c->stream, &conv, &x, &weight, &shift, activation, &y);
+  }
+  int64_t last[] = {shape[0], shape[2], shape[3], shape[1]};
+  rdna_tensor images;
+  TRY(call_scratch(c, x.dtype, 4, last, &images));
+  y = channels_second(c, images);
+  TRY(rdna_op_conv(c->stream, &conv, &x, &weight, f.bias, &y));
+  return normalize_apart(c, &f, activation, images);
 }
 
 /* (sizes of x, filter, dy); as many samples as dy has where the sizes say -1 */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "activation.h"
+#include "compose.h"
 #include "ops.h"
 #include "rdna/op/gemm.h"
 #include "rdna/op/movement.h"
@@ -15,8 +16,8 @@ static rdna_status multiply(call *c, rdna_tensor a, bool turn_a, rdna_tensor b, 
   return rdna_op_gemm(c->stream, 1, &a, &b, 0, NULL, out);
 }
 
-/* Both operands as they are multiplied, and where to. */
-static rdna_status matrices(call *c, rdna_tensor *out_a, rdna_tensor *out_b, rdna_tensor *out) {
+/* Both operands as they are multiplied, and the product's shape. */
+static rdna_status matrices(call *c, rdna_tensor *out_a, rdna_tensor *out_b, int64_t *shape) {
   const struct attributes *at = c->attributes;
   rdna_tensor a, b;
   TRY(call_input(c, 0, &a));
@@ -25,26 +26,29 @@ static rdna_status matrices(call *c, rdna_tensor *out_a, rdna_tensor *out_b, rdn
     return call_fail(c, RDNA_INVALID_ARGUMENT, "MatMul of tensors of rank %d and %d; both are matrices", a.rank,
                      b.rank);
   int64_t inner_a = a.shape[at->transpose_a ? 0 : 1], inner_b = b.shape[at->transpose_b ? 1 : 0];
-  int64_t shape[2] = {a.shape[at->transpose_a ? 1 : 0], b.shape[at->transpose_b ? 0 : 1]};
+  shape[0] = a.shape[at->transpose_a ? 1 : 0];
+  shape[1] = b.shape[at->transpose_b ? 0 : 1];
   if (inner_a != inner_b)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "Matrix size-incompatible: In[0]: [%lld,%lld], In[1]: [%lld,%lld]",
                      (long long)a.shape[0], (long long)a.shape[1], (long long)b.shape[0], (long long)b.shape[1]);
   *out_a = at->transpose_a ? transposed(a) : a;
   *out_b = at->transpose_b ? transposed(b) : b;
-  return call_output(c, 0, 2, shape, out);
+  return RDNA_OK;
 }
 
 rdna_status compute_matmul(call *c) {
   rdna_tensor a, b, out;
-  TRY(matrices(c, &a, &b, &out));
+  int64_t shape[2];
+  TRY(matrices(c, &a, &b, shape));
+  TRY(call_output(c, 0, 2, shape, &out));
   return rdna_op_gemm(c->stream, 1, &a, &b, 0, NULL, &out);
 }
 
 rdna_status call_activation(call *c, rdna_activation *out) {
-  static const char *const words[] = {[RDNA_ACTIVATION_NONE] = "none",
-                                      [RDNA_ACTIVATION_RELU] = "relu",
-                                      [RDNA_ACTIVATION_SIGMOID] = "sigmoid",
-                                      [RDNA_ACTIVATION_TANH] = "tanh"};
+  static const char *const words[] = {[RDNA_ACTIVATION_NONE] = "none",        [RDNA_ACTIVATION_RELU] = "relu",
+                                      [RDNA_ACTIVATION_SIGMOID] = "sigmoid",  [RDNA_ACTIVATION_TANH] = "tanh",
+                                      [RDNA_ACTIVATION_SILU] = "silu",        [RDNA_ACTIVATION_GELU_TANH] = "gelu_tanh",
+                                      [RDNA_ACTIVATION_GELU_ERF] = "gelu_erf"};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
     *out = (rdna_activation)i;
     if (strcmp(c->attributes->activation, words[i]) == 0) return RDNA_OK;
@@ -52,16 +56,62 @@ rdna_status call_activation(call *c, rdna_activation *out) {
   return call_fail(c, RDNA_INVALID_ARGUMENT, "no activation '%s'", c->attributes->activation);
 }
 
-/* activation(a b + bias) */
+rdna_status call_activate(call *c, rdna_activation activation, const rdna_tensor *x, const rdna_tensor *out) {
+  static const rdna_map maps[] = {
+      [RDNA_ACTIVATION_RELU] = RDNA_MAP_RELU,           [RDNA_ACTIVATION_SIGMOID] = RDNA_MAP_SIGMOID,
+      [RDNA_ACTIVATION_TANH] = RDNA_MAP_TANH,           [RDNA_ACTIVATION_SILU] = RDNA_MAP_SILU,
+      [RDNA_ACTIVATION_GELU_TANH] = RDNA_MAP_GELU_TANH, [RDNA_ACTIVATION_GELU_ERF] = RDNA_MAP_GELU_ERF};
+  if (activation == RDNA_ACTIVATION_NONE) return x->data == out->data ? RDNA_OK : rdna_op_copy(c->stream, x, out);
+  return rdna_op_map(c->stream, maps[activation], x, zero, zero, out);
+}
+
+/* The shape that input 3, if there is one, gives to a product of |shape|, with one -1 found. */
+static rdna_status shape_of_product(call *c, const int64_t *product, int *rank, int64_t *shape) {
+  int64_t count = product[0] * product[1], known = 1;
+  int open = -1;
+  *rank = 2;
+  memcpy(shape, product, 2 * sizeof *shape);
+  if (!c->attributes->shape_count) return RDNA_OK;
+  TRY(call_integers(c, 3, RDNA_MAX_RANK, shape, rank));
+  for (int i = 0; i < *rank; i++) {
+    if (shape[i] < -1 || (shape[i] == -1 && open >= 0))
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "only one size of a shape may be -1, and none less");
+    if (shape[i] == -1)
+      open = i;
+    else
+      TRY(size_times(c, &known, shape[i]));
+  }
+  if (open >= 0 && known > 0 && count % known == 0) known *= shape[open] = count / known;
+  if (known != count || (open >= 0 && shape[open] < 0))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "a product of %lld values in a shape of %lld", (long long)count,
+                     (long long)known);
+  return RDNA_OK;
+}
+
+/* activation(a b, in the shape that is given, + bias) */
 rdna_status compute_fused_matmul(call *c) {
-  rdna_tensor a, b, bias, out;
+  rdna_tensor a, b, bias, out, product;
   rdna_gemm_epilogue epilogue = {RDNA_GEMM_EPILOGUE_INIT, .alpha = 1, .bias = &bias};
-  TRY(matrices(c, &a, &b, &out));
+  int64_t flat[2], shape[RDNA_MAX_RANK], along[RDNA_MAX_RANK];
+  int rank;
+  TRY(matrices(c, &a, &b, flat));
   TRY(call_input(c, 2, &bias));
   TRY(call_activation(c, &epilogue.activation));
-  if (bias.rank != 1 || bias.shape[0] != out.shape[1])
+  TRY(shape_of_product(c, flat, &rank, shape));
+  if (bias.rank != 1 || rank < 2 || bias.shape[0] != shape[rank - 1])
     return call_fail(c, RDNA_INVALID_ARGUMENT, "Must provide as many biases as the last dimension of the input tensor");
-  return rdna_op_gemm_epilogue(c->stream, &epilogue, &a, &b, &out);
+  TRY(call_output(c, 0, rank, shape, &out));
+  if (shape[rank - 1] == flat[1]) {
+    product = reshaped(&out, 2, flat);
+    return rdna_op_gemm_epilogue(c->stream, &epilogue, &a, &b, &product);
+  }
+  TRY(call_scratch(c, a.dtype, 2, flat, &product)); /* the biases are not along its columns */
+  TRY(rdna_op_gemm(c->stream, 1, &a, &b, 0, NULL, &product));
+  for (int i = 0; i < rank; i++) along[i] = i == rank - 1 ? bias.shape[0] : 1;
+  product = reshaped(&product, rank, shape);
+  bias = reshaped(&bias, rank, along);
+  TRY(rdna_op_zip(c->stream, RDNA_ZIP_ADD, &product, &bias, zero, zero, &out));
+  return call_activate(c, epilogue.activation, &out, &out);
 }
 
 /* |x| broadcast to |batch| dimensions in front of its matrices, as one dimension; copied where no one stride says it.

@@ -1,5 +1,6 @@
 /* Batch norm with TensorFlow's outputs. What the gradient needs are the mean and the inverse deviation in training, the
  * given mean and variance else. */
+#include "rdna/op/norm.h"
 #include "compose.h"
 #include "ops.h"
 #include "rdna/op/channel_norm.h"
@@ -58,6 +59,47 @@ rdna_status compute_batch_norm_gradient(call *c) {
     return rdna_op_batch_norm_backward(c->stream, &dy, &x, &scale, &mean, &spread, &dx, &dscale, &doffset);
   return rdna_op_batch_norm_inference_backward(c->stream, &dy, &x, &scale, &mean, &spread,
                                                (double)c->attributes->epsilon, &dx, &dscale, &doffset);
+}
+
+/* ---- layer norm: what the graph pass makes of means, differences and products ---- */
+
+/* Whether a factor is one row of |cols| values. */
+static bool is_row(const rdna_tensor *x, int64_t cols) {
+  return x->rank >= 1 && x->shape[x->rank - 1] == cols && rdna_tensor_count(x) == cols;
+}
+
+/* (x, scale or none, offset or none) */
+rdna_status compute_layer_norm(call *c) {
+  const struct attributes *a = c->attributes;
+  rdna_tensor x, y, normal, factors[2];
+  rdna_tensor *scale = a->scale_count ? &factors[0] : NULL, *offset = a->offset_count ? &factors[1] : NULL;
+  int count = 1, rank;
+  int64_t shape[RDNA_MAX_RANK];
+  TRY(call_input(c, 0, &x));
+  if (x.rank < 1) return call_fail(c, RDNA_INVALID_ARGUMENT, "a layer norm of a number; at least one dimension");
+  if (scale) TRY(call_input(c, count++, scale));
+  if (offset) TRY(call_input(c, count++, offset));
+  int64_t cols = x.shape[x.rank - 1];
+  if ((!scale || (is_row(scale, cols) && scale->rank <= x.rank)) &&
+      (!offset || (is_row(offset, cols) && offset->rank <= x.rank))) {
+    TRY(call_output_over(c, 1, 0, x.rank, x.shape, &y));
+    if (scale) *scale = reshaped(scale, 1, &cols);
+    if (offset) *offset = reshaped(offset, 1, &cols);
+    return rdna_op_layer_norm(c->stream, &x, scale, offset, (double)a->epsilon, &y, NULL, NULL);
+  }
+  TRY(like(c, &x, &normal)); /* factors of another shape: they are broadcast */
+  TRY(rdna_op_layer_norm(c->stream, &x, NULL, NULL, (double)a->epsilon, &normal, NULL, NULL));
+  for (int i = 0; i < 2; i++) {
+    const rdna_tensor *factor = i ? offset : scale;
+    if (!factor) continue;
+    TRY(call_broadcast(c, &normal, factor, &rank, shape));
+    TRY(call_scratch(c, x.dtype, rank, shape, &y));
+    rdna_tensor from = repeated(&normal, rank, shape), with = repeated(factor, rank, shape);
+    TRY(zip(c, i ? RDNA_ZIP_ADD : RDNA_ZIP_MUL, &from, &with, &y));
+    normal = y;
+  }
+  TRY(call_output(c, 0, normal.rank, normal.shape, &y));
+  return rdna_op_copy(c->stream, &normal, &y);
 }
 
 /* ---- local response normalization (Krizhevsky et al., 2012), along the last dimension ---- */
