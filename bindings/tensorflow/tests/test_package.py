@@ -1,12 +1,14 @@
 """tf_rdna, and how TensorFlow finds the device."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
 import pytest
 import tensorflow as tf
 import tf_rdna
+from tf_rdna import _plugin
 
 
 def python(code, **settings):
@@ -50,6 +52,68 @@ def test_no_device_and_no_visible_device():
     first, second = result.stdout.strip().splitlines()[-2:]
     assert first.startswith("False ") and len(first) > 30
     assert second.startswith("[]") and "CPU:0" in second
+
+
+def test_what_the_device_has_not_is_a_sentence():
+    """No index, type or layout that is not there ends more than the call."""
+    with pytest.raises((tf.errors.InvalidArgumentError, ValueError), match="RDNA:7"), tf.device("/device:RDNA:7"):
+        tf.zeros([1]) + 1
+    with tf.device("/device:RDNA:0"):
+        for refused in (lambda: tf.strings.length(tf.constant("a")), lambda: tf.linalg.sqrtm(tf.eye(2)),
+                        lambda: tf.cast(tf.ones([2]), tf.dtypes.experimental.float8_e5m2)):  # fmt: skip
+            with pytest.raises((tf.errors.InvalidArgumentError, tf.errors.NotFoundError), match="device|kernel"):
+                refused()
+        with pytest.raises((tf.errors.InvalidArgumentError, tf.errors.UnimplementedError), match="NCHW_VECT_C|rank|dimension"):
+            tf.nn.conv2d(tf.zeros([1, 1, 5, 5]), tf.zeros([2, 2, 1, 1]), 1, "SAME", data_format="NCHW_VECT_C")
+        assert float(tf.reduce_sum(tf.ones([3]))) == 3
+
+
+TOO_NEW = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include "abi.h"
+
+static void *find(void *library, const char *name) {
+  void *found = dlsym(library, name);
+  if (!found) printf("no %s\n", name);
+  return found;
+}
+
+int main(int argc, char **argv) { /* TensorFlow's library, the plugin: what TensorFlow calls when it loads one */
+  void *theirs = dlopen(argv[argc - 2], RTLD_NOW | RTLD_LOCAL), *ours = dlopen(argv[argc - 1], RTLD_NOW | RTLD_LOCAL);
+  if (!theirs || !ours) return printf("%s\n", dlerror()), 1;
+  SP_Platform platform = {0};
+  SP_PlatformFns platform_fns = {0};
+  SE_PlatformRegistrationParams begin = {.platform = &platform, .platform_fns = &platform_fns};
+  ((void (*)(SE_PlatformRegistrationParams *, TF_Status *))find(ours, "SE_InitPlugin"))(&begin, NULL);
+  ((void (*)(void))find(ours, "TF_InitKernel"))();
+  TP_Optimizer optimizer = {0};
+  TP_OptimizerConfigs configs = {0};
+  TP_OptimizerRegistrationParams pass = {.optimizer = &optimizer, .optimizer_configs = &configs};
+  ((void (*)(TP_OptimizerRegistrationParams *, TF_Status *))find(ours, "TF_InitGraph"))(&pass, NULL);
+  TP_Profiler profiler = {0};
+  TP_ProfilerFns profiler_fns = {0};
+  TF_ProfilerRegistrationParams trace = {.profiler = &profiler, .profiler_fns = &profiler_fns};
+  ((void (*)(TF_ProfilerRegistrationParams *, TF_Status *))find(ours, "TF_InitProfiler"))(&trace, NULL);
+  int devices = -1;
+  platform_fns.get_device_count(&platform, &devices, NULL);
+  printf("%d %s\n", devices, ((const char *(*)(void))find(ours, "rdna_tensorflow_why_none"))());
+  return 0;
+}
+"""
+
+
+def test_a_tensorflow_that_has_not_what_is_needed(tmp_path):
+    """One that is too new, or too old: the plugin loads, has no device, and says which function it misses."""
+    library, program = tmp_path / "libtensorflow_framework.so.2", tmp_path / "too_new"
+    (tmp_path / "empty.c").write_text("int TF_Version;\n")
+    (tmp_path / "too_new.c").write_text(TOO_NEW)
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libtensorflow_framework.so.2", tmp_path / "empty.c", "-o", library], check=True)
+    sources = pathlib.Path(__file__).resolve().parent.parent / "csrc"
+    subprocess.run(["cc", "-std=gnu17", f"-I{sources}", tmp_path / "too_new.c", "-o", program, "-ldl"], check=True)
+    done = subprocess.run([program, library, _plugin.path()], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("0 this TensorFlow has no TF_") and "the plugin knows 2.16 to 2.21" in done.stdout, done.stdout
 
 
 FORK = r"""
