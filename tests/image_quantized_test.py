@@ -506,6 +506,17 @@ class UNets(one_file.Files):
         for word in ("weights", "--weights"):
             self.assertIn(word, heavy.sentence.decode())
 
+    def test_offered_types(self):
+        """The sentence that refuses a type of blocks offers those that are taken, all of them."""
+        command = ["image", self.root / "xl", one_file.PROMPT, "--seed", 3, "--steps", 1, "--cfg", 1, "--size", "16x16", "--out", self.out / "x.png", "--driver", "host", "--weights"]
+        refused = rdna_program.run(*command, "nvfp4")
+        self.assertEqual(refused.returncode, 1)
+        offered = refused.stderr.decode().split("types of blocks are ")[1].split()
+        self.assertGreater(len(offered), 20)
+        for kind in offered:
+            with self.subTest(kind):
+                rdna_program.output(*command, kind)
+
     def test_rounded(self):
         kept = {k: v.clone() for k, v in self.pipeline.unet.state_dict().items()}
         for kind, model in (("q8_0", "xl"), ("q4_K", "xl.safetensors")):  # of which most rows are too short

@@ -302,14 +302,14 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
                 (openai, {"prompt": "x", "sampler": "ddim", "schedule": "karras"}, 400, "karras"),
                 (sdapi, {"steps": 151}, 422, "steps"), (sdapi, {"width": 0}, 422, "width"), (sdapi, {"width": 42}, 422, "multiples"), (sdapi, {"cfg_scale": "x"}, 422, "cfg_scale"), (sdapi, huge, 422, "prompt"),
                 (sdapi, {"sampler_name": "Magic"}, 422, "Magic"), (sdapi, {"scheduler": "Magic"}, 422, "Magic"), (sdapi, {"batch_size": 4, "n_iter": 5}, 422, "20"), (sdapi, {"enable_hr": True}, 422, "enable_hr"),
-                (sdapi, {"alwayson_scripts": {"x": {}}}, 422, "scripts"), (sdapi, {"override_settings": {"sd_vae": "x"}}, 422, "sd_vae"), (sdapi, {"override_settings": {"sd_model_checkpoint": "x"}}, 422, "x"),
+                (sdapi, {"alwayson_scripts": {"x": {}}}, 422, "script"), (sdapi, {"override_settings": {"sd_vae": "x"}}, 422, "sd_vae"), (sdapi, {"override_settings": {"sd_model_checkpoint": "x"}}, 422, "x"),
                 (sdapi, {"override_settings": {"CLIP_stop_at_last_layers": 9}}, 422, "layers"), (sdapi, {"override_settings": 3}, 422, "override_settings"), (sdapi, b"", 422, "body"),
                 (img2img, {}, 422, "init_images"), (img2img, {"init_images": []}, 422, "init_images"), (img2img, {"init_images": ["?"]}, 422, "base64"), (img2img, {"init_images": ["QUJD"]}, 422, "PNG"),
                 (img2img, {"init_images": [picture[:400]]}, 422, ""), (img2img, {"init_images": [picture], "width": 80, "height": 80}, 422, "40 x 40"), (img2img, {"init_images": [picture], "denoising_strength": 2}, 422, "denoising"),
                 (img2img, {"init_images": [picture], "denoising_strength": 0.01}, 422, "strength"), (img2img, {"init_images": [picture], "mask": picture}, 422, "mask"),
                 (worker, {}, 400, "prompt"), (worker, {**jobs, "prompt": ""}, 400, "prompt"), (worker, {**jobs, "steps": 151}, 400, "steps"), (worker, {**jobs, "guidance_scale": 21}, 400, "guidance_scale"),
                 (worker, {**jobs, "width": 255}, 400, "256"), (worker, {**jobs, "width": 2056}, 400, "2048"), (worker, {**jobs, "width": 260, "height": 256}, 400, "multiple of 8"), (worker, {**jobs, "operation": "infer"}, 400, "infer"),
-                (worker, {**jobs, "operation": "image_outpaint"}, 400, "image_outpaint"), (worker, {**jobs, "loras": [{"path": "x"}]}, 400, "loras"), (worker, {"operation": "image_transform", "prompt": "x"}, 400, "input_image"),
+                (worker, {**jobs, "operation": "image_outpaint"}, 400, "image_outpaint"), (worker, {**jobs, "loras": [{"path": "x"}]}, 400, "path"), (worker, {"operation": "image_transform", "prompt": "x"}, 400, "input_image"),
                 ("/sdapi/v1/options", {"sd_model_checkpoint": "other"}, 422, "sd_model_checkpoint"), ("/sdapi/v1/options", {"magic": 1}, 422, "magic"), ("/sdapi/v1/nothing", {}, 404, "nothing"),
                 ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}, 404, "model")]:
             with self.subTest(f"{path} {str(body)[:80]}"):

@@ -47,7 +47,7 @@ class Page(unittest.TestCase):
         blocks = re.findall(r"```sh\n(.*?)```", PAGE, re.S)
         asked = "".join(blocks)
         for method, path in routes():
-            if path in ("/v1/inference", "/v1/inference/*", "/v1/jobs/*", "/v1/models/*", "/page/*") or path.startswith(("/v1/images/", "/sdapi/")):  # of a server of another kind
+            if path in ("/v1/inference", "/v1/inference/*", "/v1/jobs/*", "/v1/models/*", "/page/*") or path.startswith(("/v1/images/", "/sdapi/", "/controlnet/")):  # of a server of another kind
                 continue
             self.assertRegex(asked, re.escape("127.0.0.1:8080" + path) + r"(?=[\s\"])", "there is no example of it")
         with tempfile.TemporaryDirectory() as folder:

@@ -146,6 +146,11 @@ typedef struct rdna_image_request {
   const float *mask;
   const rdna_image_guide *guides; /* (guide_count) ControlNets that are used */
   size_t guide_count;
+  /* NULL, or (lora_count, which is the model's) how often each of its LoRAs is added to the weights, in place of the
+   * scales that it was opened with; at 0 it is left out. After a request with other scales the parts that LoRAs may be
+   * for are loaded anew */
+  const double *lora_scales;
+  size_t lora_count;
 } rdna_image_request;
 #define RDNA_IMAGE_REQUEST_INIT .size = sizeof(rdna_image_request), .guidance = -1
 

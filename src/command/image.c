@@ -9,12 +9,11 @@
 #include <unistd.h>
 
 #include "base/status.h"
-#include "command/adapters.h"
 #include "command/command.h"
+#include "command/image_model.h"
 #include "model/image/npy.h"
 #include "model/image/parameters.h"
 #include "model/image/pipeline.h"
-#include "model/weights/quantize.h"
 #include "picture/png.h"
 #include "rdna/image_model.h"
 #include "rdna/memory.h"
@@ -24,9 +23,9 @@ enum { PATH_BYTES = 4096 };
 
 typedef struct image_options {
   device_choice device;
-  const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *type, *init, *tokenizer, *prediction, *mask;
-  const char *transformer, *t5, *weights;
-  option_texts loras, embeddings, controls, control_images, control_scales;
+  image_model_choice model;
+  const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *init, *mask;
+  option_texts loras, control_images, control_scales;
   double control_start, control_end;
   int64_t steps, seed, count, clip_skip, tile;
   double guidance, strength;
@@ -40,7 +39,7 @@ typedef struct imaging {
   rdna_image_model *model;
   const rdna_image_model_info *info;
   rdna_image_request request;
-  adapter_option adapters[OPTION_TEXTS_MOST];
+  image_model_files *files;
   rdna__npy latents;
   float *init; /* (3, height, width) */
   float *mask; /* (height, width) */
@@ -158,7 +157,7 @@ static rdna_status read_init(imaging *g) {
 /* Pictures and scales of ControlNets, in their order; one scale is for all. */
 static rdna_status read_controls(imaging *g) {
   const image_options *o = g->options;
-  for (int i = 0; i < o->controls.count; i++) {
+  for (int i = 0; i < o->model.controls.count; i++) {
     const option_texts *scales = &o->control_scales;
     const char *text = scales->count ? scales->values[scales->count > 1 ? i : 0] : "1";
     char *end;
@@ -169,7 +168,7 @@ static rdna_status read_controls(imaging *g) {
     g->guides[i] = (rdna_image_guide){(size_t)i, g->control_pictures[i], scale, o->control_start, o->control_end};
   }
   g->request.guides = g->guides;
-  g->request.guide_count = (size_t)o->controls.count;
+  g->request.guide_count = (size_t)o->model.controls.count;
   return RDNA_OK;
 }
 
@@ -343,67 +342,11 @@ static rdna_status make_plan(imaging *g) {
 
 /* ---- what becomes of it ---- */
 
-/* The last |*out_length| characters of a path that are no slashes behind or between others. */
-static const char *name_of(const char *path, int *out_length) {
-  const char *name = path + strlen(path);
-  while (name > path && name[-1] == '/') name--;
-  *out_length = 0;
-  for (; name > path && name[-1] != '/'; name--) ++*out_length;
-  return name;
-}
-
-static void write_loras(FILE *to, const imaging *g) {
-  for (int i = 0; i < g->options->loras.count; i++) {
-    const adapter_option *a = &g->adapters[i];
-    int length;
-    const char *name = name_of(a->path, &length);
-    fprintf(to, "%s%.*s:%g", i ? " " : ", LoRA: ", length, name, a->scale);
-  }
-}
-
-static void write_files(FILE *to, const imaging *g) {
-  const image_options *o = g->options;
-  const char *const files[] = {o->transformer, o->t5}, *const names[] = {"Transformer", "T5"};
-  for (int i = 0; i < 2; i++) {
-    int length;
-    const char *name = files[i] ? name_of(files[i], &length) : NULL;
-    if (name) fprintf(to, ", %s: %.*s", names[i], length, name);
-  }
-  if (o->weights) fprintf(to, ", Weights: %s", o->weights);
-}
-
-static void write_embeddings(FILE *to, const imaging *g) {
-  for (int i = 0; i < g->options->embeddings.count; i++) {
-    int length;
-    const char *name = name_of(g->options->embeddings.values[i], &length);
-    fprintf(to, "%s%.*s", i ? " " : ", Embeddings: ", length, name);
-  }
-}
-
-static void write_controls(FILE *to, const imaging *g) {
-  for (int i = 0; i < g->options->controls.count; i++) {
-    int length;
-    const char *name = name_of(g->options->controls.values[i], &length);
-    fprintf(to, "%s%.*s:%g", i ? " " : ", Control: ", length, name, g->guides[i].scale);
-  }
-  if (g->options->controls.count && (g->options->control_start > 0 || g->options->control_end < 1))
-    fprintf(to, ", Control steps: %g-%g", g->options->control_start, g->options->control_end);
-}
-
 /* What picture |i| was made with, NULL without memory. */
 static char *describe(const imaging *g, int i) {
-  char *more = NULL, *text = NULL;
-  size_t size;
-  FILE *to = open_memstream(&more, &size);
-  if (!to) return NULL;
-  write_loras(to, g);
-  write_files(to, g);
-  write_embeddings(to, g);
-  write_controls(to, g);
-  if (g->options->grid) fprintf(to, ", Grid of: %d", g->request.count);
-  if (fclose(to) == 0) text = rdna__image_parameters(&g->request, i, g->folder, g->model->dtype, more);
-  free(more);
-  return text;
+  char more[32] = "";
+  if (g->options->grid) snprintf(more, sizeof more, ", Grid of: %d", g->request.count);
+  return rdna__image_parameters(g->model, &g->request, i, g->folder, more);
 }
 
 /* Whether one file can be written, and said. */
@@ -507,65 +450,11 @@ static int report(const imaging *g) {
 
 /* ---- all of it ---- */
 
-/* A type of blocks by its name. */
-static rdna_status read_blocks(const char *name, rdna_dtype *out) {
-  RDNA_TRY(rdna__annotate(rdna__weight_type_parse(name, out), "--weights"));
-  if (rdna_dtype_block_values(*out) > 1) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT,
-                    "--weights %s: a type of blocks is asked for, as q8_0 or q4_K; --type chooses "
-                    "the others",
-                    name);
-}
-
-/* FILE[:NAME]; a name has no slash. */
-static rdna_status read_embedding(const char *text, rdna_image_embedding *out, char path[PATH_BYTES]) {
-  const char *colon = strrchr(text, ':');
-  if (colon && (strchr(colon, '/') || !colon[1] || colon == text)) colon = NULL;
-  int length = colon ? (int)(colon - text) : (int)strlen(text);
-  if (snprintf(path, PATH_BYTES, "%.*s", length, text) >= PATH_BYTES)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of --embedding is too long");
-  *out = (rdna_image_embedding){path, colon ? colon + 1 : NULL};
-  return RDNA_OK;
-}
-
-static rdna_status open_model(imaging *g, rdna_dtype dtype) {
-  const image_options *o = g->options;
-  rdna_image_lora loras[OPTION_TEXTS_MOST];
-  rdna_image_embedding embeddings[OPTION_TEXTS_MOST];
-  static char paths[OPTION_TEXTS_MOST][PATH_BYTES];
-  for (int i = 0; i < o->embeddings.count; i++)
-    RDNA_TRY(read_embedding(o->embeddings.values[i], &embeddings[i], paths[i]));
-  for (int i = 0; i < o->loras.count; i++) {
-    RDNA_TRY(read_adapter(o->loras.values[i], &g->adapters[i]));
-    loras[i] = (rdna_image_lora){g->adapters[i].path, g->adapters[i].scale};
-  }
-  rdna_image_model_options how = {RDNA_IMAGE_MODEL_OPTIONS_INIT,
-                                  .dtype = dtype,
-                                  .tokenizer = o->tokenizer,
-                                  .prediction = o->prediction,
-                                  .loras = loras,
-                                  .lora_count = o->loras.count,
-                                  .transformer = o->transformer,
-                                  .t5 = o->t5,
-                                  .control_count = (size_t)o->controls.count,
-                                  .controls = o->controls.values,
-                                  .embeddings = embeddings,
-                                  .embedding_count = (size_t)o->embeddings.count};
-  if (o->weights) RDNA_TRY(read_blocks(o->weights, &how.weights));
-  return rdna_image_model_open(g->device, g->folder, &how, &g->model);
-}
-
 static rdna_status draw(imaging *g) {
   const rdna_image_request *r = &g->request;
   RDNA_TRY(open_chosen_device(&g->options->device, &g->device));
-  static const struct {
-    const char *name;
-    rdna_dtype dtype;
-  } types[] = {{"f32", RDNA_F32}, {"f16", RDNA_F16}, {"bf16", RDNA_BF16}};
-  rdna_dtype dtype = RDNA_DTYPE_COUNT; /* as is best */
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-    if (strcmp(g->options->type, types[i].name) == 0) dtype = types[i].dtype;
-  RDNA_TRY(open_model(g, dtype));
+  RDNA_TRY(read_image_model(&g->options->model, &g->options->loras, &g->files));
+  RDNA_TRY(rdna_image_model_open(g->device, g->folder, &g->files->options, &g->model));
   g->info = rdna_image_model_get_info(g->model);
   if (!g->info->own_sampler && !g->options->sampler)
     fprintf(stderr, "rdna image: the model's own sampler is not there yet; %s takes its place\n", g->info->sampler);
@@ -589,10 +478,10 @@ static rdna_status draw(imaging *g) {
 static const char *misuse_of(const image_options *o) {
   if (o->mask && !o->init) return "--mask is of an --init picture, and there is none";
   if (o->strength >= 0 && !o->init) return "--strength is of the change to an --init picture, and there is none";
-  if (o->controls.count != o->control_images.count) return "each --control asks for one --control-image";
-  if (o->control_scales.count > 1 && o->control_scales.count != o->controls.count)
+  if (o->model.controls.count != o->control_images.count) return "each --control asks for one --control-image";
+  if (o->control_scales.count > 1 && o->control_scales.count != o->model.controls.count)
     return "--control-scale is given once for all, or once for each --control";
-  if (!o->controls.count && (o->control_scales.count || o->control_start > 0 || o->control_end < 1))
+  if (!o->model.controls.count && (o->control_scales.count || o->control_start > 0 || o->control_end < 1))
     return "--control-scale, --control-start and --control-end are of a --control, and there is none";
   return NULL;
 }
@@ -606,6 +495,7 @@ static int draw_chosen(const image_options *o, const char *folder, const char *p
   imaging g = {.options = o, .folder = folder, .prompt = prompt};
   rdna_status status = draw(&g);
   int exit_status = status == RDNA_OK ? report(&g) : fail_with_status();
+  free(g.files);
   free(g.pictures);
   free(g.latents.values);
   free(g.init);
@@ -618,7 +508,7 @@ static int draw_chosen(const image_options *o, const char *folder, const char *p
 
 int command_image(int argc, char **argv) {
   image_options o = {.device = DEVICE_CHOICE_DEFAULT,
-                     .type = "auto",
+                     .model = IMAGE_MODEL_CHOICE_DEFAULT,
                      .seed = -1,
                      .count = 1,
                      .clip_skip = 1,
@@ -651,27 +541,17 @@ int command_image(int argc, char **argv) {
       {"--mask", OPTION_TEXT, &o.mask, "FILE.png", "draw anew what is bright in this, of the picture of --init", 0, 0},
       {"--plain", OPTION_FLAG, &o.plain, NULL, "brackets in texts weigh nothing, and long texts are cut", 0, 0},
       {"--lora", OPTION_TEXTS, &o.loras, "FILE[:SCALE]", "change the model's weights; several times", 0, 0},
-      {"--embedding", OPTION_TEXTS, &o.embeddings, "FILE[:WORD]", "what a word stands for in texts; several times", 0,
-       0},
-      {"--control", OPTION_TEXTS, &o.controls, "FOLDER", "a ControlNet, in a folder or one file; several times", 0, 0},
+      {"--control", OPTION_TEXTS, &o.model.controls, "FOLDER", "a ControlNet, in a folder or one file; several times",
+       0, 0},
       {"--control-image", OPTION_TEXTS, &o.control_images, "FILE.png", "what it is shown; one for each --control", 0,
        0},
       {"--control-scale", OPTION_TEXTS, &o.control_scales, "X", "how much it counts, for all or for each (1)", 0, 0},
       {"--control-start", OPTION_NUMBER, &o.control_start, "X", "from which share of the steps on (0)", 0, 1},
       {"--control-end", OPTION_NUMBER, &o.control_end, "X", "up to which share of the steps (1)", 0, 1},
-      {"--tokenizer", OPTION_TEXT, &o.tokenizer, "FOLDER", "of a model in one file: where CLIP's vocabulary is", 0, 0},
-      {"--prediction", OPTION_CHOICE, &o.prediction, "epsilon|v_prediction",
-       "of a model in one file: what it was trained to answer", 0, 0},
-      {"--transformer", OPTION_TEXT, &o.transformer, "FILE",
-       "FLUX's transformer in a file of GGUF or safetensors, in place of the folder's", 0, 0},
-      {"--t5", OPTION_TEXT, &o.t5, "FILE", "the same of T5", 0, 0},
-      {"--weights", OPTION_TEXT, &o.weights, "TYPE",
-       "round matrices to q8_0, q5_K, q4_K … while they are loaded, for less memory", 0, 0},
+      IMAGE_MODEL_OPTIONS(o.model),
       {"--tile", OPTION_INTEGER, &o.tile, "N",
        "make the picture of tiles of N x N latents, in less memory (as many as must be)", 4, 1024},
       {"--plan", OPTION_FLAG, &o.plan, NULL, "print what the picture will take of the device, and end", 0, 0},
-      {"--type", OPTION_CHOICE, &o.type, "auto|f32|f16|bf16",
-       "to compute in (auto: f16 on a GPU, FLUX bf16; f32 on the host)", 0, 0},
       {"--json", OPTION_FLAG, &o.json, NULL, "say what was done as JSON", 0, 0},
       DEVICE_OPTIONS(o.device),
   };

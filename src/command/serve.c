@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "command/command.h"
 #include "command/generation.h"
+#include "command/image_model.h"
 #include "server/heartbeat.h"
 #include "server/presets_file.h"
 #include "server/server.h"
@@ -28,6 +29,8 @@ typedef struct serve_options {
   double seconds, ping, idle, queue_seconds, heartbeat, patience;
   bool any_model, exact, log, no_page, images_frugal;
   const char *images;
+  image_model_choice image_model;
+  int64_t tile;
   option_texts lora;
   const char *mmproj;
   /* Of a worker. */
@@ -38,24 +41,25 @@ typedef struct serve_options {
   const char *paths[POSITIONAL_MAX];
   int path_count;
 } serve_options;
-#define SERVE_OPTIONS_DEFAULT       \
-  {.device = DEVICE_CHOICE_DEFAULT, \
-   .host = "127.0.0.1",             \
-   .kv = "f16",                     \
-   .port = 8080,                    \
-   .slots = 8,                      \
-   .keep = -1,                      \
-   .checkpoints = 8,                \
-   .batch = 512,                    \
-   .queue = 256,                    \
-   .body = 32,                      \
-   .connections = 256,              \
-   .drain = 30,                     \
-   .gpu_layers = -1,                \
-   .idle = -1,                      \
-   .ping = 10,                      \
-   .patience = 60,                  \
-   .heartbeat = 30,                 \
+#define SERVE_OPTIONS_DEFAULT                 \
+  {.device = DEVICE_CHOICE_DEFAULT,           \
+   .host = "127.0.0.1",                       \
+   .kv = "f16",                               \
+   .image_model = IMAGE_MODEL_CHOICE_DEFAULT, \
+   .port = 8080,                              \
+   .slots = 8,                                \
+   .keep = -1,                                \
+   .checkpoints = 8,                          \
+   .batch = 512,                              \
+   .queue = 256,                              \
+   .body = 32,                                \
+   .connections = 256,                        \
+   .drain = 30,                               \
+   .gpu_layers = -1,                          \
+   .idle = -1,                                \
+   .ping = 10,                                \
+   .patience = 60,                            \
+   .heartbeat = 30,                           \
    .rocm_device = -1}
 
 /* One key a line; the file's text must stay. */
@@ -262,6 +266,45 @@ static rdna_status serve_models(const serve_options *o, const preset *presets, s
   return status;
 }
 
+/* Whether requests can tell LoRAs from each other, and ControlNets. */
+static rdna_status check_names(const image_model_files *f) {
+  int counts[] = {f->options.lora_count, (int)f->options.control_count};
+  for (int k = 0; k < 2; k++) {
+    const char(*names)[FILE_NAME_BYTES] = k ? f->control_names : f->lora_names;
+    for (int i = 1; i < counts[k]; i++)
+      for (int j = 0; j < i; j++)
+        if (strcmp(names[i], names[j]) == 0)
+          return rdna__fail(RDNA_INVALID_ARGUMENT, "two %ss are called '%s'; give one another name: %s NAME=FILE",
+                            k ? "ControlNet" : "LoRA", names[i], k ? "--control" : "--lora");
+  }
+  return RDNA_OK;
+}
+
+/* With the model of pictures, if there is one. */
+static rdna_status serve_pictures(const serve_options *o, const preset *presets, size_t count,
+                                  server_options *options) {
+  image_model_files *files = NULL;
+  const char *loras[OPTION_TEXTS_MOST], *controls[OPTION_TEXTS_MOST];
+  if (!o->images) return serve_models(o, presets, count, options);
+  rdna_status status = read_image_model(&o->image_model, &o->lora, &files);
+  if (status == RDNA_OK) status = check_names(files);
+  if (status == RDNA_OK) {
+    for (int i = 0; i < OPTION_TEXTS_MOST; i++) loras[i] = files->lora_names[i], controls[i] = files->control_names[i];
+    const images_options images = {.folder = o->images,
+                                   .name = o->name,
+                                   .frugal = o->images_frugal,
+                                   .queue = (int)o->queue,
+                                   .tile = (int)o->tile,
+                                   .model = &files->options,
+                                   .lora_names = loras,
+                                   .control_names = controls};
+    options->images = &images;
+    status = serve_models(o, presets, count, options);
+  }
+  free(files);
+  return status;
+}
+
 static rdna_status serve(const serve_options *o, server_options options) {
   preset presets[MOST_PRESETS];
   const char *keys[MOST_KEYS + 1];
@@ -275,7 +318,7 @@ static rdna_status serve(const serve_options *o, server_options options) {
   rdna_status status = read_keys(o, &text, keys, &options.key_count);
   if (status == RDNA_OK) {
     status = collect_models(o, presets, &count);
-    if (status == RDNA_OK) status = serve_models(o, presets, count, &options);
+    if (status == RDNA_OK) status = serve_pictures(o, presets, count, &options);
     free_models(presets, count);
   }
   free(text);
@@ -293,10 +336,15 @@ static const char *take_worker_options(serve_options *o) {
     snprintf(o->rocm_name, sizeof o->rocm_name, "%d", (int)o->rocm_device);
     o->device = (device_choice){.driver = "hip", .device = o->rocm_name};
   }
-  if (o->images && (o->path_count > 0 || o->models_file || o->lora.count > 0))
+  if (o->images && (o->path_count > 0 || o->models_file))
     return "--images goes without language models; start a server for each";
-  if (o->images_frugal && !o->images) return "--images-frugal goes with --images";
+  if (o->tile % 4) return "--tile is a multiple of 4";
   if (o->images) return NULL;
+  const image_model_choice *c = &o->image_model;
+  if (o->images_frugal || o->tile || c->tokenizer || c->prediction || c->transformer || c->t5 || c->weights ||
+      strcmp(c->type, "auto") != 0 || c->embeddings.count || c->controls.count)
+    return "--images-frugal, --tile, --tokenizer, --prediction, --transformer, --t5, --weights, --type, --embedding "
+           "and --control go with --images";
   if (o->path_count == 0 && !o->models_file) return "no model; give a MODEL.gguf, or --models FILE";
   if (o->name && o->path_count != 1) return "--name goes with one MODEL";
   if (o->lora.count > 0 && o->path_count != 1) return "--lora goes with one MODEL; others have theirs in --models FILE";
@@ -317,10 +365,6 @@ static server_options server_options_of(const serve_options *o) {
                           .ping_seconds = o->ping,
                           .log = o->log,
                           .no_page = o->no_page,
-                          .images_folder = o->images,
-                          .images_name = o->name,
-                          .images_frugal = o->images_frugal,
-                          .images_queue = (int)o->queue,
                           .worker_id = o->worker_id};
 }
 
@@ -331,10 +375,15 @@ int command_serve(int argc, char **argv) {
       {"--port", OPTION_INTEGER, &o.port, "N", "0 is any free one (8080)", 0, 65535},
       {"--models", OPTION_TEXT, &o.models_file, "FILE", "more models, as JSON; read again with SIGHUP", 0, 0},
       {"--name", OPTION_TEXT, &o.name, "NAME", "what the model is called (its file, without .gguf)", 0, 0},
-      {"--lora", OPTION_TEXTS, &o.lora, "[NAME=]FILE[:SCALE]", "an adapter for requests; several times", 0, 0},
+      {"--lora", OPTION_TEXTS, &o.lora, "[NAME=]FILE[:SCALE]", "an adapter or LoRA for requests; several times", 0, 0},
       {"--mmproj", OPTION_TEXT, &o.mmproj, "FILE.gguf", "the tower with which the model sees pictures", 0, 0},
       {"--images", OPTION_TEXT, &o.images, "FOLDER", "a model of pictures, in place of language models", 0, 0},
       {"--images-frugal", OPTION_FLAG, &o.images_frugal, NULL, "each part of it is on the device while it works", 0, 0},
+      {"--control", OPTION_TEXTS, &o.image_model.controls, "[NAME=]FOLDER",
+       "its ControlNet for requests; several times", 0, 0},
+      IMAGE_MODEL_OPTIONS(o.image_model),
+      {"--tile", OPTION_INTEGER, &o.tile, "N", "its pictures are made of tiles of N x N latents, in less memory", 4,
+       1024},
       {"--any-model", OPTION_FLAG, &o.any_model, NULL, "answer whatever model a request names", 0, 0},
       {"--idle", OPTION_NUMBER, &o.idle, "S", "unused for so long, a model leaves memory (-1: never)", -1, 1e9},
       {"--loaded", OPTION_INTEGER, &o.loaded, "N", "most models in memory (0: as many as have room)", 0, 1e6},

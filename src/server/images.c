@@ -102,6 +102,21 @@ static uint64_t random_seed(void) {
   return seed % (UINT32_MAX - MOST_DRAWN + 2);
 }
 
+static void painting_free(painting *g) {
+  for (int i = 0; i < MOST_DRAWN; i++) {
+    free(g->files[i]);
+    free(g->texts[i]);
+  }
+  free(g->latents);
+  free(g->prompt);
+  free(g->negative);
+  free(g->init);
+  free(g->mask);
+  free(g->lora_scales);
+  for (int i = 0; i < MOST_GUIDES; i++) free((float *)g->guides[i].picture);
+  free(g);
+}
+
 painting *painting_create(const server *s, const painting_fields *fields, problem *p) {
   const rdna_image_model_info *info = s->images->info;
   painting *g = calloc(1, sizeof *g);
@@ -120,22 +135,18 @@ painting *painting_create(const server *s, const painting_fields *fields, proble
   g->ask.guidance = info->guidance;
   g->ask.seed = random_seed();
   g->ask.strength = 0.75;
-  g->ask.frugal = s->options->images_frugal;
+  g->ask.frugal = s->options->images->frugal;
+  g->ask.tile = s->options->images->tile;
   painting_set_sampler(s, g, info->sampler, NULL);
-  return g;
-}
-
-static void painting_free(painting *g) {
-  for (int i = 0; i < MOST_DRAWN; i++) {
-    free(g->files[i]);
-    free(g->texts[i]);
+  g->lora_scales = calloc((size_t)s->options->images->model->lora_count + 1, sizeof *g->lora_scales);
+  if (!g->lora_scales) {
+    painting_free(g);
+    refuse(p, 500, NULL, NULL, "no host memory for the request");
+    return NULL;
   }
-  free(g->latents);
-  free(g->prompt);
-  free(g->negative);
-  free(g->init);
-  free(g->mask);
-  free(g);
+  g->ask.lora_scales = g->lora_scales;
+  g->ask.lora_count = (size_t)s->options->images->model->lora_count;
+  return g;
 }
 
 void painting_drop(painting *g) {
@@ -173,6 +184,7 @@ bool painting_take_init(painting *g, const char *field, const rdna__picture *pic
   g->ask.init = g->init;
   g->ask.width = picture->width;
   g->ask.height = picture->height;
+  g->sized = true;
   return true;
 }
 
@@ -214,7 +226,7 @@ bool painting_set_mask(painting *g, const char *field, const json_t *url, proble
 }
 
 static bool check_text(const server *s, const painting *g, problem *p) {
-  char *text = rdna__image_parameters(&g->ask, 0, s->images->name, s->images->model->dtype, "");
+  char *text = rdna__image_parameters(s->images->model, &g->ask, 0, s->images->name, "");
   if (!text) return refuse(p, 500, NULL, NULL, "no host memory for the request");
   rdna_status status = rdna__png_check_parameters(text);
   free(text);
@@ -236,6 +248,10 @@ static const char *field_of(const server *s, const painting *g, rdna__request_pa
       return g->fields->sampler;
     case RDNA__REQUEST_SPACING:
       return g->fields->spacing;
+    case RDNA__REQUEST_GUIDES:
+      return g->fields->guides;
+    case RDNA__REQUEST_LORAS:
+      return g->fields->loras;
     default:
       return "";
   }
@@ -272,7 +288,7 @@ bool painting_enqueue(server *s, painting *g, problem *p) {
   struct images *i = s->images;
   if (i->ending || s->draining)
     return refuse(p, 503, NULL, NULL, "the server is about to end and takes no more requests");
-  if (i->waiting >= s->options->images_queue)
+  if (i->waiting >= s->options->images->queue)
     return refuse(p, 429, "queue_full", NULL, "too many requests wait already; try again later");
   painting **link = &i->first;
   while (*link) link = &(*link)->next;
@@ -425,7 +441,7 @@ static rdna_status write_files(server *s, painting *g, const float *pictures) {
   for (int i = 0; i < g->ask.count; i++) {
     rdna__picture picture = {0};
     RDNA_TRY(rdna__picture_of_values(pictures + (size_t)i * pixels, g->ask.width, g->ask.height, &picture));
-    picture.parameters = rdna__image_parameters(&g->ask, i, s->images->name, s->images->model->dtype, "");
+    picture.parameters = rdna__image_parameters(s->images->model, &g->ask, i, s->images->name, "");
     rdna_status status = picture.parameters ? rdna__png_encode(&picture, &g->files[i], &g->sizes[i])
                                             : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
     g->texts[i] = picture.parameters;
@@ -482,27 +498,26 @@ static void *paint(void *data) {
 
 /* ---- its life ---- */
 
-static void set_name(struct images *i, const server_options *o) {
-  const char *path = o->images_folder, *end = path + strlen(path);
+static void set_name(struct images *i, const images_options *o) {
+  const char *path = o->folder, *end = path + strlen(path);
   while (end > path && end[-1] == '/') end--;
   const char *begin = end;
   while (begin > path && begin[-1] != '/') begin--;
-  if (o->images_name)
-    snprintf(i->name, sizeof i->name, "%s", o->images_name);
+  if (o->name)
+    snprintf(i->name, sizeof i->name, "%s", o->name);
   else
     snprintf(i->name, sizeof i->name, "%.*s", (int)(end - begin), begin);
 }
 
 rdna_status images_start(server *s) {
-  const server_options *o = s->options;
-  if (!o->images_folder) return RDNA_OK;
+  const images_options *o = s->options->images;
+  if (!o) return RDNA_OK;
   struct images *i = calloc(1, sizeof *i);
   if (!i) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a model of pictures");
   pthread_cond_init(&i->changed, NULL);
   set_name(i, o);
   s->images = i;
-  const rdna_image_model_options how = {RDNA_IMAGE_MODEL_OPTIONS_INIT, .dtype = RDNA_DTYPE_COUNT};
-  RDNA_TRY(rdna_image_model_open(s->device, o->images_folder, &how, &i->model));
+  RDNA_TRY(rdna_image_model_open(s->device, o->folder, o->model, &i->model));
   i->info = rdna_image_model_get_info(i->model);
   i->has_thread = pthread_create(&i->thread, NULL, paint, s) == 0;
   return i->has_thread ? RDNA_OK : rdna__fail(RDNA_UNAVAILABLE, "the system starts no thread to draw");

@@ -6,13 +6,13 @@
 #include "rdna/image_model.h"
 #include "server/exchange.h"
 
-enum { MOST_DRAWN = 16, MOST_PROMPT_BYTES = 32768, MOST_SIDE = 2048 };
+enum { MOST_DRAWN = 16, MOST_PROMPT_BYTES = 32768, MOST_SIDE = 2048, MOST_GUIDES = 8 };
 
 typedef enum painting_state { PAINTING_NEW, PAINTING_WAITS, PAINTING_RUNS, PAINTING_DONE } painting_state;
 
 /* What an interface calls the fields that a refusal may be about. */
 typedef struct painting_fields {
-  const char *width, *height, *init, *strength, *sampler, *spacing;
+  const char *width, *height, *init, *strength, *sampler, *spacing, *guides, *loras;
 } painting_fields;
 
 /* What a request asks to be drawn, and what became of it. */
@@ -22,6 +22,9 @@ typedef struct painting {
   char *prompt, *negative;
   char sampler[32], spacing[24];
   float *init, *mask;
+  bool sized;          /* the request says width and height, or a picture that it has does */
+  double *lora_scales; /* of all that the server has */
+  rdna_image_guide guides[MOST_GUIDES];
 
   /* Under the server's lock. */
   int references;
@@ -66,6 +69,13 @@ bool painting_set_mask(painting *g, const char *field, const json_t *url, proble
  * the initial one has, is transparent; it must be so somewhere. */
 bool painting_take_init(painting *g, const char *field, const rdna__picture *picture, problem *p);
 bool painting_take_transparency(painting *g, const char *field, const rdna__picture *picture, problem *p);
+/* A LoRA of the server's by its name; |scale| NaN: as the server was started with. */
+bool painting_use_lora(const server *s, painting *g, const char *field, const char *name, double scale, problem *p);
+/* A ControlNet of the server's by its name, which is shown the picture |url|; that says the size where nothing has. */
+bool painting_use_control(const server *s, painting *g, const char *field, const char *name, const json_t *url,
+                          double scale, double start, double end, problem *p);
+/* Both as requests have them that are JSON of our own, in "loras" and "controls". */
+bool painting_read_extras(const server *s, const json_t *json, painting *g, problem *p);
 /* Gives it to the thread, if the model would draw it. False with a problem; it is the caller's all the same. */
 bool painting_submit(server *s, painting *g, problem *p);
 /* The two halves of that: what the model would refuse; and, under the lock, the queue. */

@@ -17,13 +17,17 @@ static const painting_fields names = {.width = "width",
                                       .init = "input_image",
                                       .strength = "strength",
                                       .sampler = "sampler",
-                                      .spacing = "schedule"};
+                                      .spacing = "schedule",
+                                      .guides = "controls",
+                                      .loras = "loras"};
 static const painting_fields inpaint_names = {.width = "init_image",
                                               .height = "init_image",
                                               .init = "init_image",
                                               .strength = "strength",
                                               .sampler = "sampler",
-                                              .spacing = "schedule"};
+                                              .spacing = "schedule",
+                                              .guides = "controls",
+                                              .loras = "loras"};
 
 struct kept_painting {
   struct kept_painting *next;
@@ -93,8 +97,9 @@ static bool keep(server *s, painting *g, char id[48], problem *p) {
 
 /* ---- asking ---- */
 
-static bool read_side(const json_t *json, const char *field, int *out, problem *p) {
+static bool read_side(const json_t *json, const char *field, int *out, bool *sized, problem *p) {
   int64_t value = *out;
+  *sized |= json_is_integer(json_object_get(json, field));
   if (!read_integer(json, field, LEAST_SIDE, MOST_SIDE, &value, p)) return false;
   *out = (int)value;
   return value % SIDE_STEP == 0 || refuse(p, 400, NULL, field, "'%s' must be a multiple of %d", field, SIDE_STEP);
@@ -132,9 +137,10 @@ static bool read_generation(const server *s, const json_t *json, painting *g, pr
       {"prompt", FIELD_READ},    {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
       {"seed", FIELD_READ},      {"guidance_scale", FIELD_READ},  {"width", FIELD_READ},
       {"height", FIELD_READ},    {"sampler", FIELD_READ},         {"schedule", FIELD_READ},
-      {"loras", FIELD_REFUSED}};
+      {"loras", FIELD_READ},     {"controls", FIELD_READ}};
   return check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_settings(s, json, g, p) &&
-         read_side(json, "width", &g->ask.width, p) && read_side(json, "height", &g->ask.height, p);
+         read_side(json, "width", &g->ask.width, &g->sized, p) &&
+         read_side(json, "height", &g->ask.height, &g->sized, p) && painting_read_extras(s, json, g, p);
 }
 
 static bool read_transform(const server *s, const json_t *json, painting *g, problem *p) {
@@ -144,14 +150,15 @@ static bool read_transform(const server *s, const json_t *json, painting *g, pro
       {"prompt", FIELD_READ},    {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
       {"seed", FIELD_READ},      {"guidance_scale", FIELD_READ},  {"input_image", FIELD_READ},
       {"strength", FIELD_READ},  {"sampler", FIELD_READ},         {"schedule", FIELD_READ},
-      {"loras", FIELD_REFUSED}};
+      {"loras", FIELD_READ},     {"controls", FIELD_READ}};
   const char *image = NULL;
   g->ask.strength = 0.8;
   if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !read_settings(s, json, g, p) ||
       !read_number(json, "strength", 0, 1, &g->ask.strength, p) || !read_text(json, "input_image", &image, p))
     return false;
   if (!image) return refuse(p, 400, NULL, "input_image", "'input_image' is missing");
-  return painting_set_init(g, "input_image", json_object_get(json, "input_image"), p);
+  return painting_set_init(g, "input_image", json_object_get(json, "input_image"), p) &&
+         painting_read_extras(s, json, g, p);
 }
 
 static bool read_inpaint(const server *s, const json_t *json, painting *g, problem *p) {
@@ -161,7 +168,7 @@ static bool read_inpaint(const server *s, const json_t *json, painting *g, probl
       {"prompt", FIELD_READ},     {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
       {"seed", FIELD_READ},       {"guidance_scale", FIELD_READ},  {"init_image", FIELD_READ},
       {"mask_image", FIELD_READ}, {"strength", FIELD_READ},        {"sampler", FIELD_READ},
-      {"schedule", FIELD_READ},   {"loras", FIELD_REFUSED}};
+      {"schedule", FIELD_READ},   {"loras", FIELD_READ},           {"controls", FIELD_READ}};
   const char *image = NULL, *mask = NULL;
   g->fields = &inpaint_names;
   g->ask.strength = 1;
@@ -172,7 +179,8 @@ static bool read_inpaint(const server *s, const json_t *json, painting *g, probl
   const char *missing = image ? "mask_image" : "init_image";
   if (!image || !mask) return refuse(p, 400, NULL, missing, "'%s' is missing", missing);
   return painting_set_init(g, "init_image", json_object_get(json, "init_image"), p) &&
-         painting_set_mask(g, "mask_image", json_object_get(json, "mask_image"), p);
+         painting_set_mask(g, "mask_image", json_object_get(json, "mask_image"), p) &&
+         painting_read_extras(s, json, g, p);
 }
 
 static bool read_job(const server *s, const json_t *json, painting *g, problem *p) {

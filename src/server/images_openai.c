@@ -18,7 +18,9 @@ static const painting_fields names = {.width = "size",
                                       .init = "image",
                                       .strength = "strength",
                                       .sampler = "sampler",
-                                      .spacing = "schedule"};
+                                      .spacing = "schedule",
+                                      .guides = "controls",
+                                      .loras = "loras"};
 
 /* Of 1 to 5 digits, behind which |*text| stands then; 0: there are none. */
 static int read_digits(const char **text) {
@@ -43,6 +45,7 @@ static bool read_size(const json_t *json, painting *g, problem *p) {
                   MOST_SIDE);
   g->ask.width = width;
   g->ask.height = height;
+  g->sized = true;
   return true;
 }
 
@@ -112,9 +115,11 @@ static bool read_generation(const server *s, const json_t *json, painting *g, pr
                                      {"seed", FIELD_READ},
                                      {"guidance_scale", FIELD_READ},
                                      {"sampler", FIELD_READ},
-                                     {"schedule", FIELD_READ}};
+                                     {"schedule", FIELD_READ},
+                                     {"loras", FIELD_READ},
+                                     {"controls", FIELD_READ}};
   return check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_prompt(json, g, p) &&
-         read_common(s, json, g, p);
+         read_common(s, json, g, p) && painting_read_extras(s, json, g, p);
 }
 
 /* ---- of other pictures ---- */
@@ -165,7 +170,9 @@ static bool read_form_request(const server *s, const form_data *f, const json_t 
                                      {"seed", FIELD_READ},
                                      {"guidance_scale", FIELD_READ},
                                      {"sampler", FIELD_READ},
-                                     {"schedule", FIELD_READ}};
+                                     {"schedule", FIELD_READ},
+                                     {"loras", FIELD_READ},
+                                     {"controls", FIELD_READ}};
   enum { OF_EDITS = 11 };
   size_t first = edits ? 0 : OF_EDITS;
   if (!check_fields(json, fields + first, sizeof fields / sizeof *fields - first, p) ||
@@ -175,7 +182,7 @@ static bool read_form_request(const server *s, const form_data *f, const json_t 
   const char *size = json_string_value(json_object_get(json, "size"));
   if (!read_pictures(f, edits, g, p)) return false;
   if (g->ask.mask) g->ask.strength = 1;
-  if (!read_number(json, "strength", 0, 1, &g->ask.strength, p)) return false;
+  if (!read_number(json, "strength", 0, 1, &g->ask.strength, p) || !painting_read_extras(s, json, g, p)) return false;
   return !size || strcmp(size, "auto") == 0 || (width == g->ask.width && height == g->ask.height) ||
          refuse(p, 400, NULL, "size", "the picture is %d x %d, and %d x %d is asked for; pictures are not resized",
                 g->ask.width, g->ask.height, width, height);
@@ -228,7 +235,8 @@ enum MHD_Result handle_image_generations(exchange *x) {
 
 static enum MHD_Result handle_form(exchange *x, bool edits) {
   static const char *const values[] = {
-      "n", "steps", "seed", "guidance_scale", "strength", "stream", "partial_images", "output_compression", NULL};
+      "n",     "steps",    "seed", "guidance_scale", "strength", "stream", "partial_images", "output_compression",
+      "loras", "controls", NULL};
   server *s = x->server;
   problem *p = &x->problem;
   form_data f;

@@ -1,4 +1,5 @@
 /* AUTOMATIC1111's interface (/sdapi/v1/…), for programs that were written for it. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,11 @@ static const painting_fields names = {.width = "width",
                                       .init = "init_images",
                                       .strength = "denoising_strength",
                                       .sampler = "sampler_name",
-                                      .spacing = "scheduler"};
+                                      .spacing = "scheduler",
+                                      .guides = "alwayson_scripts",
+                                      .loras = "prompt"};
+
+static const char scripts_field[] = "alwayson_scripts";
 
 static const field_row fields[] = {{"prompt", FIELD_READ},
                                    {"negative_prompt", FIELD_READ},
@@ -103,10 +108,7 @@ static bool check_request(const json_t *json, bool of_picture, problem *p) {
       return refuse(p, 400, "unsupported_parameter", of_img2img[i],
                     "'%s' is of img2img; txt2img begins with noise alone: leave it out", of_img2img[i]);
   }
-  const json_t *scripts = json_object_get(json, "alwayson_scripts");
-  if (!scripts || json_is_null(scripts) || (json_is_object(scripts) && json_object_size(scripts) == 0)) return true;
-  return refuse(p, 400, NULL, "alwayson_scripts",
-                json_is_object(scripts) ? "there are no scripts here" : "'alwayson_scripts' must be an object");
+  return true;
 }
 
 static bool read_whole(const json_t *json, const char *field, int low, int high, int *out, problem *p) {
@@ -178,18 +180,110 @@ static bool read_numbers(const json_t *json, painting *g, problem *p) {
          refuse(p, 400, NULL, "n_iter", "%d pictures; up to %d may be asked for at a time", g->ask.count, MOST_DRAWN);
 }
 
-static bool read_texts(const json_t *json, painting *g, problem *p) {
+/* Of "<lora:NAME>" or "<lora:NAME:SCALE>", which begins at |text| and ends before |end|. */
+static bool take_lora(const server *s, painting *g, const char *text, const char *end, problem *p) {
+  char name[128], number[32], *rest;
+  const char *begin = text + strlen("<lora:"), *colon = memchr(begin, ':', (size_t)(end - begin));
+  int length = (int)((colon ? colon : end) - begin), digits = colon ? (int)(end - colon) - 1 : 0;
+  snprintf(number, sizeof number, "%.*s", digits, colon ? colon + 1 : "");
+  double scale = colon ? strtod(number, &rest) : NAN;
+  bool is_number = !colon || (digits > 0 && digits < (int)sizeof number && *rest == 0 && fabs(scale) <= 100);
+  if (length < 1 || length >= (int)sizeof name || !is_number)
+    return refuse(p, 400, NULL, "prompt", "'%.*s' is not <lora:NAME:SCALE>, with a number up to 100",
+                  (int)(end - text < 100 ? end - text + 1 : 100), text);
+  snprintf(name, sizeof name, "%.*s", length, begin);
+  return painting_use_lora(s, g, "prompt", name, scale, p);
+}
+
+/* The LoRAs that the prompt names, which are no part of it. */
+static bool take_loras(const server *s, painting *g, problem *p) {
+  for (char *at = g->prompt; (at = strstr(at, "<lora:"));) {
+    const char *end = strchr(at, '>');
+    if (!end) return true;
+    if (!take_lora(s, g, at, end, p)) return false;
+    memmove(at, end + 1, strlen(end));
+  }
+  return true;
+}
+
+static bool read_texts(const server *s, const json_t *json, painting *g, problem *p) {
   const char *prompt = "", *negative = "";
   if (!read_text(json, "prompt", &prompt, p) || !read_text(json, "negative_prompt", &negative, p)) return false;
-  return painting_set_text(g, false, "prompt", prompt, p) &&
+  return painting_set_text(g, false, "prompt", prompt, p) && take_loras(s, g, p) &&
          (!*negative || painting_set_text(g, true, "negative_prompt", negative, p));
+}
+
+/* What the ControlNet extension's interface has for a unit: detectors are not there, nothing is resized, and what is
+ * for those changes nothing. */
+static bool read_unit(const server *s, const json_t *unit, painting *g, problem *p) {
+  static const field_row known[] = {{"enabled", FIELD_READ},
+                                    {"image", FIELD_READ},
+                                    {"input_image", FIELD_READ},
+                                    {"module", FIELD_READ},
+                                    {"model", FIELD_READ},
+                                    {"weight", FIELD_READ},
+                                    {"guidance_start", FIELD_READ},
+                                    {"guidance_end", FIELD_READ},
+                                    {"control_mode", FIELD_READ},
+                                    {"resize_mode", FIELD_IGNORED},
+                                    {"pixel_perfect", FIELD_IGNORED},
+                                    {"low_vram", FIELD_IGNORED},
+                                    {"lowvram", FIELD_IGNORED},
+                                    {"processor_res", FIELD_IGNORED},
+                                    {"threshold_a", FIELD_IGNORED},
+                                    {"threshold_b", FIELD_IGNORED},
+                                    {"hr_option", FIELD_IGNORED},
+                                    {"save_detected_map", FIELD_IGNORED},
+                                    {"mask", FIELD_REFUSED},
+                                    {"mask_image", FIELD_REFUSED},
+                                    {"effective_region_mask", FIELD_REFUSED}};
+  static const field_values offered[] = {{"module", "[\"none\", \"None\"]"}, {"control_mode", "[\"Balanced\", 0]"}};
+  bool enabled = true;
+  const char *model = NULL;
+  double weight = 1, start = 0, end = 1;
+  if (!json_is_object(unit)) return refuse(p, 400, NULL, scripts_field, "a unit of ControlNet must be an object");
+  if (!check_fields(unit, known, sizeof known / sizeof *known, p) || !read_bool(unit, "enabled", &enabled, p) ||
+      !check_values(unit, offered, 2, p) || !read_text(unit, "model", &model, p) ||
+      !read_number(unit, "weight", 0, 100, &weight, p) || !read_number(unit, "guidance_start", 0, 1, &start, p) ||
+      !read_number(unit, "guidance_end", 0, 1, &end, p))
+    return false;
+  if (!enabled) return true;
+  const char *hash = model ? strstr(model, " [") : NULL; /* "canny [e3fe7712]" */
+  char name[128];
+  snprintf(name, sizeof name, "%.*s",
+           hash    ? (int)(hash - model)
+           : model ? (int)strnlen(model, sizeof name)
+                   : 0,
+           model ? model : "");
+  const json_t *image = json_object_get(unit, "image");
+  if (!image || json_is_null(image)) image = json_object_get(unit, "input_image");
+  return painting_use_control(s, g, scripts_field, name, image, weight, start, end, p);
+}
+
+/* Of scripts there is ControlNet. */
+static bool read_scripts(const server *s, const json_t *json, painting *g, problem *p) {
+  const json_t *scripts = json_object_get(json, scripts_field);
+  const char *name;
+  json_t *script;
+  if (!scripts || json_is_null(scripts)) return true;
+  if (!json_is_object(scripts)) return refuse(p, 400, NULL, scripts_field, "'alwayson_scripts' must be an object");
+  json_object_foreach((json_t *)scripts, name, script) {
+    if (strcasecmp(name, "controlnet") != 0)
+      return refuse(p, 400, NULL, scripts_field, "there is no script '%.60s' here; there is controlnet", name);
+    const json_t *units = json_object_get(script, "args");
+    if (!json_is_array(units))
+      return refuse(p, 400, NULL, scripts_field, "the script controlnet has 'args', a list of units");
+    for (size_t i = 0; i < json_array_size(units); i++)
+      if (!read_unit(s, json_array_get(units, i), g, p)) return false;
+  }
+  return true;
 }
 
 /* The picture to begin with, whose size the other's is to be. */
 static bool read_init(const json_t *json, painting *g, problem *p) {
   const json_t *images = json_object_get(json, "init_images"), *image = json_array_get(images, 0);
   int width = g->ask.width, height = g->ask.height;
-  bool sized = json_object_get(json, "width") || json_object_get(json, "height");
+  bool sized = g->sized;
   if (json_array_size(images) != 1 || !json_is_string(image))
     return refuse(p, 400, NULL, "init_images", "'init_images' must be a list of one PNG in base64");
   if (!read_number(json, "denoising_strength", 0, 1, &g->ask.strength, p) ||
@@ -203,10 +297,11 @@ static bool read_init(const json_t *json, painting *g, problem *p) {
 
 static bool read_request(const server *s, const json_t *json, bool of_picture, painting *g, problem *p) {
   if (!check_request(json, of_picture, p)) return false;
-  bool fine = read_texts(json, g, p) && read_numbers(json, g, p) && read_sampler(s, json, g, p) &&
+  g->sized = json_object_get(json, "width") || json_object_get(json, "height");
+  bool fine = read_texts(s, json, g, p) && read_numbers(json, g, p) && read_sampler(s, json, g, p) &&
               read_whole(json, "width", 1, MOST_SIDE, &g->ask.width, p) &&
               read_whole(json, "height", 1, MOST_SIDE, &g->ask.height, p) && read_override(s, json, g, p);
-  return fine && (!of_picture || read_init(json, g, p));
+  return fine && (!of_picture || read_init(json, g, p)) && read_scripts(s, json, g, p);
 }
 
 static const char *shown_name(const char *name) {
@@ -255,6 +350,7 @@ static enum MHD_Result answer(exchange *x) {
   }
   json_t *asked = parse_object(x->body.data, x->body.size, &x->problem);
   json_object_del(asked, "init_images"); /* which the client has */
+  json_object_del(asked, scripts_field);
   return respond_json(x, 200, json_pack("{s:o, s:o, s:o}", "images", images, "parameters", asked, "info", info_of(x)));
 }
 
@@ -334,9 +430,32 @@ enum MHD_Result handle_sdapi_schedulers(exchange *x) {
 enum MHD_Result handle_sdapi_models(exchange *x) {
   if (!images_are_there(x, &x->problem)) return respond_refusal(x);
   const char *name = images_name(x->server);
-  return respond_json(
-      x, 200,
-      json_pack("[{s:s, s:s, s:s}]", "title", name, "model_name", name, "filename", x->server->options->images_folder));
+  return respond_json(x, 200,
+                      json_pack("[{s:s, s:s, s:s}]", "title", name, "model_name", name, "filename",
+                                x->server->options->images->folder));
+}
+
+/* The files' names, as requests have them. */
+enum MHD_Result handle_sdapi_loras(exchange *x) {
+  if (!images_are_there(x, &x->problem)) return respond_refusal(x);
+  const images_options *o = x->server->options->images;
+  json_t *list = json_array();
+  for (int i = 0; i < o->model->lora_count; i++)
+    json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:{}}", "name", o->lora_names[i], "alias", o->lora_names[i],
+                                          "path", o->model->loras[i].path, "metadata"));
+  return respond_json(x, 200, list);
+}
+
+/* The ControlNet extension's. */
+enum MHD_Result handle_controlnet(exchange *x) {
+  if (!images_are_there(x, &x->problem)) return respond_refusal(x);
+  const images_options *o = x->server->options->images;
+  if (strcmp(x->path, "/controlnet/version") == 0) return respond_json(x, 200, json_pack("{s:i}", "version", 2));
+  if (strcmp(x->path, "/controlnet/module_list") == 0)
+    return respond_json(x, 200, json_pack("{s:[s]}", "module_list", "none"));
+  json_t *list = json_array();
+  for (size_t i = 0; i < o->model->control_count; i++) json_array_append_new(list, json_string(o->control_names[i]));
+  return respond_json(x, 200, json_pack("{s:o}", "model_list", list));
 }
 
 /* ---- while it draws ---- */

@@ -287,9 +287,14 @@ static json_t *adapter_of(const catalog_model *m, const preset_adapter *a) {
 /* The model that draws, in place of those that write. */
 static json_t *painter_of(const server *s) {
   const rdna_image_model_info *info = images_info(s);
-  return json_pack("{s:s, s:s, s:i, s:s, s:{s:s, s:i, s:i, s:i}}", "id", images_name(s), "object", "model", "created",
-                   0, "owned_by", "rdna", "meta", "family", info->family, "width", info->width, "height", info->height,
-                   "multiple", info->multiple);
+  const images_options *o = s->options->images;
+  json_t *loras = json_array(), *controls = json_array();
+  for (int i = 0; i < o->model->lora_count; i++) json_array_append_new(loras, json_string(o->lora_names[i]));
+  for (size_t i = 0; i < o->model->control_count; i++)
+    json_array_append_new(controls, json_string(o->control_names[i]));
+  return json_pack("{s:s, s:s, s:i, s:s, s:{s:s, s:i, s:i, s:i, s:o, s:o}}", "id", images_name(s), "object", "model",
+                   "created", 0, "owned_by", "rdna", "meta", "family", info->family, "width", info->width, "height",
+                   info->height, "multiple", info->multiple, "loras", loras, "controls", controls);
 }
 
 static enum MHD_Result list_models(exchange *x) {

@@ -42,6 +42,10 @@ static const route routes[] = {
     {"GET", "/sdapi/v1/samplers", handle_sdapi_samplers, &sdapi, false, WORK_ANY},
     {"GET", "/sdapi/v1/schedulers", handle_sdapi_schedulers, &sdapi, false, WORK_ANY},
     {"GET", "/sdapi/v1/sd-models", handle_sdapi_models, &sdapi, false, WORK_ANY},
+    {"GET", "/sdapi/v1/loras", handle_sdapi_loras, &sdapi, false, WORK_ANY},
+    {"GET", "/controlnet/model_list", handle_controlnet, &sdapi, false, WORK_ANY},
+    {"GET", "/controlnet/module_list", handle_controlnet, &sdapi, false, WORK_ANY},
+    {"GET", "/controlnet/version", handle_controlnet, &sdapi, false, WORK_ANY},
     {"GET", "/sdapi/v1/progress", handle_sdapi_progress, &sdapi, false, WORK_ANY},
     {"POST", "/sdapi/v1/interrupt", handle_sdapi_interrupt, &sdapi, false, WORK_ANY},
     {"POST", "/tokenize", handle_tokenize, &openai, false, WORK_ANY},
@@ -66,7 +70,7 @@ const route *find_route(const char *method, const char *path, const char **out_a
 }
 
 const dialect *dialect_of_path(const char *path) {
-  if (strncmp(path, "/sdapi/", 7) == 0) return &sdapi;
+  if (strncmp(path, "/sdapi/", 7) == 0 || strncmp(path, "/controlnet/", 12) == 0) return &sdapi;
   if (strncmp(path, "/api/", 5) == 0) return &ollama;
   if (strncmp(path, "/v1/jobs", 8) == 0 || strncmp(path, "/v1/inference", 13) == 0) return &worker;
   return strncmp(path, "/v1/messages", 12) == 0 ? &anthropic : &openai;

@@ -54,6 +54,8 @@ enum MHD_Result handle_sdapi_options(exchange *x);
 enum MHD_Result handle_sdapi_samplers(exchange *x);
 enum MHD_Result handle_sdapi_schedulers(exchange *x);
 enum MHD_Result handle_sdapi_models(exchange *x);
+enum MHD_Result handle_sdapi_loras(exchange *x);
+enum MHD_Result handle_controlnet(exchange *x);
 enum MHD_Result handle_sdapi_progress(exchange *x);
 enum MHD_Result handle_sdapi_interrupt(exchange *x);
 enum MHD_Result handle_tokenize(exchange *x);

@@ -3,7 +3,20 @@
 #define RDNA_SERVER_SERVER_H
 
 #include "rdna/device.h"
+#include "rdna/image_model.h"
 #include "server/preset.h"
+
+/* A model that draws. */
+typedef struct images_options {
+  const char *folder;
+  const char *name; /* what it is called; NULL: as the folder */
+  bool frugal;      /* each part of it leaves the device when it has done its work */
+  int queue;        /* most requests that wait for it */
+  int tile;         /* see rdna_image_request */
+  /* How it is opened: its LoRAs' scales are those of requests that say none. */
+  const rdna_image_model_options *model;
+  const char *const *lora_names, *const *control_names; /* by which requests choose them */
+} images_options;
 
 typedef struct server_options {
   const char *host;        /* an address of this machine */
@@ -21,10 +34,7 @@ typedef struct server_options {
   const char *cache_folder;           /* where what models have read is saved when they leave memory; NULL: nowhere */
   void (*warn)(const char *sentence); /* what its user should know, though all goes on; from any thread */
   const char *worker_id;              /* what a hive calls it; NULL: it has none */
-  const char *images_folder;          /* of a model that draws, in place of language models; NULL: there is none */
-  const char *images_name;            /* what it is called; NULL: as the folder */
-  bool images_frugal;                 /* each part of it leaves the device when it has done its work */
-  int images_queue;                   /* most requests that wait for it */
+  const images_options *images;       /* of a model that draws, in place of language models; NULL: there is none */
   bool no_page;                       /* nothing at / */
   bool log;                           /* a line of JSON on stderr for each request, and for models that come and go */
 } server_options;

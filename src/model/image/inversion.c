@@ -87,6 +87,7 @@ static rdna_status open_one(const rdna_image_embedding *given, int encoders, rdn
                       "it is a program of Python's (pickle), which is not run; its safetensors are read");
   out->path = strdup(given->path);
   if (!out->path) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a path");
+  out->chosen = given->name != NULL;
   RDNA_TRY(rdna__safetensors_open_file(given->path, &out->file));
   RDNA_TRY(rdna__inversion_read(out->file, encoders, out, &said));
   return name_it(given->name, said, given->path, out);

@@ -8,7 +8,8 @@
 enum { RDNA__INVERSION_ENCODERS = 2 };
 
 typedef struct rdna__inversion {
-  char *name; /* the word, without spaces at its ends */
+  char *name;  /* the word, without spaces at its ends */
+  bool chosen; /* by who opened it, and not by the file */
   char *path;
   rdna__safetensors *file;
   int count; /* vectors that stand for it */

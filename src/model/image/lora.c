@@ -21,20 +21,20 @@
 #include "rdna/memory.h"
 #include "rdna/op.h"
 
-enum { NAME_BYTES = 512, MOST_LORAS = 32, BASES = 6 };
+enum { NAME_BYTES = 512, BASES = 6 };
 
 typedef struct file {
   rdna__safetensors *tensors;
   char *path;
-  double scale;
-  bool *used; /* (tensors) */
+  double opened, scale; /* what it is added by: as it was opened, and now; 0: it is left out */
+  bool *used;           /* (tensors) */
   struct {
     double rank, scale; /* alpha / rank; rank 0: nothing is said */
   } said[LORA_PARTS];   /* by the file of itself */
 } file;
 
 struct rdna__loras {
-  file files[MOST_LORAS];
+  file files[RDNA__IMAGE_LORAS];
   int count;
 };
 
@@ -119,7 +119,7 @@ static rdna_status read_metadata(file *f) {
 /* ---- opening ---- */
 
 static rdna_status open_one(const rdna_image_lora *given, int encoders, file *f) {
-  f->scale = given->scale;
+  f->opened = f->scale = given->scale;
   f->path = strdup(given->path);
   if (!f->path) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a path");
   RDNA_TRY(rdna__safetensors_open_file(given->path, &f->tensors));
@@ -134,8 +134,8 @@ static rdna_status open_one(const rdna_image_lora *given, int encoders, file *f)
 rdna_status rdna__loras_open(const rdna_image_lora *given, int count, int encoders, rdna__loras **out) {
   *out = NULL;
   if (count == 0) return RDNA_OK;
-  if (count < 0 || count > MOST_LORAS)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%d LoRAs; up to %d may be", count, MOST_LORAS);
+  if (count < 0 || count > RDNA__IMAGE_LORAS)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%d LoRAs; up to %d may be", count, RDNA__IMAGE_LORAS);
   rdna__loras *l = calloc(1, sizeof *l);
   if (!l) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for LoRAs");
   rdna_status status = RDNA_OK;
@@ -160,6 +160,20 @@ void rdna__loras_close(rdna__loras *l) {
     free(l->files[i].used);
   }
   free(l);
+}
+
+int rdna__loras_count(const rdna__loras *l) { return l ? l->count : 0; }
+const char *rdna__loras_path(const rdna__loras *l, int i) { return l->files[i].path; }
+double rdna__loras_opened_scale(const rdna__loras *l, int i) { return l->files[i].opened; }
+
+bool rdna__loras_use(rdna__loras *l, const double *scales, double used[RDNA__IMAGE_LORAS]) {
+  bool other = false;
+  for (int i = 0; l && i < l->count; i++) {
+    double scale = scales ? scales[i] : l->files[i].opened;
+    other |= used[i] != scale;
+    used[i] = l->files[i].scale = scale;
+  }
+  return other;
 }
 
 /* ---- names ---- */
@@ -234,7 +248,7 @@ bool rdna__loras_change(const rdna__loras *l, rdna__lora_part part, const rdna__
   int count = l ? name_module(part, names, module, bases) : 0;
   for (int i = 0; l && i < l->count; i++)
     for (int k = 0; k < count; k++)
-      if (has_change(&l->files[i], bases[k])) return true;
+      if (l->files[i].scale != 0 && has_change(&l->files[i], bases[k])) return true;
   return false;
 }
 
@@ -487,7 +501,7 @@ rdna_status rdna__loras_add(rdna__loras *l, rdna__lora_part part, const rdna__ch
   const int64_t shape[] = {out, out ? all / out : 0};
   for (int i = 0; i < l->count; i++)
     for (int k = 0; k < count; k++) {
-      if (!has_change(&l->files[i], bases[k])) continue;
+      if (l->files[i].scale == 0 || !has_change(&l->files[i], bases[k])) continue;
       adding a = {.file = &l->files[i], .base = bases[k], .part = part, .stream = stream};
       a.weight = rdna_tensor_contiguous(weight->data, RDNA_F32, 2, shape);
       a.scratch = (rdna__scratch){.stream = stream, .holder = "a LoRA"};
@@ -503,6 +517,7 @@ rdna_status rdna__loras_check_used(const rdna__loras *l, rdna__lora_part part) {
     const file *f = &l->files[i];
     const char *first = NULL;
     size_t unused = 0;
+    if (f->scale == 0) continue;
     for (size_t k = rdna__safetensors_count(f->tensors); k-- > 0;) {
       const char *name = rdna__safetensors_at(f->tensors, k)->name;
       if (f->used[k] || owner_of(name) != part) continue;

@@ -9,11 +9,18 @@
 typedef enum rdna__lora_part { LORA_UNET, LORA_ENCODER, LORA_ENCODER_2, LORA_PARTS } rdna__lora_part;
 
 typedef struct rdna__loras rdna__loras;
+enum { RDNA__IMAGE_LORAS = 32 };
 
 /* Files are read from |given| (count), which need not stay, for a model with so many text encoders; each tensor's name
  * says which part it is for. RDNA_NOT_FOUND, RDNA_BAD_DATA, RDNA_UNSUPPORTED, RDNA_OUT_OF_MEMORY. */
 rdna_status rdna__loras_open(const rdna_image_lora *given, int count, int encoders, rdna__loras **out_loras);
-void rdna__loras_close(rdna__loras *loras); /* NULL is fine */
+void rdna__loras_close(rdna__loras *loras);      /* NULL is fine */
+int rdna__loras_count(const rdna__loras *loras); /* NULL: 0 */
+const char *rdna__loras_path(const rdna__loras *loras, int i);
+double rdna__loras_opened_scale(const rdna__loras *loras, int i);
+/* From now on each is added |scales| times (count), or where that is NULL as it was opened; one of 0 is left out.
+ * |used| becomes these; returns whether it was something else. NULL is fine, and has none. */
+bool rdna__loras_use(rdna__loras *loras, const double *scales, double used[RDNA__IMAGE_LORAS]);
 
 /* Of the weight that diffusers calls |module|.weight; |names| are those of whole files, which some use. |loras| NULL:
  * none. */

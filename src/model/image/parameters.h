@@ -4,10 +4,11 @@
 
 #include "rdna/image_model.h"
 
-/* Of picture |i| of |request|, whose sampler, spacing, sizes and steps are said, by the model at |path|, whose last
- * part is its name: in the form that AUTOMATIC1111's page writes, which other programs read, and behind it what that
- * does not have, |more| among it (", Grid of: 4" or ""). To be given to free(); NULL without memory. */
-char *rdna__image_parameters(const rdna_image_request *request, int i, const char *path, rdna_dtype dtype,
+/* Of picture |i| of |request|, whose sampler, spacing, sizes and steps are said, by |model|, whose name is the last
+ * part of |path|: in the form that AUTOMATIC1111's page writes, which other programs read, and behind it what that does
+ * not have, names of the model's files and |more| among it (", Grid of: 4" or ""). To be given to free(); NULL without
+ * memory. */
+char *rdna__image_parameters(const rdna_image_model *model, const rdna_image_request *request, int i, const char *path,
                              const char *more);
 
 #endif

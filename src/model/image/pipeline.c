@@ -113,6 +113,19 @@ static rdna_status check_guides(const rdna_image_model *m, const rdna_image_requ
   return RDNA_OK;
 }
 
+static rdna_status check_loras(const rdna_image_model *m, const rdna_image_request *r) {
+  int count = rdna__loras_count(m->loras);
+  if (!r->lora_scales) return RDNA_OK;
+  if (r->lora_count != (size_t)count)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "scales of %zu LoRAs, and the model was opened with %d", r->lora_count,
+                      count);
+  for (int i = 0; i < count; i++)
+    if (!isfinite(r->lora_scales[i]) || fabs(r->lora_scales[i]) > 1000)
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "a LoRA is to be added %g times; it is a number up to 1000",
+                        r->lora_scales[i]);
+  return RDNA_OK;
+}
+
 static rdna_status check_mask(const rdna_image_model *m, const rdna_image_request *r) {
   if (r->mask && !r->init) return rdna__fail(RDNA_INVALID_ARGUMENT, "a mask without the initial picture that it is of");
   if (r->mask && m->flows) return rdna__fail(RDNA_UNSUPPORTED, "%s draws without a mask only", m->info.family);
@@ -141,6 +154,7 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   RDNA_TRY(check_limits(m, r));
   RDNA_TRY(check_given(m, r));
   RDNA_TRY(check_guides(m, r, true));
+  RDNA_TRY(check_loras(m, r));
   RDNA_TRY(check_mask(m, r));
   return check_init(r);
 }
@@ -177,6 +191,8 @@ rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_req
   RDNA_TRY(check_limits(m, &r));
   *out_part = RDNA__REQUEST_GUIDES;
   RDNA_TRY(check_guides(m, &r, false));
+  *out_part = RDNA__REQUEST_LORAS;
+  RDNA_TRY(check_loras(m, &r));
   *out_part = RDNA__REQUEST_INIT;
   RDNA_TRY(check_mask(m, &r));
   *out_part = RDNA__REQUEST_STRENGTH;
@@ -496,9 +512,17 @@ static rdna_status draw(drawing *d, float *out) {
   return RDNA_OK;
 }
 
+/* Parts whose weights have other LoRAs, or as many of another scale, leave the device. */
+static void use_loras(rdna_image_model *m, const rdna_image_request *r) {
+  if (!rdna__loras_use(m->loras, r->lora_scales, m->lora_scales)) return;
+  rdna__pipeline_drop_encoders(m);
+  rdna__pipeline_drop_unet(m);
+}
+
 static rdna_status draw_request(rdna_image_model *m, const rdna_image_request *request, float *out_pictures) {
   drawing d = {.model = m};
   RDNA_TRY(read_request(m, request, &d.r));
+  use_loras(m, &d.r);
   d.guided = d.r.guidance > 1 && !m->distilled;
   int level = d.r.init ? d.r.steps - (int)(d.r.steps * d.r.strength) : 0;
   if (m->flows) {

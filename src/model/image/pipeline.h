@@ -24,13 +24,14 @@ struct rdna_image_model {
   char *tokenizer;                 /* of a file: the folder with the vocabulary */
   rdna_dtype dtype, picture_dtype; /* of the U-Net and of the autoencoder */
   rdna_image_model_info info;
-  char *schedule;          /* the text of scheduler_config.json */
-  int encoders;            /* 1, or 2 of XL */
-  bool distilled;          /* the U-Net is told the guidance, and asked once a step */
-  rdna__loras *loras;      /* NULL: none */
-  rdna__inversions *words; /* the same */
-  bool inpaints;           /* the U-Net reads a mask and the rest of a picture, too */
-  bool zeros;              /* what is not asked for is zeros, and not what the encoders make of no text */
+  char *schedule;                        /* the text of scheduler_config.json */
+  int encoders;                          /* 1, or 2 of XL */
+  bool distilled;                        /* the U-Net is told the guidance, and asked once a step */
+  rdna__loras *loras;                    /* NULL: none */
+  double lora_scales[RDNA__IMAGE_LORAS]; /* those that parts on the device have */
+  rdna__inversions *words;               /* the same */
+  bool inpaints;                         /* the U-Net reads a mask and the rest of a picture, too */
+  bool zeros;                            /* what is not asked for is zeros, and not what the encoders make of no text */
   /* NULL: not on the device */
   rdna_image_text_encoder *encoder[RDNA__PIPELINE_ENCODERS];
   rdna_image_unet *unet;
@@ -73,7 +74,8 @@ typedef enum rdna__request_part {
   RDNA__REQUEST_STEPS,
   RDNA__REQUEST_SAMPLER,
   RDNA__REQUEST_SPACING,
-  RDNA__REQUEST_GUIDES
+  RDNA__REQUEST_GUIDES,
+  RDNA__REQUEST_LORAS
 } rdna__request_part;
 /* What rdna_image_model_draw would refuse before it reads the texts, in its sentence; but values are not looked at.
  * |*out_part| is what is wrong. It asks nothing of the device. */

@@ -286,7 +286,9 @@ static rdna_status open_path(rdna_image_model *m, const rdna_image_model_options
       return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, to which no words can be added yet", m->folder);
     int words = o->embedding_count < INT_MAX ? (int)o->embedding_count : INT_MAX;
     RDNA_TRY(rdna__inversions_open(o->embeddings, words, m->encoders, &m->words));
-    return rdna__loras_open(o->loras, o->lora_count, m->encoders, &m->loras);
+    RDNA_TRY(rdna__loras_open(o->loras, o->lora_count, m->encoders, &m->loras));
+    rdna__loras_use(m->loras, NULL, m->lora_scales);
+    return RDNA_OK;
   }
   return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is no file, and a folder has its own %s", m->folder,
                     o->tokenizer ? "tokenizer" : "prediction");

@@ -41,6 +41,7 @@ static rdna_status rehearse(const rdna_image_model *m, const rdna_image_request 
   counted.notes = &notes;
   RDNA_TRY(rdna__device_rehearse(m->device, &counted.device));
   rdna_status status = rdna__pipeline_rehearse(&counted, &r);
+  rdna__loras_use(m->loras, m->lora_scales, counted.lora_scales); /* which both share */
   rdna__pipeline_drop_encoders(&counted);
   rdna__pipeline_drop_unet(&counted);
   rdna__pipeline_drop_autoencoder(&counted);

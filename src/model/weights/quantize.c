@@ -18,20 +18,31 @@
 #define MADE_GRID(name) " " #name
 #define MADE_NONE(name)
 #define MADE(X, name, NAME, ggml, values, bytes, quantize, ...) MADE_##quantize(name)
-#define WEIGHT_TYPES "f32 f16 bf16" RDNA_BLOCK_FORMATS(MADE, )
+#define BLOCK_TYPES RDNA_BLOCK_FORMATS(MADE, )
+static const char block_types[] = BLOCK_TYPES, weight_types[] = "f32 f16 bf16" BLOCK_TYPES;
 
-rdna_status rdna__weight_type_parse(const char *name, rdna_dtype *out_type) {
-  const char *types = WEIGHT_TYPES;
+/* One of |types|, between spaces or ends. */
+static bool parse_type(const char *name, const char *types, rdna_dtype *out) {
   for (rdna_dtype type = 0; type < RDNA_DTYPE_COUNT; type++) {
     if (strcasecmp(name, rdna_dtype_name(type)) != 0) continue;
-    /* one of the list, between spaces or ends */
     const char *at = strstr(types, rdna_dtype_name(type));
     size_t length = strlen(name);
-    if (!at || (at != types && at[-1] != ' ') || (at[length] != ' ' && at[length] != 0)) break;
-    *out_type = type;
-    return RDNA_OK;
+    if (!at || (at != types && at[-1] != ' ') || (at[length] != ' ' && at[length] != 0)) return false;
+    *out = type;
+    return true;
   }
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "weights cannot be made '%.40s'; types are %s", name, types);
+  return false;
+}
+
+rdna_status rdna__weight_type_parse(const char *name, rdna_dtype *out_type) {
+  if (parse_type(name, weight_types, out_type)) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "weights cannot be made '%.40s'; types are %s", name, weight_types);
+}
+
+rdna_status rdna__block_type_parse(const char *name, rdna_dtype *out_type) {
+  if (parse_type(name, block_types, out_type)) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "weights cannot be rounded to '%.40s'; types of blocks are%s", name,
+                    block_types);
 }
 
 rdna_status rdna__weight_recipe_parse(const char *name, rdna_dtype *out_type, const rdna__mix **out_mix) {

@@ -10,6 +10,8 @@
 /* The type by its name, "f16" or "q4_K" in any case: f32, f16, bf16, and the blocks that rdna_op_quantize makes.
  * RDNA_INVALID_ARGUMENT, with the list of those. */
 rdna_status rdna__weight_type_parse(const char *name, rdna_dtype *out_type);
+/* The same of types of blocks alone. */
+rdna_status rdna__block_type_parse(const char *name, rdna_dtype *out_type);
 
 /* The same, or a mix by its name, whose type is that of most of its matrices; |*out_mix| is NULL for a type. */
 rdna_status rdna__weight_recipe_parse(const char *name, rdna_dtype *out_type, const rdna__mix **out_mix);

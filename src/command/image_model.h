@@ -1,0 +1,78 @@
+/* A model of pictures and its files, as rdna image and rdna serve are told of them. */
+#ifndef RDNA_COMMAND_IMAGE_MODEL_H
+#define RDNA_COMMAND_IMAGE_MODEL_H
+
+#include "command/adapters.h"
+#include "rdna/image_model.h"
+
+enum { FILE_NAME_BYTES = 128 };
+
+typedef struct image_model_choice {
+  const char *tokenizer, *prediction, *transformer, *t5, *weights, *type;
+  option_texts embeddings, controls; /* FILE[:WORD]; [NAME=]FOLDER */
+} image_model_choice;
+#define IMAGE_MODEL_CHOICE_DEFAULT {.type = "auto"}
+
+/* Their rows in a table of options, but for --control. */
+#define IMAGE_MODEL_OPTIONS(c)                                                          \
+  {                                                                                     \
+      "--embedding",                                                                    \
+      OPTION_TEXTS,                                                                     \
+      &(c).embeddings,                                                                  \
+      "FILE[:WORD]",                                                                    \
+      "what a word stands for in texts; several times",                                 \
+      0,                                                                                \
+      0},                                                                               \
+      {"--tokenizer",                                                                   \
+       OPTION_TEXT,                                                                     \
+       &(c).tokenizer,                                                                  \
+       "FOLDER",                                                                        \
+       "of a model in one file: where CLIP's vocabulary is",                            \
+       0,                                                                               \
+       0},                                                                              \
+      {"--prediction",                                                                  \
+       OPTION_CHOICE,                                                                   \
+       &(c).prediction,                                                                 \
+       "epsilon|v_prediction",                                                          \
+       "of a model in one file: what it was trained to answer",                         \
+       0,                                                                               \
+       0},                                                                              \
+      {"--transformer",                                                                 \
+       OPTION_TEXT,                                                                     \
+       &(c).transformer,                                                                \
+       "FILE",                                                                          \
+       "FLUX's transformer in a file of GGUF or safetensors, in place of the folder's", \
+       0,                                                                               \
+       0},                                                                              \
+      {"--t5", OPTION_TEXT, &(c).t5, "FILE", "the same of T5", 0, 0},                   \
+      {"--weights",                                                                     \
+       OPTION_TEXT,                                                                     \
+       &(c).weights,                                                                    \
+       "TYPE",                                                                          \
+       "round matrices to q8_0, q5_K, q4_K … while they are loaded, for less memory",   \
+       0,                                                                               \
+       0},                                                                              \
+      {"--type",                                                                        \
+       OPTION_CHOICE,                                                                   \
+       &(c).type,                                                                       \
+       "auto|f32|f16|bf16",                                                             \
+       "to compute in (auto: f16 on a GPU, FLUX bf16; f32 on the host)",                \
+       0,                                                                               \
+       0}
+
+/* What they say, and what rdna_image_model_options points to. */
+typedef struct image_model_files {
+  rdna_image_model_options options;
+  adapter_option adapters[OPTION_TEXTS_MOST];
+  rdna_image_lora loras[OPTION_TEXTS_MOST];
+  rdna_image_embedding embeddings[OPTION_TEXTS_MOST];
+  char embedding_paths[OPTION_TEXTS_MOST][4096];
+  const char *controls[OPTION_TEXTS_MOST];
+  /* By which a request names them: as the option says it, or the file's without its ending */
+  char lora_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES], control_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES];
+} image_model_files;
+
+/* The caller frees |*out|, also after a failure; it must stay while its options are used. */
+rdna_status read_image_model(const image_model_choice *choice, const option_texts *loras, image_model_files **out);
+
+#endif
