@@ -1,12 +1,13 @@
 #!/bin/bash
-# Installs the Debian packages of debian-packages.txt that are missing; quick and silent when none is.
+# Installs the Debian packages of debian-packages.txt, or of the lists that are named, that are missing; quick and silent
+# when none is: packaging/setup.sh [LIST.txt…]
 set -euo pipefail
-list=$(dirname "$0")/debian-packages.txt
+[ $# -gt 0 ] || set -- "$(dirname "$0")/debian-packages.txt"
 missing=()
 while read -r package; do
   [[ -z $package || $package == \#* ]] && continue
   dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
-done <"$list"
+done < <(cat "$@")
 [ ${#missing[@]} -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null; then
   echo "setup: apt-get is not here; install by hand: ${missing[*]}" >&2

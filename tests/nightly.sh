@@ -75,7 +75,10 @@ every_target() { # no kernel spills on any GPU
   cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test
 }
 browser() { # the web page of rdna serve in Chromium
-  packaging/browser.sh && RDNA_PROGRAM=$build/bin/rdna python3 tests/serve_browser_test.py
+  packaging/setup.sh packaging/browser-packages.txt && RDNA_PROGRAM=$build/bin/rdna python3 tests/serve_browser_test.py
+}
+containers() { # the image of rdna serve and the Kubernetes example, by podman
+  packaging/setup.sh packaging/container-packages.txt && tests/containers.sh "$build"
 }
 row mutants tools/mutate.py --count 200
 row decoder decoder
@@ -95,7 +98,8 @@ row replies python3 tests/serve_schemas.py 1000
 row load python3 tests/serve_load.py 600
 row malformed python3 tests/malformed_requests.py 1000000
 row browser browser
+row containers containers
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions cases opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load malformed browser fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions cases opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load malformed browser containers fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed

@@ -1,4 +1,4 @@
-"""The web page of rdna serve in Chromium: packaging/browser.sh installs it, and without it this suite is skipped.
+"""The web page of rdna serve in Chromium: packaging/setup.sh packaging/browser-packages.txt installs it, and without it this suite is skipped.
 
     serve_browser_test.py [NAME…]
     serve_browser_test.py --pictures docs      writes the pictures that docs/serve.md shows
@@ -457,7 +457,7 @@ def take_pictures(folder):
 
 if __name__ == "__main__":
     if not browser.PROGRAM:
-        print("skipped: there is no Chromium here; packaging/browser.sh installs one")
+        print("skipped: there is no Chromium here; packaging/setup.sh packaging/browser-packages.txt installs one")
         raise SystemExit(77)
     if "--pictures" in sys.argv:
         take_pictures(sys.argv[sys.argv.index("--pictures") + 1])

@@ -1,4 +1,4 @@
-"""Pictures in the web page of rdna serve, in Chromium: packaging/browser.sh installs it, and without it this is skipped."""
+"""Pictures in the web page of rdna serve, in Chromium: packaging/setup.sh packaging/browser-packages.txt installs it, and without it this is skipped."""
 import base64
 import json
 import unittest
@@ -91,6 +91,6 @@ class Pictures(unittest.TestCase):
 
 if __name__ == "__main__":
     if not browser.PROGRAM:
-        print("skipped: there is no Chromium here; packaging/browser.sh installs one")
+        print("skipped: there is no Chromium here; packaging/setup.sh packaging/browser-packages.txt installs one")
         raise SystemExit(77)
     unittest.main()
