@@ -252,11 +252,34 @@ RDNA_DEVICE void mma_finish(void *lds, const acc (&sum)[plan::tiles_m][plan::til
 }
 
 #ifdef RDNA_NVIDIA
-/* This wave's part of a C of 16 bits, if alpha and a bias of columns are all there is, and rows are whole chunks of 16
- * bytes: the values pass through LDS as they will be in memory. */
+/* Of a row that begins at an odd value two neighbours at a time all the same, from its second on: lane q has
+ * row[2 q + 1] and row[2 q + 2], and the last one row[0] besides. */
+template <typename plan>
+RDNA_DEVICE void mma_store_pairs(const struct gemm_args &args, uint16_t *c, int row0, int column0,
+                                 const uint16_t *stage, int pitch) {
+  constexpr int pairs = plan::wave_n / 2;
+  int n = args.n - column0 < plan::wave_n ? args.n - column0 : plan::wave_n;
+#pragma unroll 4
+  for (int at = (int)lane_id(); at < plan::wave_m * pairs; at += WAVE_SIZE) {
+    int row = at / pairs, at_row = row0 + row / MMA_M * plan::strip + row % MMA_M;
+    if (at_row >= args.m) continue;
+    uint16_t *to = c + at_row * args.ldc + column0;
+    const uint16_t *from = stage + row * pitch;
+    int odd = (int)((uint64_t)to >> 1 & 1), i = at % pairs * 2 + odd;
+    if (i + 1 < n) {
+      store_as<uint32_t>(to + i, (uint32_t)from[i] | (uint32_t)from[i + 1] << 16);
+    } else if (i < n) {
+      to[i] = from[i];
+    }
+    if (odd && at % pairs == pairs - 1 && n > 0) to[0] = from[0];
+  }
+}
+
+/* This wave's part of a C of 16 bits, if alpha and a bias of columns are all there is: the values pass through LDS as
+ * they will be in memory. |vectors|: rows are whole chunks of 16 bytes. */
 template <typename type_c, typename plan>
-RDNA_DEVICE void mma_store_plain(const struct gemm_args &args, typename type_c::stored *c, int row0, int column0,
-                                 void *lds, const mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
+RDNA_DEVICE void mma_store_plain(const struct gemm_args &args, typename type_c::stored *c, bool vectors, int row0,
+                                 int column0, void *lds, const mma_acc (&sum)[plan::tiles_m][plan::tiles_n]) {
   constexpr int pitch = plan::wave_n / 2 + 4, in_row = plan::wave_n / 8; /* words; chunks */
   group_barrier();
   row0 += plan::first_row(), column0 += (int)(wave_id() % plan::waves_n) * plan::wave_n;
@@ -279,6 +302,7 @@ RDNA_DEVICE void mma_store_plain(const struct gemm_args &args, typename type_c::
         }
     }
   wave_barrier();
+  if (!vectors) return mma_store_pairs<plan>(args, (uint16_t *)c, row0, column0, (const uint16_t *)stage, 2 * pitch);
 #pragma unroll 4
   for (int chunk = (int)lane_id(); chunk < plan::wave_m * in_row; chunk += WAVE_SIZE) {
     int row = chunk / in_row, at_row = row0 + row / MMA_M * plan::strip + row % MMA_M;
@@ -383,9 +407,10 @@ RDNA_DEVICE void gemm_mma(const struct gemm_args &args, const uint16_t *a, const
   bool vectors = all_16((uint64_t)c | (uint64_t)now.ldc * sizeof(typename type_c::stored));
 #ifdef RDNA_NVIDIA
   if constexpr (sizeof(typename type_c::stored) == 2) {
-    bool is_plain =
-        !(now.flags & GEMM_MORE) && now.beta == 0 && vectors && now.n % 8 == 0 && ((uint64_t)now.bias & 3) == 0;
-    if (is_plain) return mma_store_plain<type_c, plan>(now, c, row0, column0, memory, sum);
+    /* the bias is read two values at a time */
+    bool pairs_of_bias = !now.bias || (((uint64_t)now.bias & 3) == 0 && now.n % 2 == 0);
+    if (!(now.flags & GEMM_MORE) && now.beta == 0 && pairs_of_bias)
+      return mma_store_plain<type_c, plan>(now, c, vectors && now.n % 8 == 0, row0, column0, memory, sum);
   }
 #endif
   mma_finish<plan>(memory, sum, [&](int row, int column, float *stage) __attribute__((device, always_inline)) {

@@ -1,5 +1,7 @@
 #include "rdna/op/gemm.h"
 #include "math/common/test/operand.h"
+#include "math/gemm/gemm_aligned.h"
+#include "math/gemm/gemm_product.h"
 
 typedef struct problem {
   rdna_dtype a, b, c;
@@ -11,6 +13,7 @@ typedef struct problem {
   bool with_bias;
   bool whole; /* A and B are small whole numbers, whose sums are exact */
   float alpha, beta;
+  int64_t part_bytes; /* not 0: by aligned copies of at most so many bytes */
 } problem;
 
 static operand make_matrix(rdna_dtype dtype, const problem *p, int64_t rows, int64_t columns, bool turned, int64_t gap,
@@ -49,6 +52,31 @@ static void fill_whole(operand *o) {
   operand_upload(o);
 }
 
+/* The product by copies of A and B, which rdna_op_gemm makes of larger ones only. */
+static rdna_status run_aligned(const problem *p, const operand *a, const operand *b, const operand *bias,
+                               const operand *c) {
+  rdna__gemm_problem by_kernels = {
+      .types = {p->a, p->b, p->c},
+      .device = rdna_device_get_info(rdna_stream_device(stream)),
+      .args = {.a = a->tensor.data,
+               .b = b->tensor.data,
+               .c = c->tensor.data,
+               .bias = bias ? bias->tensor.data : NULL,
+               .lda = a->tensor.stride[p->a_turned],
+               .ldb = b->tensor.stride[p->b_turned],
+               .ldc = c->tensor.stride[0],
+               .m = (int32_t)p->m,
+               .n = (int32_t)p->n,
+               .k = (int32_t)p->k,
+               .batch = 1,
+               .flags = (p->a_turned ? GEMM_A_TRANSPOSED : 0) | (p->b_turned ? GEMM_B_TRANSPOSED : 0),
+               .alpha = p->alpha,
+               .beta = p->beta},
+  };
+  by_kernels.product = rdna__gemm_dense_product(by_kernels.types);
+  return rdna__gemm_run_aligned(stream, "gemm", &by_kernels, p->part_bytes);
+}
+
 static void check(problem p) {
   operand a = make_matrix(p.a, &p, p.m, p.k, p.a_turned, p.gap_a, false);
   operand b = make_matrix(p.b, &p, p.k, p.n, p.b_turned, p.gap_b, p.one_b);
@@ -70,7 +98,11 @@ static void check(problem p) {
   assert_non_null(old_c);
   for (int64_t i = 0; i < operand_span(&c); i++) old_c[i] = operand_get(&c, i);
 
-  assert_ok(rdna_op_gemm(stream, p.alpha, &a.tensor, &b.tensor, p.beta, p.with_bias ? &bias.tensor : NULL, &c.tensor));
+  if (p.part_bytes)
+    assert_ok(run_aligned(&p, &a, &b, p.with_bias ? &bias : NULL, &c));
+  else
+    assert_ok(
+        rdna_op_gemm(stream, p.alpha, &a.tensor, &b.tensor, p.beta, p.with_bias ? &bias.tensor : NULL, &c.tensor));
   operand_download(&c);
   for (int64_t batch = 0; batch < (p.batch ? p.batch : 1); batch++)
     for (int64_t i = 0; i < p.m; i++) {
@@ -105,6 +137,24 @@ static void all_types_and_layouts(void **state) {
         p.with_bias = number % 2;
         if (number % 3 == 1) p.beta = 0.75f, p.alpha = -1.5f;
         if (number % 3 == 2) p.gap_a = 3, p.gap_b = 5, p.gap_c = 1, p.offset = 1;
+        check(p);
+      }
+    }
+  }
+}
+
+/* Rows that begin anywhere: of both operands, of one, of data that does; whole and in parts of 256 rows and columns. */
+static void rows_moved_to_multiples_of_16_bytes(void **state) {
+  static const int64_t shapes[][3] = {{70, 33, 41}, {300, 9, 24}, {40, 515, 9}, {300, 270, 7}};
+  for (int t = 3; t < TYPES; t++) {
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+      for (int layout = 0; layout < 4; layout++) {
+        problem p = {
+            .a = types[t][0], .b = types[t][1], .c = types[t][2], .alpha = 1.5f, .part_bytes = s % 2 ? 1 : 1 << 20};
+        p.m = shapes[s][0], p.n = shapes[s][1], p.k = shapes[s][2];
+        p.a_turned = layout & 1, p.b_turned = layout & 2;
+        p.gap_a = layout % 3, p.gap_b = (layout + 1) % 3, p.gap_c = 1, p.offset = layout == 2;
+        p.with_bias = layout % 2, p.beta = s == 2 ? 0.5f : 0;
         check(p);
       }
     }
@@ -464,6 +514,7 @@ static void refuses(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(all_types_and_layouts),
+      cmocka_unit_test(rows_moved_to_multiples_of_16_bytes),
       cmocka_unit_test(larger_than_any_block),
       cmocka_unit_test(what_is_added_to_exact_sums),
       cmocka_unit_test(few_rows),

@@ -25,6 +25,7 @@ static rdna_status check_out(const char *name, rdna_stream *stream, const rdna_t
 struct copy_problem {
   int dim;
   bool aligned; /* all lines of both begin at multiples of 16 bytes */
+  bool lines;   /* dense along the same dimension, which is long, and neighbours are no larger value in both */
 };
 
 static bool is_transpose(const rdna__route *route, const void *problem) {
@@ -35,13 +36,22 @@ static bool is_ragged(const rdna__route *route, const void *problem) {
   return ((const struct copy_problem *)problem)->dim != 0;
 }
 
-enum { TRANSPOSE, RAGGED, STRIDED };
+static bool is_lines(const rdna__route *route, const void *problem) {
+  return ((const struct copy_problem *)problem)->lines;
+}
+
+enum { TRANSPOSE, RAGGED, LINES, STRIDED };
 static const rdna__route copy_routes[] = {
     [TRANSPOSE] = {.name = "transpose",
                    .kernels = {"transpose_{bits}"},
                    .when = "dense along different dimensions of at least 8, lines aligned to 16 bytes: by tiles",
                    .applies = is_transpose},
     [RAGGED] = {.name = "ragged", .kernels = {"transpose_ragged_{bits}"}, .when = "other lines", .applies = is_ragged},
+    [LINES] = {.name = "lines",
+               .kernels = {"copy_lines"},
+               .when =
+                   "dense along one dimension, lines of 256 bytes or more that do not begin together at multiples of 8",
+               .applies = is_lines},
     [STRIDED] = {.name = "strided",
                  .kernels = {"copy_strided_{bytes}"},
                  .when = "all others; neighbours that lie together in both as one value of up to 16 bytes"},
@@ -113,7 +123,7 @@ static rdna_status launch_transpose(const strided_plan *part, int dim, const req
   args.in_stride = part->operand[1].stride[0];
   args.out_stride = part->operand[0].stride[dim];
   bool out_aligned = lines_are_aligned(part, 0, dim, args.out_stride);
-  struct copy_problem problem = {dim, out_aligned && lines_are_aligned(part, 1, dim, args.in_stride)};
+  struct copy_problem problem = {.dim = dim, .aligned = out_aligned && lines_are_aligned(part, 1, dim, args.in_stride)};
   const rdna__route *route = rdna__route_choose(&rdna__copy_routes, &problem);
   uint32_t tile_rows = args.rows + (out_aligned ? 0 : 16 / (uint32_t)part->operand[0].bytes - 1);
   strided_set_size(&args.shape, 0, (tile_rows + RDNA__TRANSPOSE_ROWS - 1) / RDNA__TRANSPOSE_ROWS);
@@ -132,14 +142,38 @@ static rdna_status launch_transpose(const strided_plan *part, int dim, const req
   return RDNA__ROUTE_LAUNCH(r->stream, route, 0, grid, &args, rdna__route_bits((size_t)part->operand[0].bytes));
 }
 
+static bool is_of_lines(const strided_plan *part) {
+  int64_t bytes = part->operand[0].bytes;
+  return bytes < 8 && part->operand[0].stride[0] == 1 && part->operand[1].stride[0] == 1 &&
+         part->size[0] * bytes >= RDNA__LINES_LEAST;
+}
+
+static rdna_status launch_lines(const strided_plan *part, const rdna__route *route, const request *r) {
+  enum { CHUNK = 16 };
+  int64_t bytes = part->operand[0].bytes, line = part->size[0] * bytes;
+  struct lines_args args = {.bytes = (uint32_t)line};
+  rdna__plan_shape(part, &args.shape);
+  args.shape.count /= args.shape.size[0];
+  strided_set_size(&args.shape, 0, (uint32_t)((line + 2 * CHUNK - 2) / CHUNK));
+  args.shape.count *= args.shape.size[0];
+  for (int k = 0; k < 2; k++) {
+    args.operand[k].data = part->operand[k].data;
+    for (int d = 1; d < part->rank; d++) args.operand[k].stride[d] = part->operand[k].stride[d] * bytes;
+  }
+  return launch(r, route, 0, args.shape.count, &args);
+}
+
 static rdna_status launch_copy(const strided_plan *part, void *context) {
   request *r = context;
   int dim = transposed_dimension(part);
   if (dim) return launch_transpose(part, dim, r);
+  struct copy_problem problem = {.lines = is_of_lines(part)};
+  const rdna__route *route = rdna__route_choose(&rdna__copy_routes, &problem);
+  if (problem.lines) return launch_lines(part, route, r);
   struct move_args args = {.from = (uint32_t)r->from, .to = (uint32_t)r->to};
   rdna__plan_shape(part, &args.shape);
   for (int k = 0; k < 2; k++) copy_operand(part, k, &args.operand[k]);
-  return launch(r, &copy_routes[STRIDED], (int)part->operand[0].bytes, args.shape.count, &args);
+  return launch(r, route, (int)part->operand[0].bytes, args.shape.count, &args);
 }
 
 /* |out| and |x| were checked. */

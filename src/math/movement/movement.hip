@@ -33,6 +33,53 @@ RDNA_DEVICE void copy_values(const move_args &a) {
   }
 }
 
+/* 16 bytes from |p| on, which lies anywhere: where loads must be aligned, of the 4 or 5 words that they are in. */
+RDNA_DEVICE uint4 load_anywhere(const uint8_t *p) {
+#ifdef RDNA_NVIDIA
+  uint32_t bits = (uint32_t)(uint64_t)p % 4 * 8;
+  const uint32_t *words = (const uint32_t *)(p - bits / 8);
+  uint32_t w[5];
+#pragma unroll
+  for (int i = 0; i < 4; i++) w[i] = words[i];
+  w[4] = bits ? words[4] : 0;
+  uint32_t v[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) v[i] = (uint32_t)(((uint64_t)w[i + 1] << 32 | w[i]) >> bits);
+  return uint4{v[0], v[1], v[2], v[3]};
+#else
+  uint4 v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+#endif
+}
+
+/* A chunk of out's line, whose byte |first| it begins with. Whole words are read, so that a chunk whose words reach
+ * beyond the line goes byte by byte. */
+RDNA_DEVICE void copy_chunk(uint8_t *out, const uint8_t *in, int64_t first, int64_t bytes) {
+  int64_t over = (int64_t)((uint64_t)(in + first) % 4);
+  if (first >= over && first + 16 + (over ? 4 - over : 0) <= bytes) {
+    store_as<uint4>(out + first, load_anywhere(in + first));
+    return;
+  }
+#pragma unroll 1
+  for (int i = 0; i < 16; i++) {
+    if (first + i >= 0 && first + i < bytes) out[first + i] = in[first + i];
+  }
+}
+RDNA_KERNEL(256) copy_lines(struct lines_args a) {
+#pragma unroll
+  for (uint32_t j = 0; j < each; j++) {
+    uint32_t i = value_index_of(j);
+    if (i < a.shape.count) {
+      int64_t at[2];
+      strided_offsets(&a.shape, a.operand, 2, i, at);
+      uint8_t *out = (uint8_t *)a.operand[0].data + at[0];
+      int64_t chunk = i % a.shape.size[0], before = (int64_t)((uint64_t)out % 16);
+      copy_chunk(out, (const uint8_t *)a.operand[1].data + at[1], 16 * chunk - before, a.bytes);
+    }
+  }
+}
+
 RDNA_KERNEL(256) convert_strided(struct move_args a) {
 #pragma unroll
   for (uint32_t j = 0; j < each; j++) {

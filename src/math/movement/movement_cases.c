@@ -111,6 +111,26 @@ RDNA_CASE_MAKER(rdna__move_case) {
   return move_case(out_case, random, n, dtype, dtype, parts_of(kernel->name));
 }
 
+RDNA_CASE_MAKER(rdna__lines_case) {
+  static const int64_t edges[] = {1, 15, 16, 17, 31, 32, 33};
+  int64_t bytes = n < 7 ? edges[n] : rdna__random_range(random, 20, 1500), lines = rdna__random_range(random, 1, 5);
+  struct lines_args args = {.bytes = (uint32_t)bytes};
+  args.shape.rank = 2;
+  strided_set_size(&args.shape, 0, (uint32_t)((bytes + 30) / 16));
+  strided_set_size(&args.shape, 1, (uint32_t)lines);
+  args.shape.count = args.shape.size[0] * args.shape.size[1];
+  for (int k = 0; k < 2; k++) args.operand[k].stride[1] = bytes + rdna__random_range(random, 0, 20);
+  finish(out_case, &args.shape, &args, sizeof args);
+  struct strided_shape values = {.rank = 2, .count = (uint32_t)(bytes * lines)};
+  struct strided_operand places = {.stride = {1, args.operand[0].stride[1]}};
+  strided_set_size(&values, 0, (uint32_t)bytes);
+  strided_set_size(&values, 1, (uint32_t)lines);
+  int64_t out_span = (lines - 1) * args.operand[0].stride[1] + bytes,
+          in_span = (lines - 1) * args.operand[1].stride[1] + bytes;
+  RDNA_TRY(add_output(out_case, random, RDNA_U8, 1, out_span, &values, &places));
+  return add(out_case, random, RDNA__IN, RDNA_U8, in_span, IN_OFFSET, NULL);
+}
+
 /* Of those that are no blocks, nor of 8-bit floats. */
 static rdna_dtype any_type(rdna__random *random) {
   static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,

@@ -59,6 +59,25 @@ COPY(32, uint32_t)
 COPY(64, uint64_t)
 COPY(128, bits128)
 
+static void lines_piece(void *context, int64_t begin, int64_t end) {
+  const struct lines_args *a = context;
+  for (int64_t n; begin < end; begin += n) {
+    int64_t at[2];
+    n = run_of(&a->shape, begin, end);
+    strided_offsets(&a->shape, a->operand, 2, (uint32_t)begin, at);
+    char *to = (char *)a->operand[0].data + at[0];
+    int64_t first = (uint32_t)begin % a->shape.size[0] * 16 - (int64_t)((uintptr_t)to % 16), last = first + 16 * n;
+    if (first < 0) first = 0;
+    if (last > a->bytes) last = a->bytes;
+    if (first < last)
+      __builtin_memcpy(to + first, (const char *)a->operand[1].data + at[1] + first, (size_t)(last - first));
+  }
+}
+void RDNA_HOST_KERNEL(copy_lines)(const void *args, rdna_grid grid) {
+  struct lines_args a = *(const struct lines_args *)args;
+  rdna__parallel_for(a.shape.count, GRAIN / 16, lines_piece, &a);
+}
+
 static void convert_piece(void *context, int64_t begin, int64_t end) {
   const struct move_args *a = context;
   for (int64_t n; begin < end; begin += n) {

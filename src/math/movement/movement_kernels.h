@@ -63,6 +63,16 @@ struct transpose_args {
   int64_t in_stride, out_stride;
 };
 
+/* Lines of |bytes| that begin anywhere in out and in: out's are written in chunks of 16 bytes from a multiple of 16 on,
+ * of which the first and the last may be parts. |shape| counts chunks, (bytes + 30) / 16 a line, and its other
+ * dimensions are the lines'; strides are in bytes. */
+struct lines_args {
+  struct strided_operand operand[2]; /* out, in */
+  struct strided_shape shape;
+  uint32_t bytes;
+};
+enum { RDNA__LINES_LEAST = 256 }; /* bytes of a line from which on it is worth it */
+
 #define RDNA__MOVEMENT_THREAD_SIZES(X, name, args, threads, maker) \
   X(name##_8, args, threads, maker)                                \
   X(name##_16, args, threads, maker)                               \
@@ -74,6 +84,7 @@ struct transpose_args {
 #define RDNA_MOVEMENT_KERNELS(X)                                                                                  \
   RDNA__MOVEMENT_SIZES(X, copy_strided, struct move_args, rdna__move_case)                                        \
   X(copy_strided_128, struct move_args, 256, rdna__move_case)                                                     \
+  X(copy_lines, struct lines_args, 256, rdna__lines_case)                                                         \
   X(convert_strided, struct move_args, 256, rdna__convert_case)                                                   \
   RDNA__MOVEMENT_SIZES(X, set_strided, struct set_args, rdna__set_case)                                           \
   X(set_strided_128, struct set_args, 256, rdna__set_case)                                                        \

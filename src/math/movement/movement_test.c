@@ -40,6 +40,30 @@ static void copy_moves_every_value(void **state) {
   }
 }
 
+/* Long lines that begin anywhere, in each of the two by itself. */
+static void copy_moves_long_lines(void **state) {
+  for (int k = 0; k < 24 * MOVED_TYPES; k++) {
+    rdna_dtype dtype = moved_types[k % MOVED_TYPES];
+    int rank = 1 + k / MOVED_TYPES % 3;
+    int64_t shape[] = {2, 3, 0}, held[2][3];
+    shape[rank - 1] = rdna__random_range(&random_state, 30, 900);
+    operand o[2];
+    for (int i = 0; i < 2; i++) {
+      memcpy(held[i], shape, sizeof shape);
+      held[i][rank - 1] += rdna__random_range(&random_state, 0, 17);
+      o[i] = operand_make(dtype, rank, held[i], NULL, rdna__random_range(&random_state, 0, 17));
+      o[i].tensor.shape[rank - 1] = shape[rank - 1];
+    }
+    random_bytes(&o[0]);
+    operand_upload(&o[1]);
+    assert_ok(rdna_op_copy(stream, &o[0].tensor, &o[1].tensor));
+    operand_download(&o[1]);
+    assert_copied(&o[0], &o[1]);
+    operand_free(&o[0]);
+    operand_free(&o[1]);
+  }
+}
+
 /* Every permutation of three dimensions, with sizes on both sides of the tiles. */
 static void copy_permutes(void **state) {
   static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
@@ -438,6 +462,7 @@ static void wrong_arguments_are_refused_and_write_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(copy_moves_every_value),
+      cmocka_unit_test(copy_moves_long_lines),
       cmocka_unit_test(copy_permutes),
       cmocka_unit_test(copies_in_a_row_see_each_other),
       cmocka_unit_test(copy_converts),
