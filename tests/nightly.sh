@@ -71,6 +71,9 @@ instructions() { # tinygrad's checks of single instructions, from its sources be
   python=$(packaging/torch-venv.sh) || return 1
   PYTHONDONTWRITEBYTECODE=1 "$python" emulator/tests/tinygrad_checks.py "$build/emulator/librdna_emulator.so"
 }
+wheel() { # the emulator's, built and installed into a fresh environment
+  PYTHONDONTWRITEBYTECODE=1 python3 emulator/tests/wheel_test.py
+}
 every_target() { # no kernel spills on any GPU
   cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test
 }
@@ -83,6 +86,7 @@ containers() { # the image of rdna serve and the Kubernetes example, by podman
 row mutants tools/mutate.py --count 200
 row decoder decoder
 row instructions instructions
+row wheel wheel
 row cases cases
 row opinfo opinfo
 row libraries libraries
@@ -100,6 +104,6 @@ row malformed python3 tests/malformed_requests.py 1000000
 row browser browser
 row containers containers
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions cases opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load malformed browser containers fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions wheel cases opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load malformed browser containers fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed

@@ -275,6 +275,10 @@ void emu_report_untold(int count);
 // At exit findings and failures are summed up, and change a status of 0; unless the caller tells of them itself.
 void emu_report_watch_exit(bool check);
 void emu_report_is_told(void);
+// For test frameworks: waits for all that was launched, writes the errors that no call has given yet, one a line, and
+// returns how many bytes they take without the last 0; what does not fit is left for the next call. The first call
+// gives none, from then on they are kept, and they change the exit status no more.
+API size_t emu_report_take(char *text, size_t room);
 // Whether somebody asked for counters; then each launch adds to its kernel's row.
 bool emu_report_counting(void);
 void emu_report_count(const struct emu_dispatch *dispatch, const struct emu_isa *target);

@@ -33,6 +33,8 @@ static struct {
   uint64_t launches, left_out;
   char **kernels;  // each that was launched, once
   size_t kernel_count;
+  bool taken;      // emu_report_take was called
+  size_t to_take;  // the first that it has not given
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 // ---- text of others
@@ -242,8 +244,11 @@ static void keep(const struct emu_dispatch *dispatch, const struct emu_report *r
 
 void emu_report_keep(const struct emu_dispatch *dispatch, const struct emu_report *failure) {
   pthread_once(&all.once, start);
-  if (!all.path) return;
   pthread_mutex_lock(&all.lock);
+  if (!all.path && !all.taken) {
+    pthread_mutex_unlock(&all.lock);
+    return;
+  }
   all.launches++;
   note_kernel(dispatch->name);
   uint32_t kept = dispatch->report_count < dispatch->report_room ? dispatch->report_count : dispatch->report_room;
@@ -251,4 +256,28 @@ void emu_report_keep(const struct emu_dispatch *dispatch, const struct emu_repor
   all.left_out += dispatch->report_count - kept;
   if (failure) keep(dispatch, failure);
   pthread_mutex_unlock(&all.lock);
+}
+
+// ---- what is asked for while the process runs
+
+API size_t emu_report_take(char *text, size_t room) {
+  size_t used = 0;
+  struct emu_state *s = emu_state();
+  for (int i = 0; s && i < s->device_count; i++) (void)emu_device_finish(&s->devices[i]);
+  emu_report_is_told();
+  pthread_mutex_lock(&all.lock);
+  if (!all.taken) all.to_take = all.count;
+  all.taken = true;
+  for (; all.to_take < all.count; all.to_take++) {
+    const struct kept *k = &all.reports[all.to_take];
+    if (strcmp(k->level, "error") != 0) continue;
+    size_t length = strlen(k->text);
+    if (used + length + 2 > room) break;
+    memcpy(text + used, k->text, length);
+    used += length;
+    text[used++] = '\n';
+  }
+  pthread_mutex_unlock(&all.lock);
+  if (room) text[used] = '\0';
+  return used;
 }

@@ -32,6 +32,9 @@ KINDS = {"past_the_end": "out of bounds", "unwritten": "uninitialized", "trapped
 def child(library, target):
     """Launches each kernel once; its findings are told when it ends."""
     hip = ctypes.CDLL(library)
+    hip.emu_report_take.restype = ctypes.c_size_t
+    text = ctypes.create_string_buffer(1 << 16)
+    assert hip.emu_report_take(text, ctypes.c_size_t(len(text))) == 0
     module, out, fresh, function = (ctypes.c_void_p() for _ in range(4))
     with open(compile_hip(SOURCE, target, ("-O1", "-gline-tables-only")), "rb") as f:
         image = f.read()
@@ -42,7 +45,12 @@ def child(library, target):
         assert hip.hipModuleGetFunction(ctypes.byref(function), module, kernel.encode()) == 0
         arguments = (ctypes.c_void_p * 2)(ctypes.addressof(out), ctypes.addressof(fresh))
         hip.hipModuleLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, arguments, None)
-        hip.hipDeviceSynchronize()
+    # what waits for them too, in two pieces, of which the first has no room for a second sentence
+    some = hip.emu_report_take(text, ctypes.c_size_t(600))
+    print(text.value.decode(), end="")
+    hip.emu_report_take(text, ctypes.c_size_t(len(text)))
+    print(text.value.decode(), end="")
+    assert 0 < some < 600 and hip.emu_report_take(text, ctypes.c_size_t(len(text))) == 0
 
 
 def run(library, target, path, **more):
@@ -54,6 +62,7 @@ def run(library, target, path, **more):
         raise RuntimeError(done.stderr)
     if not os.path.exists(path):
         return None, done.stderr
+    run.taken = done.stdout.splitlines()
     with open(path) as f:
         return f.read(), done.stderr
 
@@ -68,6 +77,7 @@ def test_forms(library, target, folder, checks):
         row = rows.get(kernel, {})
         checks.expect(kernel, row.get("line") == line and row.get("file", "").endswith("k.hip"), row)
         checks.expect(kernel, row.get("message", "?") in said and row["level"] == "error" and row["group"] == [0, 0, 0], row)
+    checks.expect("taken", run.taken == [r["message"] for r in report["reports"]], run.taken)
     checks.expect("lane", rows["past_the_end"]["lane"] == 31, rows["past_the_end"])
 
     sarif = json.loads(run(library, target, os.path.join(folder, "a.sarif"))[0])
