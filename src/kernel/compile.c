@@ -48,6 +48,20 @@ rdna_status rdna__compiler_find(const char *target, rdna__compiler *compiler) {
   return rdna__annotate(status, "for NVIDIA's GPUs a libnvrtc.so of CUDA would do too, and none was found");
 }
 
+void rdna__compiler_settle(const char *target) {
+  static const char source[] = "extern \"C\" __global__ void settle(float *x) { x[threadIdx.x] = x[threadIdx.x] / 3; }";
+  rdna__compile_job job = {.source = source, .target = target, .name = "settle.hip"};
+  rdna__compile_result result = {0};
+  rdna__compiler *compiler = calloc(1, sizeof *compiler);
+  /* what fails here fails again for whom it matters */
+  if (compiler && rdna__compiler_find(target, compiler) == RDNA_OK && compiler->is_library)
+    (void)!compiler->compile(compiler, &job, &result);
+  free(result.data);
+  free(result.text);
+  free(result.files);
+  free(compiler);
+}
+
 static rdna_status check_target(const char *target) {
   char list[LIST_SIZE] = "";
   if (!target) return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_compile needs a target such as gfx1100");

@@ -40,6 +40,7 @@ typedef struct rdna__compiler rdna__compiler;
 struct rdna__compiler {
   rdna_status (*compile)(const rdna__compiler *compiler, const rdna__compile_job *job,
                          rdna__compile_result *out_result);
+  bool is_library; /* it runs in this process */
   char path[RDNA__COMPILE_PATH];
   char identity[128]; /* changes when the compiler does: its file's size and time, or its version */
 };
@@ -54,6 +55,10 @@ rdna_status rdna__clang_find(const char *chosen, rdna__compiler *out_compiler);
 bool rdna__hiprtc_find(const char *chosen, rdna__compiler *out_compiler);
 /* NVRTC in the library |chosen|, or at CUDA's usual places when that is "". */
 bool rdna__nvrtc_find(const char *chosen, rdna__compiler *out_compiler);
+/* For who compiles in a thread of its own, before it registers with atexit() what waits for that thread. A compiler
+ * that is a library makes at its first use what it takes apart when the program ends, in the reverse order of what was
+ * registered: it is used once now, for some 100 ms, so that the thread is waited for before. Nothing for clang. */
+void rdna__compiler_settle(const char *target);
 /* Puts size and time of the file at compiler->path into its identity; false when it is not there. */
 bool rdna__compiler_identify(rdna__compiler *compiler, const char *version);
 

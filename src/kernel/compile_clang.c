@@ -52,6 +52,7 @@ static rdna_status compile(const rdna__compiler *compiler, const rdna__compile_j
 rdna_status rdna__clang_find(const char *chosen, rdna__compiler *compiler) {
   static const char *const names[] = {"clang-19", "clang", "amdclang"};
   compiler->compile = compile;
+  compiler->is_library = false;
   if (chosen[0]) {
     if (strchr(chosen, '/') ? take_program(chosen, compiler) : find_in_path(chosen, compiler)) return RDNA_OK;
     return rdna__fail(RDNA_UNAVAILABLE, "RDNA_COMPILER names '%s', which is no program that can be run", chosen);

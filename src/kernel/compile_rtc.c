@@ -241,9 +241,11 @@ static rdna_status compile_cuda(const rdna__compiler *compiler, const rdna__comp
 
 bool rdna__hiprtc_find(const char *chosen, rdna__compiler *compiler) {
   compiler->compile = compile_hip;
+  compiler->is_library = true;
   return find(&hiprtc, open_hiprtc, chosen, compiler);
 }
 bool rdna__nvrtc_find(const char *chosen, rdna__compiler *compiler) {
   compiler->compile = compile_cuda;
+  compiler->is_library = true;
   return find(&nvrtc, open_nvrtc, chosen, compiler);
 }

@@ -436,6 +436,8 @@ static void test_nvrtc(void **state) {
   assert_true(report_of(code).cached);
   rdna_code_release(code);
   assert_int_equal(record->compilations, 2);
+  rdna__compiler_settle("sm_90");
+  assert_int_equal(record->compilations, 3);
   assert_refused(rdna_compile("__global__ void f() { fake_error; }", &options, &code), RDNA_BAD_DATA, "add.hip",
                  "sm_90", "identifier \"fake_error\" is undefined");
   options.flags = unknown, options.flag_count = 1;
@@ -449,6 +451,9 @@ static void test_nvrtc(void **state) {
   assert_refused(rdna_compile(add_source, &options, &code), RDNA_UNAVAILABLE, "hiprtc", "NVIDIA's");
   assert_int_equal(record->programs, 0);
   assert_ok(rdna__config_set(RDNA__CONFIG_COMPILER, wrapper));
+  int runs = compiler_runs();
+  rdna__compiler_settle("gfx1100"); /* a process of its own needs nothing of the kind */
+  assert_int_equal(compiler_runs(), runs);
 }
 
 /* ---- the cache ---------------------------------------------------------------------------------------------- */

@@ -106,7 +106,7 @@ static void *work(void *unused) {
   return NULL;
 }
 
-/* At the program's end: a compiler in the middle of its work would meet libraries that are gone. */
+/* At the program's end: a compiler in the middle of its work would meet what has been taken apart. */
 static void wait_at_exit(void) {
   if (worker != getpid()) return;
   pthread_mutex_lock(&lock);
@@ -114,15 +114,18 @@ static void wait_at_exit(void) {
   while (worker == getpid()) pthread_cond_wait(&changed, &lock);
   pthread_mutex_unlock(&lock);
 }
-static void register_exit(void) { (void)!atexit(wait_at_exit); }
+static pthread_once_t registered = PTHREAD_ONCE_INIT;
+static char first_target[RDNA__COMPILE_TARGET]; /* under the lock until it is registered */
+static void register_exit(void) {
+  rdna__compiler_settle(first_target);
+  (void)!atexit(wait_at_exit);
+}
 
 /* Under the lock. */
 static void start_worker(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_t thread;
   pthread_attr_t attributes;
   sigset_t all, before;
-  pthread_once(&once, register_exit);
   if (worker == getpid()) return;
   if (pthread_attr_init(&attributes) != 0) return;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -133,13 +136,17 @@ static void start_worker(void) {
   pthread_attr_destroy(&attributes);
 }
 
-/* Under the lock. */
+/* Under the lock, which it gives away meanwhile. */
 static void enqueue(chain *c) {
   chain **last = &queue;
+  c->state = WAITING;
+  if (!first_target[0]) rdna__compile_target(c->device, first_target);
+  pthread_mutex_unlock(&lock);
+  pthread_once(&registered, register_exit);
+  pthread_mutex_lock(&lock);
   while (*last) last = &(*last)->next;
   *last = c;
   c->next = NULL;
-  c->state = WAITING;
   start_worker();
 }
 
