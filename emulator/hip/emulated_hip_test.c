@@ -60,6 +60,25 @@ int hipStreamWaitValue32(void *, void *, uint32_t, unsigned, uint32_t);
 int hipStreamWaitValue64(void *, void *, uint64_t, unsigned, uint64_t);
 int hipStreamWriteValue32(void *, void *, uint32_t, unsigned);
 int hipStreamWriteValue64(void *, void *, uint64_t, unsigned);
+int hipStreamBeginCapture(void *, int);
+int hipGraphInstantiate(void **, void *, void **, char *, size_t);
+int hipGraphDestroy(void *);
+int hipGraphExecDestroy(void *);
+int hipEventRecord_spt(void *, void *);
+int hipGraphLaunch_spt(void *, void *);
+int hipLaunchHostFunc_spt(void *, void (*)(void *), void *);
+int hipMemcpy_spt(void *, const void *, size_t, int);
+int hipMemcpyAsync_spt(void *, const void *, size_t, int, void *);
+int hipMemcpy2D_spt(void *, size_t, const void *, size_t, size_t, size_t, int);
+int hipMemset_spt(void *, int, size_t);
+int hipMemsetAsync_spt(void *, int, size_t, void *);
+int hipMemset2D_spt(void *, size_t, int, size_t, size_t);
+int hipStreamBeginCapture_spt(void *, int);
+int hipStreamEndCapture_spt(void *, void **);
+int hipStreamIsCapturing_spt(void *, int *);
+int hipStreamQuery_spt(void *);
+int hipStreamSynchronize_spt(void *);
+int hipStreamWaitEvent_spt(void *, void *, unsigned);
 int hipModuleLoad(void **, const char *);
 int hipModuleLoadData(void **, const void *);
 int hipModuleUnload(void *);
@@ -500,6 +519,55 @@ static void set_after_a_while(void *flag) {
 static void copy_flag(void *flags) { ((volatile int *)flags)[1] = ((volatile int *)flags)[0]; }
 
 // The null stream waits for blocking streams, and they for it.
+// What per-thread default streams are compiled to goes to the thread's own stream, and waits for that alone.
+static void test_own_streams(void **state) {
+  enum { BYTES = 64 };
+  sem_t gate;
+  sem_init(&gate, 0, 0);
+  assert_int_equal(hipSetDevice(0), 0);
+  uint8_t *p = alloc(BYTES), host[BYTES], from[9];
+  void *own = (void *)2, *event = NULL, *graph = NULL, *executable = NULL;
+  int captures = 0;
+  assert_int_equal(hipEventCreate(&event), 0);
+  assert_int_equal(hipMemset_spt(p, 1, BYTES), 0);
+  assert_int_equal(hipLaunchHostFunc_spt(NULL, wait_for, &gate), 0);
+  assert_int_equal(hipMemsetAsync_spt(p, 7, BYTES, NULL), 0);
+  assert_int_equal(hipEventRecord_spt(event, NULL), 0);
+  assert_int_equal(hipStreamQuery_spt(NULL), 600);
+  assert_int_equal(hipStreamQuery(own), 600);
+  assert_int_equal(hipEventQuery(event), 600);
+  sem_post(&gate);
+  assert_int_equal(hipStreamSynchronize_spt(NULL), 0);
+  assert_int_equal(hipStreamQuery_spt(NULL), 0);
+  assert_int_equal(hipStreamWaitEvent_spt(NULL, event, 0), 0);
+  assert_int_equal(hipMemcpy_spt(host, p, BYTES, TO_HOST), 0);
+  assert_true(host[0] == 7 && host[BYTES - 1] == 7);
+  for (int i = 0; i < 9; i++) from[i] = (uint8_t)(i + 20);
+  assert_int_equal(hipMemcpy2D_spt(p, 10, from, 3, 3, 3, TO_DEVICE), 0);
+  assert_int_equal(hipMemset2D_spt(p + 3, 10, 5, 2, 3), 0);
+  assert_int_equal(hipMemcpyAsync_spt(host, p, BYTES, TO_HOST, NULL), 0);
+  assert_int_equal(hipStreamSynchronize_spt(NULL), 0);
+  for (int i = 0; i < 30; i++) assert_int_equal(host[i], i % 10 < 3 ? 20 + i / 10 * 3 + i % 10 : i % 10 < 5 ? 5 : 7);
+  // the null stream cannot be captured, the thread's own can
+  assert_int_not_equal(hipStreamBeginCapture(NULL, 0), 0);
+  assert_int_equal(hipStreamBeginCapture_spt(NULL, 0), 0);
+  assert_int_equal(hipStreamIsCapturing_spt(NULL, &captures), 0);
+  assert_int_equal(captures, 1);
+  assert_int_equal(hipMemsetAsync_spt(p, 9, BYTES, NULL), 0);
+  assert_int_equal(hipStreamEndCapture_spt(NULL, &graph), 0);
+  assert_int_equal(hipGraphInstantiate(&executable, graph, NULL, NULL, 0), 0);
+  assert_int_equal(hipMemcpy_spt(host, p, BYTES, TO_HOST), 0);
+  assert_int_equal(host[BYTES - 1], 7);
+  assert_int_equal(hipGraphLaunch_spt(executable, NULL), 0);
+  assert_int_equal(hipMemcpy_spt(host, p, BYTES, TO_HOST), 0);
+  assert_true(host[0] == 9 && host[BYTES - 1] == 9);
+  assert_int_equal(hipGraphExecDestroy(executable), 0);
+  assert_int_equal(hipGraphDestroy(graph), 0);
+  assert_int_equal(hipEventDestroy(event), 0);
+  assert_int_equal(hipFree(p), 0);
+  (void)hipGetLastError();
+}
+
 static void test_the_null_stream(void **state) {
   void *stream = NULL;
   assert_int_equal(hipSetDevice(0), 0);
@@ -758,6 +826,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_names_of_addresses),
       cmocka_unit_test(test_freed_addresses_run_out),
       cmocka_unit_test(test_streams_are_asynchronous),
+      cmocka_unit_test(test_own_streams),
       cmocka_unit_test(test_the_null_stream),
       cmocka_unit_test(test_event_times),
       cmocka_unit_test(test_waiting_for_events),

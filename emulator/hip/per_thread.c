@@ -1,0 +1,91 @@
+// What programs call that were compiled with -fgpu-default-stream=per-thread: the same functions, with the thread's own
+// stream in place of the null stream.
+#include "hip/hip.h"
+
+struct dim3 {
+  unsigned x, y, z;
+};
+struct event;
+struct executable;
+
+int hipEventRecord(struct event *event, void *stream);
+int hipGraphLaunch(struct executable *graph, void *stream);
+int hipLaunchKernel(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
+                    void *stream);
+int hipLaunchCooperativeKernel(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, unsigned lds,
+                               void *stream);
+int hipLaunchHostFunc(void *stream, void (*function)(void *), void *data);
+int hipMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, void *stream);
+int hipMemcpyWithStream(void *dst, const void *src, size_t bytes, int kind, void *stream);
+int hipMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height,
+                     int kind, void *stream);
+int hipMemsetAsync(void *dst, int value, size_t bytes, void *stream);
+int hipMemset2DAsync(void *dst, size_t pitch, int value, size_t width, size_t height, void *stream);
+int hipStreamAddCallback(void *stream, void (*callback)(void *, int, void *), void *data, unsigned flags);
+int hipStreamBeginCapture(void *stream, int mode);
+int hipStreamEndCapture(void *stream, struct emu_graph **out);
+int hipStreamGetFlags(void *stream, unsigned *flags);
+int hipStreamGetPriority(void *stream, int *priority);
+int hipStreamIsCapturing(void *stream, int *status);
+int hipStreamQuery(void *stream);
+int hipStreamSynchronize(void *stream);
+int hipStreamWaitEvent(void *stream, struct event *event, unsigned flags);
+
+#define PER_THREAD ((void *)2)  // hipStreamPerThread
+static void *own(void *stream) { return stream ? stream : PER_THREAD; }
+static int finished(int code) { return code == HIP_SUCCESS ? hipStreamSynchronize(PER_THREAD) : code; }
+
+API int hipEventRecord_spt(struct event *event, void *stream) { return hipEventRecord(event, own(stream)); }
+API int hipGraphLaunch_spt(struct executable *graph, void *stream) { return hipGraphLaunch(graph, own(stream)); }
+API int hipLaunchKernel_spt(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
+                            void *stream) {
+  return hipLaunchKernel(symbol, grid, block, parameters, lds, own(stream));
+}
+API int hipLaunchCooperativeKernel_spt(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters,
+                                       unsigned lds, void *stream) {
+  return hipLaunchCooperativeKernel(symbol, grid, block, parameters, lds, own(stream));
+}
+API int hipLaunchHostFunc_spt(void *stream, void (*function)(void *), void *data) {
+  return hipLaunchHostFunc(own(stream), function, data);
+}
+
+API int hipMemcpy_spt(void *dst, const void *src, size_t bytes, int kind) {
+  return hipMemcpyWithStream(dst, src, bytes, kind, PER_THREAD);
+}
+API int hipMemcpyAsync_spt(void *dst, const void *src, size_t bytes, int kind, void *stream) {
+  return hipMemcpyAsync(dst, src, bytes, kind, own(stream));
+}
+API int hipMemcpy2D_spt(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height,
+                        int kind) {
+  return finished(hipMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width, height, kind, PER_THREAD));
+}
+API int hipMemcpy2DAsync_spt(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width,
+                             size_t height, int kind, void *stream) {
+  return hipMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width, height, kind, own(stream));
+}
+API int hipMemset_spt(void *dst, int value, size_t bytes) {
+  return finished(hipMemsetAsync(dst, value, bytes, PER_THREAD));
+}
+API int hipMemsetAsync_spt(void *dst, int value, size_t bytes, void *stream) {
+  return hipMemsetAsync(dst, value, bytes, own(stream));
+}
+API int hipMemset2D_spt(void *dst, size_t pitch, int value, size_t width, size_t height) {
+  return finished(hipMemset2DAsync(dst, pitch, value, width, height, PER_THREAD));
+}
+API int hipMemset2DAsync_spt(void *dst, size_t pitch, int value, size_t width, size_t height, void *stream) {
+  return hipMemset2DAsync(dst, pitch, value, width, height, own(stream));
+}
+
+API int hipStreamAddCallback_spt(void *stream, void (*callback)(void *, int, void *), void *data, unsigned flags) {
+  return hipStreamAddCallback(own(stream), callback, data, flags);
+}
+API int hipStreamBeginCapture_spt(void *stream, int mode) { return hipStreamBeginCapture(own(stream), mode); }
+API int hipStreamEndCapture_spt(void *stream, struct emu_graph **out) { return hipStreamEndCapture(own(stream), out); }
+API int hipStreamGetFlags_spt(void *stream, unsigned *flags) { return hipStreamGetFlags(own(stream), flags); }
+API int hipStreamGetPriority_spt(void *stream, int *priority) { return hipStreamGetPriority(own(stream), priority); }
+API int hipStreamIsCapturing_spt(void *stream, int *status) { return hipStreamIsCapturing(own(stream), status); }
+API int hipStreamQuery_spt(void *stream) { return hipStreamQuery(own(stream)); }
+API int hipStreamSynchronize_spt(void *stream) { return hipStreamSynchronize(own(stream)); }
+API int hipStreamWaitEvent_spt(void *stream, struct event *event, unsigned flags) {
+  return hipStreamWaitEvent(own(stream), event, flags);
+}
