@@ -725,7 +725,7 @@ class _Rewriter:
             elif _name(node) == "aten::as_strided" and node.args[0].op != "placeholder":
                 source = node.args[0]
                 with self.graph.inserting_before(node):
-                    laid = self.graph.call_function(_as_traced, (source, list(_value(source).stride())))
+                    laid = self.graph.call_function(as_traced, (source, list(_value(source).stride())))
                 laid.meta["val"] = _value(source)
                 node.replace_input_with(source, laid)
 
@@ -747,14 +747,14 @@ class _Rewriter:
         self.views()
 
 
-def _as_traced(t, stride):
+def as_traced(t, stride):
     if list(t.stride()) == stride:
         return t
     out = torch.empty_strided(t.shape, stride, dtype=t.dtype, device=t.device)
     return out.copy_(t)
 
 
-_as_traced.is_view = True  # unless it has to copy
+as_traced.is_view = True  # unless it has to copy
 
 
 # Operators that PyTorch's own bindings call in half the time of torch.ops', by the names that they have there.
@@ -797,9 +797,14 @@ def _count(graph):
     return sum(1 for n in graph.nodes if _name(n) and _short(n) not in _LOOKS)
 
 
+def fuse(gm):
+    """The graph of |gm| with rdna's operators where they take the places of several."""
+    _Rewriter(gm).run()
+
+
 def _compile_graph(gm, example_inputs, kind="graph", records=False):
     before = _count(gm.graph)
-    _Rewriter(gm).run()
+    fuse(gm)
     if kind == "inference" and not any(_writes(node) for node in gm.graph.nodes):  # afterwards: what is used twice fuses with neither
         gm.graph = _computed_once(gm.graph)
     gm.graph.lint()

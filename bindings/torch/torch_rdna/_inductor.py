@@ -107,11 +107,8 @@ def _properties(original):
 
 
 @functools.cache
-def register():
-    from torch._inductor import config, utils
-    from torch._inductor.codegen import common, triton, wrapper
-    from torch._inductor.runtime import benchmarking, hints, triton_heuristics
-    import torch.utils._triton
+def overrides():
+    from torch._inductor.codegen import common
 
     class Overrides(common.DeviceOpOverrides):
         """Lines of the Python code that launches the kernels."""
@@ -131,6 +128,16 @@ def register():
         def current_stream(self):
             return "torch.rdna.current_stream()"
 
+    return Overrides()
+
+
+@functools.cache
+def register():
+    from torch._inductor import config, utils
+    from torch._inductor.codegen import common, triton, wrapper
+    from torch._inductor.runtime import benchmarking, hints, triton_heuristics
+    import torch.utils._triton
+
     class Kernel(triton.TritonKernel):
         """One whose source finds Triton's driver for rdna, in processes that only compile too."""
 
@@ -143,7 +150,7 @@ def register():
 
     common.init_backend_registration()  # its own first: it leaves those be that are there
     register_interface_for_device("rdna", Interface)
-    common.register_device_op_overrides("rdna", Overrides())
+    common.register_device_op_overrides("rdna", overrides())
     common.register_backend_for_device(
         "rdna", Scheduling, wrapper.PythonWrapperCodegen, device_custom_pass=_CardInKeys()
     )

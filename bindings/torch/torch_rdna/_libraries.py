@@ -16,6 +16,8 @@ _MODULES = {
     "accelerate.accelerator": "_accelerate",
     "accelerate.state": "_accelerate",
     "accelerate.utils.modeling": "_accelerate",
+    "torch._inductor.compile_fx": "_aoti",
+    "torch.export.pt2_archive._package": "_aoti",
     "torch.nested._internal.sdpa": "_nested",
     "torch.nn.attention.flex_attention": "_flex_attention",
     "torch.utils.collect_env": "_collect_env",
