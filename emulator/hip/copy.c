@@ -322,6 +322,29 @@ static int set_elements(void *dst, uint32_t value, size_t count, unsigned unit, 
   if (count > SIZE_MAX / 8 || (uintptr_t)dst % unit != 0) return HIP_INVALID_VALUE;
   return set(dst, 0, count * unit, 1, unit, value, stream, wait, "hipMemsetD8, D16 or D32");
 }
+static int set_rows(void *dst, size_t pitch, uint32_t value, size_t width, size_t height, unsigned unit, void *stream,
+                    bool wait) {
+  if (width > SIZE_MAX / 8 || (uintptr_t)dst % unit != 0 || (height > 1 && pitch % unit != 0)) return HIP_INVALID_VALUE;
+  return set(dst, pitch, width * unit, height, unit, value, stream, wait, "hipMemsetD2D8, D2D16 or D2D32");
+}
+API int hipMemsetD2D8(void *dst, size_t pitch, unsigned char value, size_t width, size_t height) {
+  return emu_done(set_rows(dst, pitch, value, width, height, 1, NULL, true));
+}
+API int hipMemsetD2D8Async(void *dst, size_t pitch, unsigned char value, size_t width, size_t height, void *stream) {
+  return emu_done(set_rows(dst, pitch, value, width, height, 1, stream, false));
+}
+API int hipMemsetD2D16(void *dst, size_t pitch, unsigned short value, size_t width, size_t height) {
+  return emu_done(set_rows(dst, pitch, value, width, height, 2, NULL, true));
+}
+API int hipMemsetD2D16Async(void *dst, size_t pitch, unsigned short value, size_t width, size_t height, void *stream) {
+  return emu_done(set_rows(dst, pitch, value, width, height, 2, stream, false));
+}
+API int hipMemsetD2D32(void *dst, size_t pitch, unsigned value, size_t width, size_t height) {
+  return emu_done(set_rows(dst, pitch, value, width, height, 4, NULL, true));
+}
+API int hipMemsetD2D32Async(void *dst, size_t pitch, unsigned value, size_t width, size_t height, void *stream) {
+  return emu_done(set_rows(dst, pitch, value, width, height, 4, stream, false));
+}
 API int hipMemsetD8(void *dst, unsigned char value, size_t count) {
   return emu_done(set_elements(dst, value, count, 1, NULL, true));
 }

@@ -79,6 +79,13 @@ int hipStreamIsCapturing_spt(void *, int *);
 int hipStreamQuery_spt(void *);
 int hipStreamSynchronize_spt(void *);
 int hipStreamWaitEvent_spt(void *, void *, unsigned);
+int hipGraphCreate(void **, unsigned);
+int hipGraphAddEmptyNode(void **, void *, void *const *, size_t);
+int hipGraphNodeGetDependentNodes(void *, void **, size_t *);
+int hipGraphGetEdges(void *, void **, void **, size_t *);
+int hipMemsetD2D8(void *, size_t, unsigned char, size_t, size_t);
+int hipMemsetD2D16Async(void *, size_t, unsigned short, size_t, size_t, void *);
+int hipMemsetD2D32(void *, size_t, unsigned, size_t, size_t);
 int hipModuleLoad(void **, const char *);
 int hipModuleLoadData(void **, const void *);
 int hipModuleUnload(void *);
@@ -568,6 +575,54 @@ static void test_own_streams(void **state) {
   (void)hipGetLastError();
 }
 
+// A diamond: 1 and 2 come after 0, 3 after both.
+static void test_edges_of_graphs(void **state) {
+  void *graph = NULL, *nodes[4], *found[4], *from[6], *to[6];
+  size_t room = 9;
+  assert_int_equal(hipGraphCreate(&graph, 0), 0);
+  assert_int_equal(hipGraphAddEmptyNode(&nodes[0], graph, NULL, 0), 0);
+  assert_int_equal(hipGraphAddEmptyNode(&nodes[1], graph, nodes, 1), 0);
+  assert_int_equal(hipGraphAddEmptyNode(&nodes[2], graph, nodes, 1), 0);
+  assert_int_equal(hipGraphAddEmptyNode(&nodes[3], graph, nodes + 1, 2), 0);
+  assert_int_equal(hipGraphNodeGetDependentNodes(nodes[0], NULL, &room), 0);
+  assert_int_equal(room, 2);
+  room = 4;
+  assert_int_equal(hipGraphNodeGetDependentNodes(nodes[0], found, &room), 0);
+  assert_true(room == 2 && found[0] == nodes[1] && found[1] == nodes[2] && !found[2] && !found[3]);
+  room = 1;
+  assert_int_equal(hipGraphNodeGetDependentNodes(nodes[0], found, &room), 0);
+  assert_true(room == 1 && found[0] == nodes[1]);
+  assert_int_equal(hipGraphGetEdges(graph, NULL, NULL, &room), 0);
+  assert_int_equal(room, 4);
+  room = 6;
+  assert_int_equal(hipGraphGetEdges(graph, from, to, &room), 0);
+  assert_int_equal(room, 4);
+  static const int edges[4][2] = {{0, 1}, {0, 2}, {1, 3}, {2, 3}};
+  for (int i = 0; i < 4; i++) assert_true(from[i] == nodes[edges[i][0]] && to[i] == nodes[edges[i][1]]);
+  assert_true(!from[4] && !to[5]);
+  assert_int_equal(hipGraphGetEdges(graph, from, NULL, &room), 1);
+  assert_int_equal(hipGraphDestroy(graph), 0);
+  (void)hipGetLastError();
+}
+
+static void test_fills_of_rows(void **state) {
+  enum { PITCH = 20, ROWS = 3 };
+  uint8_t *p = alloc(PITCH * ROWS), host[PITCH * ROWS];
+  assert_int_equal(hipMemset(p, 0x11, PITCH * ROWS), 0);
+  assert_int_equal(hipMemsetD2D8(p, PITCH, 0xa1, 3, ROWS), 0);
+  assert_int_equal(hipMemsetD2D16Async(p + 4, PITCH, 0xb1b2, 2, ROWS, NULL), 0);
+  assert_int_equal(hipMemsetD2D32(p + 8, PITCH, 0xc1c2c3c4, 2, ROWS), 0);
+  static const uint8_t row[PITCH] = {0xa1, 0xa1, 0xa1, 0x11, 0xb2, 0xb1, 0xb2, 0xb1, 0xc4, 0xc3,
+                                     0xc2, 0xc1, 0xc4, 0xc3, 0xc2, 0xc1, 0x11, 0x11, 0x11, 0x11};
+  assert_int_equal(hipMemcpy(host, p, sizeof host, TO_HOST), 0);
+  for (int i = 0; i < ROWS; i++) assert_memory_equal(host + i * PITCH, row, PITCH);
+  assert_int_equal(hipMemsetD2D32(p + 2, PITCH, 0, 1, 1), 1);     // not aligned
+  assert_int_equal(hipMemsetD2D32(p, PITCH, 0, 6, ROWS), 12);     // wider than the pitch
+  assert_int_equal(hipMemsetD2D32(p, PITCH, 0, 5, ROWS + 1), 1);  // over the end
+  assert_int_equal(hipFree(p), 0);
+  (void)hipGetLastError();
+}
+
 static void test_the_null_stream(void **state) {
   void *stream = NULL;
   assert_int_equal(hipSetDevice(0), 0);
@@ -827,6 +882,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_freed_addresses_run_out),
       cmocka_unit_test(test_streams_are_asynchronous),
       cmocka_unit_test(test_own_streams),
+      cmocka_unit_test(test_edges_of_graphs),
+      cmocka_unit_test(test_fills_of_rows),
       cmocka_unit_test(test_the_null_stream),
       cmocka_unit_test(test_event_times),
       cmocka_unit_test(test_waiting_for_events),

@@ -266,6 +266,40 @@ API int hipGraphGetRootNodes(struct emu_graph *graph, struct node **out, size_t 
 API int hipGraphNodeGetDependencies(const struct node *node, struct node **out, size_t *room) {
   return emu_done(node && room ? list(node->after, node->after_count, NULL, out, room) : HIP_INVALID_VALUE);
 }
+static bool comes_after(const struct node *node, const struct node *other) {
+  for (size_t i = 0; i < node->after_count; i++)
+    if (node->after[i] == other) return true;
+  return false;
+}
+API int hipGraphNodeGetDependentNodes(const struct node *node, struct node **out, size_t *room) {
+  if (!node || !room) return emu_done(HIP_INVALID_VALUE);
+  size_t found = 0;
+  for (size_t i = 0; i < node->graph->count; i++) {
+    struct node *other = node->graph->nodes[i];
+    if (!comes_after(other, node)) continue;
+    if (out && found < *room) out[found] = other;
+    found++;
+  }
+  for (size_t i = found; out && i < *room; i++) out[i] = NULL;
+  if (!out || found < *room) *room = found;
+  return emu_done(HIP_SUCCESS);
+}
+// The same of pairs: the second comes after the first.
+API int hipGraphGetEdges(struct emu_graph *graph, struct node **from, struct node **to, size_t *room) {
+  if (!graph || !room || !from != !to) return emu_done(HIP_INVALID_VALUE);
+  size_t found = 0;
+  for (size_t i = 0; i < graph->count; i++) {
+    struct node *node = graph->nodes[i];
+    for (size_t k = 0; k < node->after_count; k++, found++) {
+      if (!from || found >= *room) continue;
+      from[found] = node->after[k];
+      to[found] = node;
+    }
+  }
+  for (size_t i = found; from && i < *room; i++) from[i] = to[i] = NULL;
+  if (!from || found < *room) *room = found;
+  return emu_done(HIP_SUCCESS);
+}
 API int emu_graph_node_type(int major, const void *node, int *out) {
   if (!node || !out) return emu_done(HIP_INVALID_VALUE);
   *out = (int)((const struct node *)node)->work.node + (major == 5);
