@@ -12,7 +12,7 @@ extern "C" {
 typedef struct rdna_image_model rdna_image_model;
 
 typedef struct rdna_image_model_info {
-  const char *family; /* "Stable Diffusion", "Stable Diffusion XL", "FLUX.1 dev", "FLUX.1 schnell" */
+  const char *family; /* "Stable Diffusion", "Stable Diffusion XL", "Stable Diffusion XL refiner", "FLUX.1 dev", … */
   int width, height;  /* of pictures that it was trained with */
   int factor;         /* how many pixels a latent is wide and high */
   int multiple;       /* of pixels, what sizes are multiples of */
@@ -71,6 +71,10 @@ typedef struct rdna_image_model_options {
    * whatever the case of its letters, its vectors are. One that does not fit is refused when texts are read */
   const rdna_image_embedding *embeddings;
   size_t embedding_count;
+  /* Of XL, its refiner, which takes the last steps of each picture, or NULL: a folder, or a file as |path| may be,
+   * which need not stay. It reads the prompt by the second text encoder alone, has a schedule of its own, and neither
+   * LoRAs nor ControlNets nor words. RDNA_BAD_DATA: it is none, or of other latents */
+  const char *refiner;
 } rdna_image_model_options;
 #define RDNA_IMAGE_MODEL_OPTIONS_INIT .size = sizeof(rdna_image_model_options)
 
@@ -129,6 +133,7 @@ typedef struct rdna_image_request {
    * is given, to be compared with what others compute, of all pictures (picture and step -1)
    *
    *     "states" (texts, tokens, width)  "pooled" (texts, width)  "timesteps" (steps)      of the negative text first
+   *     "refiner_states"                 "refiner_pooled"
    *
    * and of a picture "noise" and "init" (channels, height, width), with each step "latents", "picture" (3, height,
    * width). What it returns other than RDNA_OK is what the request returns. */
@@ -151,6 +156,9 @@ typedef struct rdna_image_request {
    * for are loaded anew */
   const double *lora_scales;
   size_t lora_count;
+  /* Of a model with a refiner, the share of the noise levels, above 0 and below 1, behind which it takes over, as an
+   * ensemble of experts (Podell et al., 2023); 0: 0.8 */
+  double refine_from;
 } rdna_image_request;
 #define RDNA_IMAGE_REQUEST_INIT .size = sizeof(rdna_image_request), .guidance = -1
 

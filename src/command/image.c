@@ -28,7 +28,7 @@ typedef struct image_options {
   option_texts loras, control_images, control_scales;
   double control_start, control_end;
   int64_t steps, seed, count, clip_skip, tile;
-  double guidance, strength;
+  double guidance, strength, refine_from;
   bool json, grid, plain, plan;
 } image_options;
 
@@ -230,6 +230,7 @@ static rdna_status prepare(imaging *g) {
                                         : o->mask        ? 1
                                                          : STRENGTH,
                             .plain = o->plain,
+                            .refine_from = o->refine_from,
                             .frugal = true,
                             .progress = show,
                             .values = o->dump ? dump : NULL,
@@ -549,6 +550,8 @@ int command_image(int argc, char **argv) {
       {"--control-start", OPTION_NUMBER, &o.control_start, "X", "from which share of the steps on (0)", 0, 1},
       {"--control-end", OPTION_NUMBER, &o.control_end, "X", "up to which share of the steps (1)", 0, 1},
       IMAGE_MODEL_OPTIONS(o.model),
+      {"--refine-from", OPTION_NUMBER, &o.refine_from, "X", "behind which share of the noise levels it does (0.8)", 0,
+       1},
       {"--tile", OPTION_INTEGER, &o.tile, "N",
        "make the picture of tiles of N x N latents, in less memory (as many as must be)", 4, 1024},
       {"--plan", OPTION_FLAG, &o.plan, NULL, "print what the picture will take of the device, and end", 0, 0},

@@ -90,6 +90,7 @@ rdna_status read_image_model(const image_model_choice *c, const option_texts *lo
                                           .lora_count = loras->count,
                                           .transformer = c->transformer,
                                           .t5 = c->t5,
+                                          .refiner = c->refiner,
                                           .control_count = (size_t)c->controls.count,
                                           .controls = f->controls,
                                           .embeddings = f->embeddings,

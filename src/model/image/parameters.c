@@ -79,6 +79,10 @@ char *rdna__image_parameters(const rdna_image_model *m, const rdna_image_request
   if (r->mask) fprintf(to, ", Mask: given");
   if (r->plain) fprintf(to, ", Plain: true");
   if (r->latents) fprintf(to, ", Latents: given");
+  if (m->refiner) {
+    write_name(to, ", Refiner: ", m->refiner->folder);
+    write_number(to, "Refiner switch at", r->refine_from > 0 ? r->refine_from : RDNA__REFINE_FROM);
+  }
   write_loras(to, m, r);
   write_files(to, m);
   write_guides(to, m, r);

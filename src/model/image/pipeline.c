@@ -14,23 +14,31 @@
 
 enum { MOST_PICTURES = 64, MOST_SIDE = 1 << 13, NUMBERS = 6 };
 
+/* Who takes steps: the model, and behind it its refiner. */
+typedef struct stage {
+  rdna_image_model *model;
+  rdna_image_schedule *schedule;
+  rdna__image_texts texts;
+  bool guided;
+  int first, end; /* the steps that it takes, of its schedule: from, and up to but not with */
+} stage;
+
 typedef struct drawing {
   rdna_image_model *model;
   rdna_image_request r; /* with what is usual where nothing is asked for */
-  bool guided;
-  int first, end; /* the steps that are taken: from, and up to but not with */
-  rdna_image_schedule *schedule;
-  rdna_image_flow *flow; /* in its place: of FLUX */
-  rdna__image_texts texts;
-  rdna_image_noise *noise;
-  int64_t shape[3]; /* of the latents of a picture */
-  size_t count;     /* their product */
-  float *latents;   /* (pictures, count) */
-  float *input;     /* (texts, count) what the U-Net reads */
-  float *output;    /* (texts, count) */
-  float *fresh;     /* (count) noise that is added */
-  size_t area;      /* of a channel of the latents */
-  int channels;     /* that the U-Net reads */
+  stage stages[2], *now;
+  int stage_count;
+  rdna_image_flow *flow;                 /* in a schedule's place: of FLUX */
+  rdna_image_noise *noise;               /* of the present picture, */
+  rdna_image_noise *kept[MOST_PICTURES]; /* and of each while a stage begins the others */
+  int64_t shape[3];                      /* of the latents of a picture */
+  size_t count;                          /* their product */
+  float *latents;                        /* (pictures, count) */
+  float *input;                          /* (texts, count) what the U-Net reads */
+  float *output;                         /* (texts, count) */
+  float *fresh;                          /* (count) noise that is added */
+  size_t area;                           /* of a channel of the latents */
+  int channels;                          /* that the U-Net reads */
   /* with a mask */
   float *mask;     /* (area) 1 where it is drawn anew */
   float *begun;    /* (pictures, count) latents of the initial picture */
@@ -129,10 +137,23 @@ static rdna_status check_loras(const rdna_image_model *m, const rdna_image_reque
 static rdna_status check_mask(const rdna_image_model *m, const rdna_image_request *r) {
   if (r->mask && !r->init) return rdna__fail(RDNA_INVALID_ARGUMENT, "a mask without the initial picture that it is of");
   if (r->mask && m->flows) return rdna__fail(RDNA_UNSUPPORTED, "%s draws without a mask only", m->info.family);
+  if (r->mask && (m->refiner || m->refines))
+    return rdna__fail(RDNA_UNSUPPORTED, "a mask and a refiner; pictures are refined as a whole only");
+  if (m->refines && !r->init)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is a refiner, which changes pictures, and asks for one", m->folder);
   if (!r->mask && m->inpaints)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s was made to fill in a part of a picture, and asks for one and a mask",
                       m->folder);
   return RDNA_OK;
+}
+
+static rdna_status check_refining(const rdna_image_model *m, const rdna_image_request *r) {
+  if (!m->refiner && r->refine_from != 0)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "a share of %g of the steps is for a refiner, and the model has none",
+                      1 - r->refine_from);
+  if (!m->refiner || (r->refine_from > 0 && r->refine_from < 1)) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "a refiner from %g of the noise levels on; it is above 0 and below 1",
+                    r->refine_from);
 }
 
 /* Puts in what is usual for the model where nothing is asked for. */
@@ -143,6 +164,7 @@ static rdna_status fill_request(const rdna_image_model *m, const rdna_image_requ
   if (r->height == 0) r->height = m->info.height;
   if (r->steps == 0) r->steps = m->info.steps;
   if (r->guidance < 0) r->guidance = m->info.guidance;
+  if (m->refiner && r->refine_from == 0) r->refine_from = RDNA__REFINE_FROM;
   if (!r->sampler) r->sampler = m->info.sampler;
   if (!r->spacing) r->spacing = rdna__pipeline_spacing(m, r->sampler);
   if (strcmp(r->spacing, "ays") == 0 && m->encoders > 1) r->spacing = "ays_xl";
@@ -155,8 +177,72 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   RDNA_TRY(check_given(m, r));
   RDNA_TRY(check_guides(m, r, true));
   RDNA_TRY(check_loras(m, r));
+  RDNA_TRY(check_refining(m, r));
   RDNA_TRY(check_mask(m, r));
   return check_init(r);
+}
+
+/* ---- who takes which steps ---- */
+
+static void release_schedules(drawing *d) {
+  for (int i = 0; i < 2; i++) rdna_image_schedule_release(d->stages[i].schedule);
+  rdna_image_flow_release(d->flow);
+}
+
+/* The refiner's, from the same share of its own noise levels on as the model ends with. */
+static rdna_status share_with_refiner(drawing *d, int level) {
+  const rdna_image_request *r = &d->r;
+  stage *base = &d->stages[0], *other = &d->stages[1];
+  other->model = d->model->refiner;
+  other->guided = r->guidance > 1;
+  d->stage_count = 2;
+  RDNA_TRY(rdna_image_schedule_create(other->model->schedule, r->sampler, r->spacing, r->steps, &other->schedule));
+  int from = rdna__schedule_level_behind(base->schedule, r->refine_from);
+  int on = rdna__schedule_level_behind(other->schedule, r->refine_from);
+  if (on == r->steps || from == 0)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "of %d steps %s has none with the refiner from %g on; take more steps, or another share",
+                      r->steps, from == 0 ? "the model" : "the refiner", r->refine_from);
+  if (from < r->steps) base->end = rdna_image_schedule_step_of(base->schedule, from);
+  if (base->end < base->first) base->end = base->first; /* a picture to begin with leaves all to it */
+  other->first = rdna_image_schedule_step_of(other->schedule, on > level ? on : level);
+  other->end = rdna_image_schedule_steps(other->schedule);
+  return RDNA_OK;
+}
+
+static rdna_status share_steps(drawing *d) {
+  rdna_image_model *m = d->model;
+  const rdna_image_request *r = &d->r;
+  stage *base = &d->stages[0];
+  int level = r->init ? r->steps - (int)(r->steps * r->strength) : 0;
+  *base = (stage){.model = m, .guided = r->guidance > 1 && !m->distilled};
+  d->stage_count = 1;
+  d->now = base;
+  if (m->flows) {
+    RDNA_TRY(rdna__flux_schedule(m, r, &d->flow));
+    base->first = rdna__flux_first(r);
+    base->end = r->steps;
+  } else {
+    RDNA_TRY(rdna_image_schedule_create(m->schedule, r->sampler, r->spacing, r->steps, &base->schedule));
+    base->first = rdna_image_schedule_step_of(base->schedule, level);
+    base->end = rdna_image_schedule_steps(base->schedule);
+  }
+  if (m->refiner) RDNA_TRY(share_with_refiner(d, level));
+  for (int i = 0; m->notes && i < d->stage_count; i++) d->stages[i].end = d->stages[i].first + 1;
+  return RDNA_OK;
+}
+
+/* How many all take together. */
+static int steps_of(const drawing *d) {
+  int count = 0;
+  for (int i = 0; i < d->stage_count; i++) count += d->stages[i].end - d->stages[i].first;
+  return count;
+}
+
+/* How many were taken before |step| of the present stage. */
+static int steps_before(const drawing *d, int step) {
+  const stage *base = &d->stages[0];
+  return step - d->now->first + (d->now == base ? 0 : base->end - base->first);
 }
 
 static rdna_status check_schedule(const rdna_image_model *m, const rdna_image_request *r, rdna__request_part *part) {
@@ -179,7 +265,12 @@ static rdna_status check_schedule(const rdna_image_model *m, const rdna_image_re
     RDNA_TRY(rdna_image_schedule_create(m->schedule, r->sampler, spacings[i], r->steps, &schedule));
     rdna_image_schedule_release(schedule);
   }
-  return RDNA_OK;
+  if (!m->refiner) return RDNA_OK;
+  drawing d = {.model = (rdna_image_model *)m, .r = *r}; /* which stays as it is */
+  *part = RDNA__REQUEST_REFINER;
+  rdna_status status = share_steps(&d);
+  release_schedules(&d);
+  return status;
 }
 
 rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_request *given,
@@ -193,6 +284,8 @@ rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_req
   RDNA_TRY(check_guides(m, &r, false));
   *out_part = RDNA__REQUEST_LORAS;
   RDNA_TRY(check_loras(m, &r));
+  *out_part = RDNA__REQUEST_REFINER;
+  RDNA_TRY(check_refining(m, &r));
   *out_part = RDNA__REQUEST_INIT;
   RDNA_TRY(check_mask(m, &r));
   *out_part = RDNA__REQUEST_STRENGTH;
@@ -202,8 +295,8 @@ rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_req
 
 /* ---- what the caller is told ---- */
 
-static rdna_status tell(const drawing *d, const char *stage, int picture, int step, const float *latents) {
-  const rdna_image_progress progress = {stage, picture, d->r.count, step, d->end - d->first, latents};
+static rdna_status tell(const drawing *d, const char *what, int picture, int step, const float *latents) {
+  const rdna_image_progress progress = {what, picture, d->r.count, step, steps_of(d), latents};
   if (!d->r.progress || d->r.progress(d->r.data, &progress)) return RDNA_OK;
   return rdna__fail(RDNA_CANCELLED, "the pictures were cancelled");
 }
@@ -214,22 +307,25 @@ static rdna_status give(const drawing *d, const char *name, int picture, int ste
 }
 
 static rdna_status give_texts(const drawing *d) {
-  const rdna__image_texts *t = &d->texts;
+  const rdna__image_texts *t = &d->now->texts;
+  bool refines = d->now != &d->stages[0];
   const int64_t states[] = {t->count, t->tokens, t->width}, pooled[] = {t->count, t->pooled_width};
-  RDNA_TRY(give(d, "states", -1, -1, 3, states, t->states));
-  return t->pooled_width ? give(d, "pooled", -1, -1, 2, pooled, t->pooled) : RDNA_OK;
+  RDNA_TRY(give(d, refines ? "refiner_states" : "states", -1, -1, 3, states, t->states));
+  return t->pooled_width ? give(d, refines ? "refiner_pooled" : "pooled", -1, -1, 2, pooled, t->pooled) : RDNA_OK;
 }
 
-static double timestep_of(const drawing *d, int step) {
-  return d->flow ? 1000 * rdna_image_flow_sigma(d->flow, step) : rdna_image_schedule_timestep(d->schedule, step);
+static double timestep_of(const drawing *d, const stage *s, int step) {
+  return d->flow ? 1000 * rdna_image_flow_sigma(d->flow, step) : rdna_image_schedule_timestep(s->schedule, step);
 }
 
 static rdna_status give_timesteps(const drawing *d) {
   if (!d->r.values) return RDNA_OK;
-  const int64_t steps = d->end - d->first;
+  const int64_t steps = steps_of(d);
+  int at = 0;
   float *values = malloc((size_t)steps * sizeof *values);
   if (!values) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for timesteps");
-  for (int i = 0; i < steps; i++) values[i] = (float)timestep_of(d, d->first + i);
+  for (int k = 0; k < d->stage_count; k++)
+    for (int i = d->stages[k].first; i < d->stages[k].end; i++) values[at++] = (float)timestep_of(d, &d->stages[k], i);
   rdna_status status = give(d, "timesteps", -1, -1, 1, &steps, values);
   free(values);
   return status;
@@ -239,7 +335,7 @@ static rdna_status give_timesteps(const drawing *d) {
 
 /* Whether |step| lies in a ControlNet's share, by where it begins and ends among all that are taken. */
 static bool shares(const drawing *d, const rdna_image_guide *g, int step) {
-  double steps = d->end - d->first, at = step - d->first;
+  double steps = steps_of(d), at = steps_before(d, step);
   return at / steps >= g->start && (at + 1) / steps <= g->end;
 }
 
@@ -247,12 +343,12 @@ static rdna_status check_shares(const drawing *d) {
   for (size_t i = 0; i < d->r.guide_count && !d->model->notes; i++) {
     const rdna_image_guide *g = &d->r.guides[i];
     bool any = g->scale == 0;
-    for (int step = d->first; step < d->end; step++) any |= shares(d, g, step);
+    for (int step = d->now->first; step < d->now->end; step++) any |= shares(d, g, step);
     if (!any)
       return rdna__fail(RDNA_INVALID_ARGUMENT,
                         "a ControlNet is asked for from %g to %g of %d steps, between which none lies as a whole; it "
                         "would change nothing: let its share be larger",
-                        g->start, g->end, d->end - d->first);
+                        g->start, g->end, steps_of(d));
   }
   return RDNA_OK;
 }
@@ -263,21 +359,32 @@ static size_t guides_of(const drawing *d, int step, rdna_image_control_use *uses
   for (size_t i = 0; i < d->r.guide_count; i++) {
     const rdna_image_guide *g = &d->r.guides[i];
     bool off = !shares(d, g, step) || g->scale == 0;
+    if (d->now != &d->stages[0]) continue; /* the refiner has none */
     if (off && !d->model->notes) continue; /* a rehearsal's one step is for all */
     uses[count++] = (rdna_image_control_use){d->model->controls[g->control], g->scale};
   }
   return count;
 }
 
+static int numbers_of(const rdna_image_model *m) { return m->refines ? NUMBERS - 1 : NUMBERS; }
+
+/* What XL is told of a text beside it: sizes before and after cropping at 0, 0; its refiner instead of the second how
+ * beautiful the picture is, from 0 to 10, by the usual words for it. */
+static void fill_numbers(const drawing *d, bool negative, float *out) {
+  float height = (float)d->r.height, width = (float)d->r.width;
+  const float sizes[NUMBERS] = {height, width, 0, 0, height, width}, score = negative ? 2.5f : 6;
+  memcpy(out, sizes, (size_t)numbers_of(d->now->model) * sizeof *out);
+  if (d->now->model->refines) out[NUMBERS - 2] = score;
+}
+
 /* output = the U-Net's answer to both texts, or to the prompt alone */
 static rdna_status ask(drawing *d, int step) {
-  const rdna__image_texts *t = &d->texts;
+  const rdna__image_texts *t = &d->now->texts;
   rdna_image_control_use uses[RDNA__PIPELINE_CONTROLS];
-  const rdna_image_unet_info *info = rdna_image_unet_get_info(d->model->unet);
-  float height = (float)d->r.height, width = (float)d->r.width, numbers[2 * NUMBERS];
-  const float sizes[NUMBERS] = {height, width, 0, 0, height, width}; /* before and after cropping at 0, 0 */
-  memcpy(numbers, sizes, sizeof sizes);
-  memcpy(numbers + NUMBERS, sizes, sizeof sizes);
+  rdna_image_unet *unet = d->now->model->unet;
+  const rdna_image_unet_info *info = rdna_image_unet_get_info(unet);
+  float numbers[2 * NUMBERS];
+  for (int i = 0; i < t->count; i++) fill_numbers(d, i + 1 < t->count, numbers + i * numbers_of(d->now->model));
   const rdna_image_unet_input input = {RDNA_IMAGE_UNET_INPUT_INIT,
                                        .count = t->count,
                                        .height = (int)d->shape[1],
@@ -285,19 +392,19 @@ static rdna_status ask(drawing *d, int step) {
                                        .tokens = t->tokens,
                                        .sample = d->input,
                                        .states = t->states,
-                                       .timestep = rdna_image_schedule_timestep(d->schedule, step),
+                                       .timestep = rdna_image_schedule_timestep(d->now->schedule, step),
                                        .pooled = t->pooled,
                                        .numbers = numbers,
                                        .pooled_width = t->pooled_width,
-                                       .number_count = info->added_width ? NUMBERS : 0,
+                                       .number_count = info->added_width ? numbers_of(d->now->model) : 0,
                                        .guidance = d->r.guidance - 1,
                                        .controls = uses,
                                        .control_count = guides_of(d, step, uses)};
-  return rdna_image_unet_run(d->model->unet, &input, d->output);
+  return rdna_image_unet_run(unet, &input, d->output);
 }
 
 static rdna_status take_flow_step(drawing *d, int step, float *latents) {
-  RDNA_TRY(rdna__flux_ask(d->model, &d->texts, &d->r, timestep_of(d, step), latents, d->output));
+  RDNA_TRY(rdna__flux_ask(d->model, &d->now->texts, &d->r, timestep_of(d, d->now, step), latents, d->output));
   return rdna_image_flow_step(d->flow, step, d->output, latents, d->count);
 }
 
@@ -311,23 +418,25 @@ static void fill_input(const drawing *d, float scale, const float *latents, cons
 
 /* Outside of the mask the latents are the initial picture's, with as much noise as the next step is given. */
 static void keep_rest(drawing *d, int step, const float *begun, float *latents) {
-  if (step + 1 < d->end) rdna__schedule_mix(d->schedule, step + 1, begun, d->noised, d->fresh, d->count);
-  const float *rest = step + 1 < d->end ? d->fresh : begun;
+  bool more = step + 1 < d->now->end;
+  if (more) rdna__schedule_mix(d->now->schedule, step + 1, begun, d->noised, d->fresh, d->count);
+  const float *rest = more ? d->fresh : begun;
   for (size_t k = 0; k < d->count; k++)
     if (d->mask[k % d->area] == 0) latents[k] = rest[k];
 }
 
 static rdna_status take_step(drawing *d, int step, const float *hidden, float *latents) {
   if (d->flow) return take_flow_step(d, step, latents);
-  float scale = (float)rdna_image_schedule_input_scale(d->schedule, step), guidance = (float)d->r.guidance;
-  bool noisy = rdna_image_schedule_needs_noise(d->schedule);
-  for (int i = 0; i < d->texts.count; i++)
+  rdna_image_schedule *schedule = d->now->schedule;
+  float scale = (float)rdna_image_schedule_input_scale(schedule, step), guidance = (float)d->r.guidance;
+  bool noisy = rdna_image_schedule_needs_noise(schedule);
+  for (int i = 0; i < d->now->texts.count; i++)
     fill_input(d, scale, latents, hidden, d->input + (size_t)i * d->area * (size_t)d->channels);
   RDNA_TRY(ask(d, step));
   const float *prompted = d->output + d->count;
-  for (size_t k = 0; d->guided && k < d->count; k++) d->output[k] += guidance * (prompted[k] - d->output[k]);
+  for (size_t k = 0; d->now->guided && k < d->count; k++) d->output[k] += guidance * (prompted[k] - d->output[k]);
   if (noisy) rdna_image_noise_draw(d->noise, d->fresh, d->count);
-  return rdna_image_schedule_step(d->schedule, step, d->output, noisy ? d->fresh : NULL, latents, d->count);
+  return rdna_image_schedule_step(schedule, step, d->output, noisy ? d->fresh : NULL, latents, d->count);
 }
 
 static rdna_status restart_noise(drawing *d, int picture) {
@@ -382,28 +491,39 @@ static rdna_status begin(drawing *d, int picture, float *latents) {
     rdna_image_noise_draw(d->noise, d->fresh, d->count);
   RDNA_TRY(give(d, "noise", picture, -1, 3, d->shape, d->fresh));
   if (d->flow) /* the first sample of all is noise alone, whatever the picture is */
-    return rdna_image_flow_begin(d->flow, d->first, d->r.init ? latents : d->fresh, d->fresh, latents, d->count);
+    return rdna_image_flow_begin(d->flow, d->now->first, d->r.init ? latents : d->fresh, d->fresh, latents, d->count);
   if (d->begun) memcpy(d->noised, d->fresh, d->count * sizeof *latents);
   if (d->r.mask) rdna_image_noise_draw(d->noise, d->output, d->count); /* these the rest of the picture has */
   if (d->r.init && !d->from_noise)
-    return rdna_image_schedule_begin(d->schedule, d->first, latents, d->fresh, latents, d->count);
-  float scale = (float)rdna_image_schedule_initial_scale(d->schedule);
+    return rdna_image_schedule_begin(d->now->schedule, d->now->first, latents, d->fresh, latents, d->count);
+  float scale = (float)rdna_image_schedule_initial_scale(d->now->schedule);
   for (size_t k = 0; k < d->count; k++) latents[k] = scale * d->fresh[k];
   return RDNA_OK;
 }
 
+/* The stage's steps of one picture, whose noise goes on where the stage before left it. */
 static rdna_status run_steps(drawing *d, int picture) {
   size_t at = (size_t)picture * d->count;
   float *latents = d->latents + at;
-  RDNA_TRY(begin(d, picture, latents));
-  for (int i = d->first; i < d->end; i++) {
-    RDNA_TRY(tell(d, "noise", picture, i - d->first, latents));
+  const stage *s = d->now;
+  if (s == &d->stages[0]) {
+    RDNA_TRY(begin(d, picture, latents));
+  } else {
+    rdna__schedule_take_over(s->schedule, s->first, d->count);
+    d->noise = d->kept[picture];
+    d->kept[picture] = NULL;
+  }
+  for (int i = s->first; i < s->end; i++) {
+    RDNA_TRY(tell(d, "noise", picture, steps_before(d, i), latents));
     RDNA_TRY(take_step(d, i, d->hidden ? d->hidden + at : NULL, latents));
     if (d->begun) keep_rest(d, i, d->begun + at, latents);
     RDNA_TRY(check_finite(d->model, d->flow ? "the transformer" : "the U-Net", d->model->dtype, latents, d->count));
-    RDNA_TRY(give(d, "latents", picture, i - d->first, 3, d->shape, latents));
+    RDNA_TRY(give(d, "latents", picture, steps_before(d, i), 3, d->shape, latents));
   }
-  return tell(d, "noise", picture, d->end - d->first, latents);
+  if (s + 1 == d->stages + d->stage_count) return tell(d, "noise", picture, steps_of(d), latents);
+  d->kept[picture] = d->noise;
+  d->noise = NULL;
+  return RDNA_OK;
 }
 
 /* ---- all of it ---- */
@@ -414,7 +534,8 @@ static rdna_status alloc(drawing *d) {
   d->shape[1] = d->r.height / info->factor;
   d->shape[2] = d->r.width / info->factor;
   d->count = (size_t)(d->shape[0] * d->shape[1] * d->shape[2]);
-  size_t texts = d->guided ? 2 : 1, bytes = d->count * sizeof(float);
+  bool guided = d->stages[0].guided || d->stages[1].guided;
+  size_t texts = guided ? 2 : 1, bytes = d->count * sizeof(float);
   d->latents = malloc((size_t)d->r.count * bytes);
   d->area = (size_t)(d->shape[1] * d->shape[2]);
   d->channels = info->latent_channels * (d->model->inpaints ? 2 : 1) + d->model->inpaints;
@@ -440,10 +561,10 @@ static rdna_status alloc_mask(drawing *d) {
 }
 
 static rdna_status read_texts(drawing *d) {
-  rdna_image_model *m = d->model;
+  rdna_image_model *m = d->now->model;
+  rdna__image_texts *t = &d->now->texts;
   RDNA_TRY(tell(d, "text", 0, 0, NULL));
-  RDNA_TRY(m->flows ? rdna__flux_encode(m, &d->r, &d->texts) : rdna__pipeline_encode(m, &d->r, d->guided, &d->texts));
-  const rdna__image_texts *t = &d->texts;
+  RDNA_TRY(m->flows ? rdna__flux_encode(m, &d->r, t) : rdna__pipeline_encode(m, &d->r, d->now->guided, t));
   size_t texts = (size_t)t->count;
   RDNA_TRY(check_finite(m, "a text encoder", RDNA_F32, t->states, texts * (size_t)t->tokens * (size_t)t->width));
   RDNA_TRY(check_finite(m, "a text encoder", RDNA_F32, t->pooled, texts * (size_t)t->pooled_width));
@@ -452,18 +573,20 @@ static rdna_status read_texts(drawing *d) {
 }
 
 static rdna_status need_network(const drawing *d) {
-  if (d->flow) return rdna__flux_need(d->model, &d->texts);
-  RDNA_TRY(rdna__pipeline_need_unet(d->model));
-  const rdna_image_unet_info *info = rdna_image_unet_get_info(d->model->unet);
-  const rdna__image_texts *t = &d->texts;
+  rdna_image_model *m = d->now->model;
+  const rdna__image_texts *t = &d->now->texts;
+  if (d->flow) return rdna__flux_need(m, t);
+  RDNA_TRY(rdna__pipeline_need_unet(m));
+  const rdna_image_unet_info *info = rdna_image_unet_get_info(m->unet);
+  int numbers = numbers_of(m);
   if (info->text_width != t->width)
-    return rdna__fail(RDNA_BAD_DATA, "%s: text encoders make %d values of a token, and the U-Net reads %d",
-                      d->model->folder, t->width, info->text_width);
-  if (!info->added_width || info->added_width == t->pooled_width + NUMBERS * info->number_width) return RDNA_OK;
+    return rdna__fail(RDNA_BAD_DATA, "%s: text encoders make %d values of a token, and the U-Net reads %d", m->folder,
+                      t->width, info->text_width);
+  if (!info->added_width || info->added_width == t->pooled_width + numbers * info->number_width) return RDNA_OK;
   return rdna__fail(RDNA_UNSUPPORTED,
                     "%s: the U-Net reads %d values beside the timestep, which are not a text's vector of %d and %d "
                     "numbers of %d",
-                    d->model->folder, info->added_width, t->pooled_width, NUMBERS, info->number_width);
+                    m->folder, info->added_width, t->pooled_width, numbers, info->number_width);
 }
 
 /* The ControlNets that are used, each with its picture. */
@@ -490,19 +613,25 @@ static rdna_status draw(drawing *d, float *out) {
   const int64_t shape[] = {3, d->r.height, d->r.width};
   RDNA_TRY(alloc(d));
   if (d->r.mask) RDNA_TRY(alloc_mask(d));
-  RDNA_TRY(read_texts(d));
+  for (int i = 0; i < d->stage_count; i++) {
+    d->now = &d->stages[i];
+    RDNA_TRY(read_texts(d));
+  }
   RDNA_TRY(give_timesteps(d));
   if (d->r.init) RDNA_TRY(rdna__pipeline_need_autoencoder(m, true));
   for (int i = 0; d->r.init && i < d->r.count; i++) RDNA_TRY(encode_init(d, i, d->latents + (size_t)i * d->count));
   if (d->r.frugal) rdna__pipeline_drop_autoencoder(m);
-  RDNA_TRY(need_network(d));
-  RDNA_TRY(show_guides(d));
-  for (int i = 0; i < d->r.count; i++) RDNA_TRY(run_steps(d, i));
-  if (d->r.frugal) rdna__pipeline_drop_unet(m);
+  for (int k = 0; k < d->stage_count; k++) {
+    d->now = &d->stages[k];
+    RDNA_TRY(need_network(d));
+    if (k == 0) RDNA_TRY(show_guides(d));
+    for (int i = 0; i < d->r.count; i++) RDNA_TRY(run_steps(d, i));
+    if (d->r.frugal) rdna__pipeline_drop_unet(d->now->model);
+  }
   RDNA_TRY(rdna__pipeline_need_autoencoder(m, false));
   for (int i = 0; i < d->r.count; i++) {
     float *picture = out + (size_t)i * pixels;
-    RDNA_TRY(tell(d, "picture", i, d->end - d->first, NULL));
+    RDNA_TRY(tell(d, "picture", i, steps_of(d), NULL));
     RDNA_TRY(rdna_image_autoencoder_decode(m->autoencoder, d->latents + (size_t)i * d->count, 1, (int)d->shape[1],
                                            (int)d->shape[2], d->r.tile, picture));
     RDNA_TRY(check_finite(m, "the autoencoder", m->picture_dtype, picture, pixels));
@@ -523,24 +652,13 @@ static rdna_status draw_request(rdna_image_model *m, const rdna_image_request *r
   drawing d = {.model = m};
   RDNA_TRY(read_request(m, request, &d.r));
   use_loras(m, &d.r);
-  d.guided = d.r.guidance > 1 && !m->distilled;
-  int level = d.r.init ? d.r.steps - (int)(d.r.steps * d.r.strength) : 0;
-  if (m->flows) {
-    RDNA_TRY(rdna__flux_schedule(m, &d.r, &d.flow));
-    d.first = rdna__flux_first(&d.r);
-    d.end = d.r.steps;
-  } else {
-    RDNA_TRY(rdna_image_schedule_create(m->schedule, d.r.sampler, d.r.spacing, d.r.steps, &d.schedule));
-    d.first = rdna_image_schedule_step_of(d.schedule, level);
-    d.end = rdna_image_schedule_steps(d.schedule);
-  }
-  if (m->notes) d.end = d.first + 1;
-  rdna_status status = check_shares(&d);
+  rdna_status status = share_steps(&d);
+  if (status == RDNA_OK) status = check_shares(&d);
   if (status == RDNA_OK) status = draw(&d, out_pictures);
-  rdna_image_schedule_release(d.schedule);
-  rdna_image_flow_release(d.flow);
+  release_schedules(&d);
   rdna_image_noise_release(d.noise);
-  rdna__image_texts_deinit(&d.texts);
+  for (int i = 0; i < d.r.count && i < MOST_PICTURES; i++) rdna_image_noise_release(d.kept[i]);
+  for (int i = 0; i < 2; i++) rdna__image_texts_deinit(&d.stages[i].texts);
   free(d.latents);
   free(d.input);
   free(d.output);

@@ -25,7 +25,10 @@ struct rdna_image_model {
   rdna_dtype dtype, picture_dtype; /* of the U-Net and of the autoencoder */
   rdna_image_model_info info;
   char *schedule;                        /* the text of scheduler_config.json */
+  int first_encoder;                     /* 1 of a refiner, which has the second alone, else 0 */
   int encoders;                          /* 1, or 2 of XL */
+  bool refines;                          /* it is XL's refiner */
+  rdna_image_model *refiner;             /* that takes the last steps, or NULL */
   bool distilled;                        /* the U-Net is told the guidance, and asked once a step */
   rdna__loras *loras;                    /* NULL: none */
   double lora_scales[RDNA__IMAGE_LORAS]; /* those that parts on the device have */
@@ -47,6 +50,8 @@ struct rdna_image_model {
   rdna_image_flux *flux;            /* … in place of the U-Net */
   rdna__image_notes *notes;         /* of a rehearsal, or NULL */
 };
+
+#define RDNA__REFINE_FROM 0.8 /* where nobody says it */
 
 /* What the encoders make of the texts of a request: the negative one, where there is guidance, and the prompt. */
 typedef struct rdna__image_texts {
@@ -75,7 +80,8 @@ typedef enum rdna__request_part {
   RDNA__REQUEST_SAMPLER,
   RDNA__REQUEST_SPACING,
   RDNA__REQUEST_GUIDES,
-  RDNA__REQUEST_LORAS
+  RDNA__REQUEST_LORAS,
+  RDNA__REQUEST_REFINER
 } rdna__request_part;
 /* What rdna_image_model_draw would refuse before it reads the texts, in its sentence; but values are not looked at.
  * |*out_part| is what is wrong. It asks nothing of the device. */

@@ -138,9 +138,10 @@ static rdna_status fit(rdna_image_model *m, const rdna__safetensors *file, rdna_
   return RDNA_OK;
 }
 
-static void set_family(rdna_image_model *m, bool xl) {
+static void set_family(rdna_image_model *m, bool xl, bool refines) {
   m->encoders = 1 + xl;
-  m->info.family = xl ? "Stable Diffusion XL" : "Stable Diffusion";
+  m->first_encoder = m->refines = refines;
+  m->info.family = refines ? "Stable Diffusion XL refiner" : xl ? "Stable Diffusion XL" : "Stable Diffusion";
   m->info.guidance = xl ? 5 : 7.5;
 }
 
@@ -162,10 +163,9 @@ static rdna_status read_index(rdna_image_model *m, const json_t *index) {
                       kinds[0][2], kinds[1][0]);
   RDNA_TRY(rdna__setting_flag(index, "force_zeros_for_empty_prompt", family == 1, &m->zeros));
   RDNA_TRY(rdna__setting_flag(index, "requires_aesthetics_score", false, &aesthetic));
-  if (aesthetic)
-    return rdna__fail(RDNA_UNSUPPORTED, "it is a refiner, which needs a score of beauty and another model's picture");
+  if (aesthetic && family == 0) return rdna__fail(RDNA_UNSUPPORTED, "it is no XL, whose refiner alone reads a score");
   m->zeros = m->zeros && family == 1;
-  set_family(m, family);
+  set_family(m, family, aesthetic);
   return RDNA_OK;
 }
 
@@ -216,9 +216,7 @@ static rdna_status read_file(rdna_image_model *m, const rdna__safetensors *file,
   rdna__checkpoint_family family;
   json_t *json;
   RDNA_TRY(rdna__checkpoint_detect(file, &family));
-  if (family == CHECKPOINT_REFINER)
-    return rdna__fail(RDNA_UNSUPPORTED, "it is a refiner, which needs a score of beauty and another model's picture");
-  set_family(m, family == CHECKPOINT_XL);
+  set_family(m, family >= CHECKPOINT_XL, family == CHECKPOINT_REFINER);
   choose_dtype(m);
   m->zeros = family == CHECKPOINT_XL;
   RDNA_TRY(rdna__checkpoint_schedule(file, family, prediction, &json));
@@ -269,6 +267,26 @@ static rdna_status keep_controls(rdna_image_model *m, const rdna_image_model_opt
   return RDNA_OK;
 }
 
+/* A file's vocabulary is the model's own. */
+static rdna_status open_refiner(rdna_image_model *m, const rdna_image_model_options *o) {
+  char beside[PATH_BYTES];
+  if (m->flows || m->encoders < 2 || m->refines || m->inpaints)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s is no Stable Diffusion XL that draws, which alone has a refiner",
+                      m->folder);
+  if (snprintf(beside, sizeof beside, "%s/tokenizer_2", m->folder) >= (int)sizeof beside)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of tokenizer_2 is too long");
+  const char *tokenizer = m->tokenizer ? m->tokenizer : beside;
+  const rdna_image_model_options options = {RDNA_IMAGE_MODEL_OPTIONS_INIT, .dtype = m->dtype, .weights = o->weights,
+                                            .tokenizer = rdna__component_is_file(o->refiner) ? tokenizer : NULL};
+  RDNA_TRY(rdna_image_model_open(m->device, o->refiner, &options, &m->refiner));
+  const rdna_image_model *r = m->refiner;
+  if (!r->refines) return rdna__fail(RDNA_BAD_DATA, "%s is no refiner but a %s", r->folder, r->info.family);
+  if (r->info.latent_channels == m->info.latent_channels && r->info.factor == m->info.factor) return RDNA_OK;
+  return rdna__fail(RDNA_BAD_DATA, "%s: its latents have %d channels of 1 / %d, and those of %s %d of 1 / %d",
+                    r->folder, r->info.latent_channels, r->info.factor, m->folder, m->info.latent_channels,
+                    m->info.factor);
+}
+
 static rdna_status open_path(rdna_image_model *m, const rdna_image_model_options *o) {
   RDNA_TRY(keep_files(m, o));
   RDNA_TRY(keep_controls(m, o));
@@ -282,13 +300,14 @@ static rdna_status open_path(rdna_image_model *m, const rdna_image_model_options
       return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, which has no ControlNet that is known", m->folder);
     if (m->flows && o->lora_count > 0)
       return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, to which no LoRA can be added yet", m->folder);
+    if (m->flows && o->refiner) return open_refiner(m, o);
     if (m->flows && o->embedding_count > 0)
       return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, to which no words can be added yet", m->folder);
     int words = o->embedding_count < INT_MAX ? (int)o->embedding_count : INT_MAX;
     RDNA_TRY(rdna__inversions_open(o->embeddings, words, m->encoders, &m->words));
     RDNA_TRY(rdna__loras_open(o->loras, o->lora_count, m->encoders, &m->loras));
     rdna__loras_use(m->loras, NULL, m->lora_scales);
-    return RDNA_OK;
+    return o->refiner ? open_refiner(m, o) : RDNA_OK;
   }
   return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is no file, and a folder has its own %s", m->folder,
                     o->tokenizer ? "tokenizer" : "prediction");
@@ -329,6 +348,7 @@ void rdna_image_model_release(rdna_image_model *m) {
   rdna__loras_close(m->loras);
   rdna__inversions_close(m->words);
   for (int i = 0; i < m->control_count; i++) free(m->control_paths[i]);
+  rdna_image_model_release(m->refiner);
   free(m->schedule);
   free(m);
 }
@@ -370,7 +390,7 @@ void rdna__pipeline_drop_encoders(rdna_image_model *m) {
   uint64_t weights = 0;
   for (int i = 0; i < RDNA__PIPELINE_ENCODERS; i++)
     if (m->encoder[i]) weights += rdna_image_text_encoder_get_info(m->encoder[i])->weights_bytes;
-  if (weights) rdna__pipeline_note(m, "text encoder", weights);
+  if (weights) rdna__pipeline_note(m, m->refines ? "refiner's encoder" : "text encoder", weights);
   for (int i = 0; i < RDNA__PIPELINE_ENCODERS; i++) {
     rdna_image_text_encoder_release(m->encoder[i]);
     m->encoder[i] = NULL;
@@ -383,7 +403,7 @@ void rdna__pipeline_drop_unet(rdna_image_model *m) {
   uint64_t weights = m->unet ? rdna_image_unet_get_info(m->unet)->weights_bytes : 0;
   for (int i = 0; i < m->control_count; i++)
     if (m->controls[i]) weights += rdna_image_control_get_info(m->controls[i])->weights_bytes;
-  if (m->unet) rdna__pipeline_note(m, "U-Net", weights);
+  if (m->unet) rdna__pipeline_note(m, m->refines ? "refiner's U-Net" : "U-Net", weights);
   for (int i = 0; i < m->control_count; i++) {
     rdna_image_control_release(m->controls[i]);
     m->controls[i] = NULL;

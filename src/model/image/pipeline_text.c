@@ -1,5 +1,5 @@
 /* Texts of a request through the model's encoders. Those of XL stand side by side in a token's state, and the vector is
- * the last one's:
+ * the last one's; a refiner has that alone:
  *
  *     states   | negative: | of encoder 0 | of encoder 1 |  for each token
  *              | prompt:   |      …       |      …       |                   */
@@ -56,9 +56,9 @@ static rdna_status encode_chunks(rdna_image_model *m, int which, int skip, const
 /* Sizes of what encoders make together, of so many chunks. */
 static rdna_status measure(const rdna_image_model *m, int chunks, rdna__image_texts *t) {
   int positions = 0;
-  for (int i = 0; i < m->encoders; i++) {
+  for (int i = m->first_encoder; i < m->encoders; i++) {
     const rdna_image_text_encoder_info *info = rdna_image_text_encoder_get_info(m->encoder[i]);
-    if (i && info->positions != positions)
+    if (positions && info->positions != positions)
       return rdna__fail(RDNA_BAD_DATA, "%s: one text encoder has %d positions and the other %d", m->folder, positions,
                         info->positions);
     positions = info->positions;
@@ -78,7 +78,7 @@ typedef struct read_texts {
 } read_texts;
 
 static rdna_status read_all(rdna_image_model *m, const char *const *texts, int count, bool plain, read_texts *out) {
-  for (int which = 0; which < m->encoders; which++) {
+  for (int which = m->first_encoder; which < m->encoders; which++) {
     RDNA_TRY(rdna__pipeline_need_encoder(m, which));
     for (int i = 0; i < count; i++) {
       RDNA_TRY(rdna__prompt_read(m->encoder[which], texts[i] ? texts[i] : "", plain, &out->chunks[which][i]));
@@ -90,7 +90,7 @@ static rdna_status read_all(rdna_image_model *m, const char *const *texts, int c
 
 static rdna_status encode_all(rdna_image_model *m, int skip, read_texts *r, rdna__image_texts *t) {
   RDNA_TRY(measure(m, r->most, t));
-  for (int which = 0, at = 0; which < m->encoders; which++) {
+  for (int which = m->first_encoder, at = 0; which < m->encoders; which++) {
     for (int i = 0; i < t->count; i++) {
       RDNA_TRY(rdna__prompt_extend(m->encoder[which], &r->chunks[which][i], r->most));
       RDNA_TRY(encode_chunks(m, which, skip, &r->chunks[which][i], i, at, t));
@@ -125,7 +125,7 @@ rdna_status rdna_image_model_tokens(rdna_image_model *m, const char *text, size_
   if (m->flows) return rdna__flux_tokens(m, text, out_count, out_read);
   *out_count = 0;
   *out_read = SIZE_MAX;
-  for (int i = 0; i < m->encoders; i++) {
+  for (int i = m->first_encoder; i < m->encoders; i++) {
     size_t count;
     RDNA_TRY(rdna__pipeline_need_encoder(m, i));
     size_t positions = (size_t)rdna_image_text_encoder_get_info(m->encoder[i])->positions;

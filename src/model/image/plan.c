@@ -33,17 +33,26 @@ void rdna__pipeline_left(const rdna_image_model *m) {
 /* |plan| of the request with that tile, on a new device, as a pool keeps what earlier rehearsals took. */
 static rdna_status rehearse(const rdna_image_model *m, const rdna_image_request *request, int tile,
                             rdna_image_plan *plan) {
-  rdna_image_model counted = *m;
+  rdna_image_model counted = *m, refiner;
   rdna__image_notes notes = {0};
   rdna_image_request r = *request;
   r.tile = tile;
   rdna__pipeline_forget_parts(&counted);
   counted.notes = &notes;
   RDNA_TRY(rdna__device_rehearse(m->device, &counted.device));
+  if (m->refiner) {
+    refiner = *m->refiner;
+    rdna__pipeline_forget_parts(&refiner);
+    refiner.notes = &notes;
+    refiner.device = counted.device;
+    counted.refiner = &refiner;
+  }
   rdna_status status = rdna__pipeline_rehearse(&counted, &r);
   rdna__loras_use(m->loras, m->lora_scales, counted.lora_scales); /* which both share */
-  rdna__pipeline_drop_encoders(&counted);
-  rdna__pipeline_drop_unet(&counted);
+  for (rdna_image_model *each = &counted; each; each = each->refiner) {
+    rdna__pipeline_drop_encoders(each);
+    rdna__pipeline_drop_unet(each);
+  }
   rdna__pipeline_drop_autoencoder(&counted);
   rdna_device_release(counted.device);
   plan->count = notes.count;

@@ -103,6 +103,18 @@ rdna_status rdna_image_schedule_begin(rdna_image_schedule *s, int first, const f
   return RDNA_OK;
 }
 
+int rdna__schedule_level_behind(const rdna_image_schedule *s, double share) {
+  double most = rint(s->trained - share * s->trained);
+  int level = 0;
+  while (level < s->levels && rdna_image_schedule_timestep(s, rdna_image_schedule_step_of(s, level)) >= most) level++;
+  return level;
+}
+
+void rdna__schedule_take_over(rdna_image_schedule *s, int first, size_t count) {
+  s->first = s->next = first;
+  s->count = count;
+}
+
 /* Room for what the sampler keeps of a sample that begins. */
 static rdna_status make_room(rdna_image_schedule *s, size_t count) {
   for (int i = 0; i < s->sampler->aside; i++) {

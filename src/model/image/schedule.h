@@ -25,6 +25,7 @@ typedef struct rdna__sampler rdna__sampler;
 struct rdna_image_schedule {
   const rdna__sampler *sampler;
   rdna__prediction prediction;
+  int trained;        /* timesteps, which the network was trained with */
   int levels;         /* the steps that were asked for */
   int steps, next;    /* how often the network is asked, and the step that may be taken now, beside 0 */
   int first;          /* of the present sample */
@@ -87,5 +88,11 @@ double rdna__schedule_predict(const rdna_image_schedule *s, double sigma, double
 /* sample = picture with so much noise as a sample has before |step|, one of the schedule's. (count) */
 void rdna__schedule_mix(const rdna_image_schedule *s, int step, const float *picture, const float *noise, float *sample,
                         size_t count);
+
+/* The first level behind |share| of the trained timesteps, which another network's steps end before and whose sample
+ * this one goes on with; as many as there are levels: there is none. */
+int rdna__schedule_level_behind(const rdna_image_schedule *s, double share);
+/* |first|, where a level begins, is taken next, of a sample of |count| values that is as it is. */
+void rdna__schedule_take_over(rdna_image_schedule *s, int first, size_t count);
 
 #endif

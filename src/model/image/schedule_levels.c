@@ -352,6 +352,7 @@ static rdna_status set_steps(const settings *set, const char *spacing, rdna_imag
 rdna_status rdna__schedule_read(const json_t *json, const char *spacing, rdna_image_schedule *s) {
   settings set = {0};
   rdna_status status = read_settings(json, &set, s);
+  s->trained = set.trained;
   if (status == RDNA_OK && s->levels > set.trained)
     status = rdna__fail(RDNA_INVALID_ARGUMENT, "%d steps; the schedule has 1 to %d", s->levels, set.trained);
   if (status == RDNA_OK) status = set_steps(&set, spacing, s);
