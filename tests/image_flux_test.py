@@ -27,17 +27,17 @@ SCHEDULES = {"dev": {"use_dynamic_shifting": True, "shift": 3.0}, "schnell": {"s
 TOKENS = {"dev": 512, "schnell": 256}
 
 
-def make_folder(folder, name):
+def make_folder(folder, name, kind=diffusers.FluxPipeline, **changes):
     """A pipeline of diffusers on random weights, which |folder| becomes; in float64."""
     folder.mkdir()
     count = write_tokenizer(folder / "tokenizer", "!")
     write_t5_tokenizer(folder / "tokenizer_2")
-    pipeline = diffusers.FluxPipeline(
+    pipeline = kind(
         scheduler=diffusers.FlowMatchEulerDiscreteScheduler(**SCHEDULES[name]), vae=randomize(diffusers.AutoencoderKL(**VAE), 2),
         text_encoder=random_model(transformers.CLIPTextModel, 1, eos_token_id=count - 1), text_encoder_2=random_t5(6),
         tokenizer=transformers.CLIPTokenizer.from_pretrained(folder / "tokenizer", model_max_length=POSITIONS),
         tokenizer_2=transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer_2/tokenizer.json"), eos_token="</s>", pad_token="<pad>", unk_token="<unk>"),
-        transformer=randomize(diffusers.FluxTransformer2DModel(**{"dev": DEV, "schnell": SCHNELL}[name]), 4))
+        transformer=randomize(diffusers.FluxTransformer2DModel(**{**{"dev": DEV, "schnell": SCHNELL}[name], **changes}), 4))
     kept = (folder / "tokenizer_2/tokenizer.json").read_bytes()
     pipeline.save_pretrained(folder)
     (folder / "tokenizer_2/tokenizer.json").write_bytes(kept)

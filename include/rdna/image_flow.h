@@ -54,8 +54,9 @@ RDNA_CHECKED rdna_status rdna_image_t5_encode(rdna_image_t5 *encoder, const int3
 
 /* ---- FLUX's transformer ---- */
 
-/* FluxTransformer2DModel of diffusers (FLUX.1 schnell and dev): blocks in which tokens of text and picture have weights
- * of their own and attend to each other, then blocks with weights for both. One thread at a time. */
+/* FluxTransformer2DModel of diffusers (FLUX.1 schnell, dev, Fill and Kontext): blocks in which tokens of text and
+ * picture have weights of their own and attend to each other, then blocks with weights for both. One thread at a time.
+ */
 typedef struct rdna_image_flux rdna_image_flux;
 
 typedef struct rdna_image_flux_info {
@@ -84,6 +85,10 @@ typedef struct rdna_image_flux_input {
   const float *pooled; /* (pooled_width) */
   double timestep;     /* 1000 times the share of noise in the sample */
   double guidance;     /* where it is guided; others do not look at it */
+  /* NULL, or (in_channels, context_height, context_width), both sides even: latents of a picture that it looks at, as
+   * Kontext was trained */
+  const float *context;
+  int context_height, context_width;
 } rdna_image_flux_input;
 #define RDNA_IMAGE_FLUX_INPUT_INIT .size = sizeof(rdna_image_flux_input)
 

@@ -235,6 +235,9 @@ static rdna_status prepare(imaging *g) {
                             .progress = show,
                             .values = o->dump ? dump : NULL,
                             .data = g};
+  if (o->strength >= 0 && g->model->looks)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s takes all steps, whatever picture it looks at; leave --strength out",
+                      g->info->family);
   r->spacing = o->spacing ? o->spacing : rdna__pipeline_spacing(g->model, r->sampler);
   r->guidance = o->guidance < 0 ? g->info->guidance : o->guidance;
   drop_negative(g);

@@ -54,7 +54,7 @@ STRUCTS = {  # fields and their types
     "rdna_image_t5_info": "layers c_int, width c_int, vocabulary c_int, weights_bytes c_size_t",
     "rdna_image_flux_info": "in_channels c_int, out_channels c_int, text_width c_int, pooled_width c_int, guided c_bool, weights_bytes c_size_t",
     "rdna_image_flux_input": "size c_size_t, height c_int, width c_int, tokens c_int, sample c_void_p, states c_void_p, pooled c_void_p, timestep c_double, "
-        "guidance c_double",
+        "guidance c_double, context c_void_p, context_height c_int, context_width c_int",
     "rdna_image_model_info": "family c_char_p, width c_int, height c_int, factor c_int, multiple c_int, latent_channels c_int, guidance c_double, steps c_int, "
         "sampler c_char_p, own_sampler c_bool, spacing c_char_p",
     "rdna_image_lora": "path c_char_p, scale c_double",

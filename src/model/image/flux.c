@@ -1,6 +1,6 @@
 /* Tokens of text and picture stand in one matrix, text first, so that blocks of both kinds attend over all of it:
  *
- *     rows    | text … | picture, line by line … |
+ *     rows    | text … | picture, line by line … | with Kontext the other picture … |
  *
  *     x = embedding -- double blocks -- single blocks -- norm of the picture's rows, out
  *
@@ -208,6 +208,7 @@ typedef struct running {
   rdna__image_pass pass;
   const rdna_image_flux_input *given;
   int64_t first[SIDES], count[SIDES]; /* rows of text and picture */
+  int64_t made; /* of the picture's rows the first, which are drawn: others are those of a picture that is looked at */
   int64_t rows;
   rdna_tensor conditions;      /* (1, width), f32: SiLU of what all blocks are modulated by */
   rdna_tensor positions[AXES]; /* (picture's rows), i32 */
@@ -494,13 +495,17 @@ static rdna_status begin_side(running *r, const rdna__image_linear *by, const fl
   return rdna__pass_drop(&r->pass, &given);
 }
 
-/* Pictures stand at 0 of the first axis. */
+/* The picture stands at 0 of the first axis, and what it looks at at 1. */
 static rdna_status place(running *r, int32_t *values) {
-  int columns = r->given->width / 2;
-  for (int a = 1; a < AXES; a++) {
+  const rdna_image_flux_input *g = r->given;
+  for (int a = g->context ? 0 : 1; a < AXES; a++) {
     const int64_t count = r->count[PICTURE];
     if (!r->flux->frequencies[a].data) continue;
-    for (int i = 0; i < count; i++) values[i] = a == 1 ? i / columns : i % columns;
+    for (int64_t i = 0; i < count; i++) {
+      bool other = i >= r->made;
+      int64_t columns = (other ? g->context_width : g->width) / 2, at = other ? i - r->made : i;
+      values[i] = (int32_t)(a == 0 ? other : a == 1 ? at / columns : at % columns);
+    }
     RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_I32, 1, &count, &r->positions[a]));
     RDNA_TRY(rdna_copy_to_device(r->pass.stream, r->positions[a].data, values, (size_t)count * sizeof *values));
   }
@@ -512,15 +517,21 @@ static rdna_status begin(running *r, void *host) {
   rdna_tensor *const all[] = {&r->x, &r->h, &r->q, &r->k, &r->v};
   for (int i = 0; i < 5; i++) RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, shape, all[i]));
   RDNA_TRY(place(r, host));
-  pack(r->given->sample, r->flux->info.in_channels, r->given->height, r->given->width, host);
+  const rdna_image_flux_input *g = r->given;
+  int channels = r->flux->info.in_channels;
+  float *tokens = host;
+  pack(g->sample, channels, g->height, g->width, tokens);
+  if (g->context)
+    pack(g->context, channels, g->context_height, g->context_width, tokens + r->made * r->flux->set.in_channels);
   RDNA_TRY(begin_side(r, &r->flux->in, host, PICTURE));
   return begin_side(r, &r->flux->text, r->given->states, TEXT);
 }
 
 static rdna_status end(running *r, float *host, float *out) {
   const rdna_image_flux *f = r->flux;
-  const int64_t shape[] = {r->count[PICTURE], f->set.out_channels};
-  rdna_tensor x = side_of(r, &r->x, PICTURE), h = side_of(r, &r->h, PICTURE), made, values;
+  const int64_t shape[] = {r->made, f->set.out_channels};
+  rdna_tensor x = rows_of(&r->x, r->first[PICTURE], r->made), h = rows_of(&r->h, r->first[PICTURE], r->made);
+  rdna_tensor made, values;
   const int ones[] = {f->last_scale, -1};
   modulation m;
   RDNA_TRY(modulate(r, &f->modulation, ones, &m));
@@ -536,7 +547,7 @@ static rdna_status end(running *r, float *host, float *out) {
   return RDNA_OK;
 }
 
-/* |host|: room for the tokens of a picture */
+/* |host|: room for the tokens of all pictures */
 static rdna_status run(running *r, void *host, float *out) {
   const rdna_image_flux *f = r->flux;
   RDNA_TRY(embed_conditions(r));
@@ -546,12 +557,17 @@ static rdna_status run(running *r, void *host, float *out) {
   return end(r, host, out);
 }
 
+static rdna_status check_sides(const char *what, int height, int width) {
+  if (height >= 2 && width >= 2 && height <= MOST_SIDE && width <= MOST_SIDE && height % 2 == 0 && width % 2 == 0)
+    return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s of %d x %d; each side is even, 2 to %d", what, height, width, MOST_SIDE);
+}
+
 static rdna_status check(const rdna_image_flux *f, const rdna_image_flux_input *g) {
   if (!g->sample || !g->states || !g->pooled)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_flux_run needs a sample, and a text's states and vector");
-  if (g->height < 2 || g->width < 2 || g->height > MOST_SIDE || g->width > MOST_SIDE || g->height % 2 || g->width % 2)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "a sample of %d x %d; each side is even, 2 to %d", g->height, g->width,
-                      MOST_SIDE);
+  RDNA_TRY(check_sides("a sample", g->height, g->width));
+  if (g->context) RDNA_TRY(check_sides("a picture to look at", g->context_height, g->context_width));
   if (g->tokens < 1 || g->tokens > MOST_TOKENS)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a text of %d tokens; 1 to %d may be", g->tokens, MOST_TOKENS);
   if (isfinite(g->timestep) && (!f->set.guided || isfinite(g->guidance))) return RDNA_OK;
@@ -565,10 +581,13 @@ rdna_status rdna_image_flux_run(rdna_image_flux *f, const rdna_image_flux_input 
   RDNA_TRY(RDNA__OPTIONS("rdna_image_flux_run", "input", given, &read));
   RDNA_TRY(check(f, &read));
   int64_t picture = (int64_t)(read.height / 2) * (read.width / 2);
-  running r = {.flux = f, .given = &read, .first = {0, read.tokens}, .count = {read.tokens, picture}};
-  r.rows = read.tokens + picture;
+  int64_t other = read.context ? (int64_t)(read.context_height / 2) * (read.context_width / 2) : 0;
+  running r = {.flux = f, .given = &read, .made = picture, .first = {0, read.tokens}};
+  r.count[TEXT] = read.tokens;
+  r.count[PICTURE] = picture + other;
+  r.rows = r.count[TEXT] + r.count[PICTURE];
   int widest = f->set.in_channels > f->set.out_channels ? f->set.in_channels : f->set.out_channels;
-  void *host = malloc((size_t)picture * (size_t)widest * sizeof(float));
+  void *host = malloc((size_t)(picture + other) * (size_t)widest * sizeof(float));
   if (!host) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the tokens of a picture");
   rdna_stream *stream = rdna_device_default_stream(f->network.device);
   r.pass = (rdna__image_pass){.stream = stream, .dtype = f->network.dtype, .holder = "a transformer"};

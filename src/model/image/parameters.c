@@ -72,7 +72,8 @@ char *rdna__image_parameters(const rdna_image_model *m, const rdna_image_request
   write_number(to, "CFG scale", r->guidance);
   fprintf(to, ", Seed: %llu, Size: %dx%d", (unsigned long long)(r->seed + (uint64_t)i), r->width, r->height);
   write_name(to, ", Model: ", path);
-  if (r->init) write_number(to, "Denoising strength", r->strength);
+  if (r->init && !m->looks) write_number(to, "Denoising strength", r->strength);
+  if (r->init && m->looks) fprintf(to, ", Context: given");
   if (r->skip) fprintf(to, ", Clip skip: %d", r->skip + 1);
   fprintf(to, ", Type: %s", rdna_dtype_name(m->dtype));
   if (r->tile) fprintf(to, ", Tile: %d", r->tile);

@@ -39,13 +39,20 @@ typedef struct drawing {
   float *fresh;                          /* (count) noise that is added */
   size_t area;                           /* of a channel of the latents */
   int channels;                          /* that the U-Net reads */
+  float *context;                        /* (count) latents of a picture that is looked at, or NULL */
   /* with a mask */
-  float *mask;     /* (area) 1 where it is drawn anew */
+  float *mask;     /* (area) 1 where it is drawn anew; of FLUX (factor factor, area) */
   float *begun;    /* (pictures, count) latents of the initial picture */
   float *hidden;   /* (pictures, count) of that picture without what is under the mask, for a U-Net that reads it */
   float *noised;   /* (count) the noise that the present picture began with */
   bool from_noise; /* nothing of the initial picture is where the mask is */
 } drawing;
+
+/* Values of the mask that the model reads, or that latents are kept by. */
+static size_t mask_size(const drawing *d) {
+  size_t factor = d->model->flows ? (size_t)d->model->info.factor : 1;
+  return factor * factor * d->area;
+}
 
 /* ---- what is asked for ---- */
 
@@ -64,8 +71,8 @@ static rdna_status check_limits(const rdna_image_model *m, const rdna_image_requ
 }
 
 /* With an initial picture the last steps alone are taken. */
-static rdna_status check_init(const rdna_image_request *r) {
-  if (!r->init) return RDNA_OK;
+static rdna_status check_init(const rdna_image_model *m, const rdna_image_request *r) {
+  if (!r->init || m->looks) return RDNA_OK;
   if (!(r->strength > 0 && r->strength <= 1))
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a strength of %g; it is above 0 and up to 1", r->strength);
   if ((int)(r->steps * r->strength) > 0) return RDNA_OK;
@@ -136,7 +143,8 @@ static rdna_status check_loras(const rdna_image_model *m, const rdna_image_reque
 
 static rdna_status check_mask(const rdna_image_model *m, const rdna_image_request *r) {
   if (r->mask && !r->init) return rdna__fail(RDNA_INVALID_ARGUMENT, "a mask without the initial picture that it is of");
-  if (r->mask && m->flows) return rdna__fail(RDNA_UNSUPPORTED, "%s draws without a mask only", m->info.family);
+  if (r->mask && m->flows && !m->inpaints)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s draws without a mask only; FLUX.1 Fill has one", m->info.family);
   if (r->mask && (m->refiner || m->refines))
     return rdna__fail(RDNA_UNSUPPORTED, "a mask and a refiner; pictures are refined as a whole only");
   if (m->refines && !r->init)
@@ -179,7 +187,7 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   RDNA_TRY(check_loras(m, r));
   RDNA_TRY(check_refining(m, r));
   RDNA_TRY(check_mask(m, r));
-  return check_init(r);
+  return check_init(m, r);
 }
 
 /* ---- who takes which steps ---- */
@@ -220,7 +228,7 @@ static rdna_status share_steps(drawing *d) {
   d->now = base;
   if (m->flows) {
     RDNA_TRY(rdna__flux_schedule(m, r, &d->flow));
-    base->first = rdna__flux_first(r);
+    base->first = rdna__flux_first(m, r);
     base->end = r->steps;
   } else {
     RDNA_TRY(rdna_image_schedule_create(m->schedule, r->sampler, r->spacing, r->steps, &base->schedule));
@@ -289,7 +297,7 @@ rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_req
   *out_part = RDNA__REQUEST_INIT;
   RDNA_TRY(check_mask(m, &r));
   *out_part = RDNA__REQUEST_STRENGTH;
-  RDNA_TRY(check_init(&r));
+  RDNA_TRY(check_init(m, &r));
   return check_schedule(m, &r, out_part);
 }
 
@@ -403,17 +411,30 @@ static rdna_status ask(drawing *d, int step) {
   return rdna_image_unet_run(unet, &input, d->output);
 }
 
-static rdna_status take_flow_step(drawing *d, int step, float *latents) {
-  RDNA_TRY(rdna__flux_ask(d->model, &d->now->texts, &d->r, timestep_of(d, d->now, step), latents, d->output));
-  return rdna_image_flow_step(d->flow, step, d->output, latents, d->count);
-}
-
 /* What the U-Net reads of one text: latents and, where it was made to fill in, the mask and the rest of the picture. */
 static void fill_input(const drawing *d, float scale, const float *latents, const float *hidden, float *input) {
   for (size_t k = 0; k < d->count; k++) input[k] = scale * latents[k];
   if (!hidden) return;
   memcpy(input + d->count, d->mask, d->area * sizeof *input);
   memcpy(input + d->count + d->area, hidden, d->count * sizeof *input);
+}
+
+/* The same of FLUX, which reads the mask last. */
+static void fill_flow_input(drawing *d, const float *latents, const float *hidden) {
+  memcpy(d->input, latents, d->count * sizeof *latents);
+  memcpy(d->input + d->count, hidden, d->count * sizeof *hidden);
+  memcpy(d->input + 2 * d->count, d->mask, mask_size(d) * sizeof *d->mask);
+}
+
+static rdna_status take_flow_step(drawing *d, int step, const float *hidden, float *latents) {
+  const float *sample = latents;
+  if (hidden) {
+    fill_flow_input(d, latents, hidden);
+    sample = d->input;
+  }
+  RDNA_TRY(
+      rdna__flux_ask(d->model, &d->now->texts, &d->r, timestep_of(d, d->now, step), sample, d->context, d->output));
+  return rdna_image_flow_step(d->flow, step, d->output, latents, d->count);
 }
 
 /* Outside of the mask the latents are the initial picture's, with as much noise as the next step is given. */
@@ -426,7 +447,7 @@ static void keep_rest(drawing *d, int step, const float *begun, float *latents) 
 }
 
 static rdna_status take_step(drawing *d, int step, const float *hidden, float *latents) {
-  if (d->flow) return take_flow_step(d, step, latents);
+  if (d->flow) return take_flow_step(d, step, hidden, latents);
   rdna_image_schedule *schedule = d->now->schedule;
   float scale = (float)rdna_image_schedule_input_scale(schedule, step), guidance = (float)d->r.guidance;
   bool noisy = rdna_image_schedule_needs_noise(schedule);
@@ -446,7 +467,9 @@ static rdna_status restart_noise(drawing *d, int picture) {
 }
 
 /* Whether the first numbers of a seed are those that the initial picture's latents are drawn with. */
-static bool draws_init(const drawing *d) { return d->r.init && !(d->hidden && d->from_noise); }
+static bool draws_init(const drawing *d) {
+  return d->r.init && !d->context && !(d->hidden && d->from_noise && !d->flow);
+}
 
 /* |latents| of |values|, a picture, drawn with the next numbers. */
 static rdna_status encode(drawing *d, const float *values, float *latents) {
@@ -468,10 +491,19 @@ static rdna_status encode_hidden(drawing *d, float *latents) {
   return status;
 }
 
+/* What a picture that is looked at is for the transformer: nothing is drawn. */
+static rdna_status encode_context(drawing *d) {
+  RDNA_TRY(rdna_image_autoencoder_encode(d->model->autoencoder, d->r.init, 1, d->r.height, d->r.width, d->r.tile, NULL,
+                                         d->context));
+  RDNA_TRY(check_finite(d->model, "the autoencoder", d->model->picture_dtype, d->context, d->count));
+  return give(d, "init", 0, -1, 3, d->shape, d->context);
+}
+
 /* |latents| of the initial picture, and what a mask needs of it */
 static rdna_status encode_init(drawing *d, int picture, float *latents) {
   size_t at = (size_t)picture * d->count;
   RDNA_TRY(tell(d, "init", picture, 0, NULL));
+  if (d->context) return picture == 0 ? encode_context(d) : RDNA_OK;
   RDNA_TRY(restart_noise(d, picture));
   if (draws_init(d)) {
     RDNA_TRY(encode(d, d->r.init, latents));
@@ -491,7 +523,8 @@ static rdna_status begin(drawing *d, int picture, float *latents) {
     rdna_image_noise_draw(d->noise, d->fresh, d->count);
   RDNA_TRY(give(d, "noise", picture, -1, 3, d->shape, d->fresh));
   if (d->flow) /* the first sample of all is noise alone, whatever the picture is */
-    return rdna_image_flow_begin(d->flow, d->now->first, d->r.init ? latents : d->fresh, d->fresh, latents, d->count);
+    return rdna_image_flow_begin(d->flow, d->now->first, draws_init(d) ? latents : d->fresh, d->fresh, latents,
+                                 d->count);
   if (d->begun) memcpy(d->noised, d->fresh, d->count * sizeof *latents);
   if (d->r.mask) rdna_image_noise_draw(d->noise, d->output, d->count); /* these the rest of the picture has */
   if (d->r.init && !d->from_noise)
@@ -538,24 +571,35 @@ static rdna_status alloc(drawing *d) {
   size_t texts = guided ? 2 : 1, bytes = d->count * sizeof(float);
   d->latents = malloc((size_t)d->r.count * bytes);
   d->area = (size_t)(d->shape[1] * d->shape[2]);
-  d->channels = info->latent_channels * (d->model->inpaints ? 2 : 1) + d->model->inpaints;
+  d->channels = info->latent_channels;
+  if (d->model->inpaints) d->channels += info->latent_channels + (int)(mask_size(d) / d->area);
   d->input = malloc(texts * d->area * (size_t)d->channels * sizeof(float));
   d->output = malloc(texts * bytes);
   d->fresh = malloc(bytes);
-  if (d->latents && d->input && d->output && d->fresh) return RDNA_OK;
+  bool looks = d->model->looks && d->r.init;
+  if (looks) d->context = malloc(bytes);
+  if (d->latents && d->input && d->output && d->fresh && (d->context || !looks)) return RDNA_OK;
   return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for latents");
 }
 
-/* The mask at latents' places, each by its first pixel. */
+/* The mask at latents' places: of FLUX all of a place's pixels, as channels, of others its first one. */
+static void fill_mask(drawing *d) {
+  size_t factor = (size_t)d->model->info.factor, width = (size_t)d->shape[2];
+  for (size_t k = 0; k < mask_size(d); k++) {
+    size_t pixel = k / d->area, place = k % d->area;
+    size_t y = place / width * factor + pixel / factor, x = place % width * factor + pixel % factor;
+    d->mask[k] = d->r.mask[y * (size_t)d->r.width + x] >= 0.5f ? 1 : 0;
+  }
+}
+
 static rdna_status alloc_mask(drawing *d) {
-  size_t bytes = d->count * sizeof(float), factor = (size_t)d->model->info.factor, width = (size_t)d->shape[2];
-  d->mask = malloc(d->area * sizeof *d->mask);
+  size_t bytes = d->count * sizeof(float);
+  d->mask = malloc(mask_size(d) * sizeof *d->mask);
   d->noised = malloc(bytes);
   float **const kept = d->model->inpaints ? &d->hidden : &d->begun;
   *kept = malloc((size_t)d->r.count * bytes);
   if (!d->mask || !d->noised || !*kept) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a mask");
-  for (size_t k = 0; k < d->area; k++)
-    d->mask[k] = d->r.mask[k / width * factor * (size_t)d->r.width + k % width * factor] >= 0.5f ? 1 : 0;
+  fill_mask(d);
   d->from_noise = d->r.strength == 1;
   return RDNA_OK;
 }
@@ -667,6 +711,7 @@ static rdna_status draw_request(rdna_image_model *m, const rdna_image_request *r
   free(d.begun);
   free(d.hidden);
   free(d.noised);
+  free(d.context);
   return status;
 }
 

@@ -43,6 +43,7 @@ struct rdna_image_model {
   rdna_image_control *controls[RDNA__PIPELINE_CONTROLS];
   int control_count;
   bool flows;                       /* FLUX: see pipeline_flux.c */
+  bool looks;                       /* … Kontext: it looks at the initial picture, and takes all steps */
   int text_tokens;                  /* … that its transformer reads */
   char *transformer_file, *t5_file; /* … whose transformer and T5 are these files, or NULL: the folder's */
   rdna_dtype weights;               /* of blocks: matrices are rounded to it, see rdna__network */
@@ -124,9 +125,9 @@ rdna_status rdna__flux_tokens(rdna_image_model *model, const char *text, size_t 
 rdna_status rdna__flux_schedule(const rdna_image_model *model, const rdna_image_request *request,
                                 rdna_image_flow **out_flow);
 /* The step that is taken first. */
-int rdna__flux_first(const rdna_image_request *request);
-/* |out| and |sample| are of one picture. */
+int rdna__flux_first(const rdna_image_model *model, const rdna_image_request *request);
+/* |out| and |sample| are of one picture, as is |context|, the latents of one that is looked at, or NULL. */
 rdna_status rdna__flux_ask(rdna_image_model *model, const rdna__image_texts *texts, const rdna_image_request *request,
-                           double timestep, const float *sample, float *out);
+                           double timestep, const float *sample, const float *context, float *out);
 
 #endif

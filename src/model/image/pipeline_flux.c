@@ -66,23 +66,31 @@ rdna_status rdna__flux_fit(rdna_image_model *m) {
   RDNA_TRY(read_parts(m, &flux, &of));
   RDNA_TRY(rdna__annotate(rdna_image_flow_create(m->schedule, 1, 1, &flow), "%s", m->folder));
   rdna_image_flow_release(flow);
-  int channels = flux.in_channels / (PATCH * PATCH);
-  if (channels != of.latent_channels || flux.out_channels != flux.in_channels)
-    return rdna__fail(RDNA_UNSUPPORTED,
-                      "%s: the transformer reads %d values of a token and writes %d, and the autoencoder has %d "
-                      "channels, which %d values are; models that read a picture beside the latents are not known",
-                      m->folder, flux.in_channels, flux.out_channels, of.latent_channels,
-                      PATCH * PATCH * of.latent_channels);
+  int channels = flux.in_channels / (PATCH * PATCH), factor = 1 << (of.levels - 1);
+  m->inpaints = channels == 2 * of.latent_channels + factor * factor && !m->looks;
+  if ((channels != of.latent_channels && !m->inpaints) || flux.out_channels != PATCH * PATCH * of.latent_channels)
+    return rdna__fail(
+        RDNA_UNSUPPORTED,
+        "%s: the transformer reads %d values of a token and writes %d, and the autoencoder has %d "
+        "channels, which %d values are; models that read another picture than Fill's and Kontext's are not known",
+        m->folder, flux.in_channels, flux.out_channels, of.latent_channels, PATCH * PATCH * of.latent_channels);
   if (of.out_channels != 3)
     return rdna__fail(RDNA_UNSUPPORTED, "%s: the autoencoder makes %d channels, not 3", m->folder, of.out_channels);
   m->encoders = 1;
   m->distilled = true;
   m->text_tokens = flux.guided ? DEV_TOKENS : SCHNELL_TOKENS;
-  m->info = (rdna_image_model_info){.family = flux.guided ? "FLUX.1 dev" : "FLUX.1 schnell",
-                                    .factor = 1 << (of.levels - 1),
+  m->info = (rdna_image_model_info){.family = m->inpaints   ? "FLUX.1 Fill"
+                                              : m->looks    ? "FLUX.1 Kontext"
+                                              : flux.guided ? "FLUX.1 dev"
+                                                            : "FLUX.1 schnell",
+                                    .factor = factor,
                                     .latent_channels = of.latent_channels,
-                                    .guidance = flux.guided ? 3.5 : 0,
-                                    .steps = flux.guided ? 28 : 4,
+                                    .guidance = m->inpaints   ? 30
+                                                : flux.guided ? 3.5
+                                                              : 0,
+                                    .steps = m->inpaints   ? 50
+                                             : flux.guided ? 28
+                                                           : 4,
                                     .sampler = "euler",
                                     .own_sampler = true,
                                     .spacing = "simple"};
@@ -193,10 +201,12 @@ rdna_status rdna__flux_schedule(const rdna_image_model *m, const rdna_image_requ
   return rdna_image_flow_create(m->schedule, r->steps, tokens, out);
 }
 
-int rdna__flux_first(const rdna_image_request *r) { return r->init ? (int)(r->steps - r->steps * r->strength) : 0; }
+int rdna__flux_first(const rdna_image_model *m, const rdna_image_request *r) {
+  return r->init && !m->looks ? (int)(r->steps - r->steps * r->strength) : 0;
+}
 
 rdna_status rdna__flux_ask(rdna_image_model *m, const rdna__image_texts *texts, const rdna_image_request *r,
-                           double timestep, const float *sample, float *out) {
+                           double timestep, const float *sample, const float *context, float *out) {
   const rdna_image_flux_input input = {RDNA_IMAGE_FLUX_INPUT_INIT,
                                        .height = r->height / m->info.factor,
                                        .width = r->width / m->info.factor,
@@ -205,6 +215,9 @@ rdna_status rdna__flux_ask(rdna_image_model *m, const rdna__image_texts *texts, 
                                        .states = texts->states,
                                        .pooled = texts->pooled,
                                        .timestep = timestep,
-                                       .guidance = r->guidance};
+                                       .guidance = r->guidance,
+                                       .context = context,
+                                       .context_height = r->height / m->info.factor,
+                                       .context_width = r->width / m->info.factor};
   return rdna_image_flux_run(m->flux, &input, out);
 }

@@ -154,7 +154,9 @@ static rdna_status read_index(rdna_image_model *m, const json_t *index) {
   bool aesthetic = false;
   int family = -1;
   RDNA_TRY(rdna__setting_text(index, "_class_name", NULL, &kind));
-  m->flows = strcmp(kind, "FluxPipeline") == 0 || strcmp(kind, "FluxImg2ImgPipeline") == 0;
+  static const char *const flows[] = {"FluxPipeline", "FluxImg2ImgPipeline", "FluxFillPipeline", "FluxKontextPipeline"};
+  for (int i = 0; i < 4; i++) m->flows |= strcmp(kind, flows[i]) == 0;
+  m->looks = strcmp(kind, flows[3]) == 0;
   if (m->flows) return RDNA_OK;
   for (int i = 0; i < 8; i++)
     if (strcmp(kind, kinds[i / 4][i % 4]) == 0) family = i / 4;
