@@ -7,7 +7,7 @@ static void any_shape(TF_ShapeInferenceContext *ctx, TF_Status *status) {
 
 struct definition {
   const char *name;
-  const char *attributes[11], *inputs[8], *output;
+  const char *attributes[12], *inputs[8], *output;
   bool stateful;
 };
 
@@ -29,9 +29,9 @@ static const struct definition operators[] = {
     {"RdnaConv2DBatchNorm",
      {"T: {float}", "strides: list(int)", "padding: string", "explicit_paddings: list(int) = []",
       "data_format: string = 'NHWC'", "dilations: list(int) = [1, 1, 1, 1]", "activation: string", "epsilon: float",
-      "scale_count: int >= 0", "offset_count: int >= 0", "bias_count: int >= 0"},
+      "scale_count: int >= 0", "offset_count: int >= 0", "bias_count: int >= 0", "residual_count: int >= 0"},
      {"input: T", "filter: T", "mean: T", "variance: T", "scale: scale_count * T", "offset: offset_count * T",
-      "bias: bias_count * T"},
+      "bias: bias_count * T", "residual: residual_count * T"},
      "output: T",
      false},
     {"RdnaLayerNorm",
@@ -45,7 +45,7 @@ void register_operators(TF_Status *status) {
   for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
     const struct definition *o = &operators[i];
     TF_OpDefinitionBuilder *builder = tf.NewOpDefinitionBuilder(o->name);
-    for (int k = 0; k < 11 && o->attributes[k]; k++) tf.OpDefinitionBuilderAddAttr(builder, o->attributes[k]);
+    for (int k = 0; k < 12 && o->attributes[k]; k++) tf.OpDefinitionBuilderAddAttr(builder, o->attributes[k]);
     for (int k = 0; k < 8 && o->inputs[k]; k++) tf.OpDefinitionBuilderAddInput(builder, o->inputs[k]);
     tf.OpDefinitionBuilderAddOutput(builder, o->output);
     tf.OpDefinitionBuilderSetIsStateful(builder, o->stateful);

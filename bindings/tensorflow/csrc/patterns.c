@@ -13,6 +13,7 @@ static struct pattern begin(const struct graph *g, struct node *last) {
                           .offsets = -1,
                           .biases = -1,
                           .shapes = -1,
+                          .residuals = -1,
                           .epsilon = -1};
 }
 
@@ -266,11 +267,11 @@ static bool find_gelu(const struct graph *g, struct node *last, struct pattern *
   return false;
 }
 
-/* ---- x inv + (offset - mean inv), inv = scale / sqrt(variance + epsilon) ---- */
+/* ---- x inv + (offset - mean inv) + residual, inv = scale / sqrt(variance + epsilon) ---- */
 
 struct norm {
-  struct text x, inverse, mean, variance, scale, offset;
-  bool has_scale, has_offset;
+  struct text x, inverse, mean, variance, scale, offset, residual;
+  bool has_scale, has_offset, has_residual;
   double epsilon;
 };
 
@@ -300,22 +301,26 @@ static struct text beside_inverse(const struct node *product, const struct norm 
   return (struct text){0};
 }
 
-/* The rest of the sum: offset - mean inv, or -mean inv and perhaps an offset. */
+/* The rest of the sum: offset - mean inv and perhaps a residual, or -mean inv and perhaps an offset. */
 static bool read_shift(struct pattern *p, struct parts rest, struct norm *n) {
-  struct node *difference = rest.count == 1 ? take(p, rest.of[0], "Sub", 2) : NULL;
-  n->has_offset = rest.count == 2 || difference;
-  if (difference) {
-    n->offset = difference->inputs[0];
-    n->mean = beside_inverse(take(p, difference->inputs[1], "Mul", 2), n);
-    return n->mean.size > 0;
-  }
   for (int i = 0; i < rest.count && rest.count <= 2; i++) {
     int count = p->count;
+    struct node *difference = take(p, rest.of[i], "Sub", 2);
+    n->mean = difference ? beside_inverse(take(p, difference->inputs[1], "Mul", 2), n) : (struct text){0};
+    if (n->mean.size) {
+      n->offset = difference->inputs[0];
+      n->has_offset = true;
+      n->has_residual = rest.count == 2;
+      if (n->has_residual) n->residual = rest.of[1 - i];
+      return true;
+    }
+    p->count = count;
     struct text minus = beside_inverse(take(p, rest.of[i], "Mul", 2), n);
     struct node *neg = minus.size ? take(p, minus, "Neg", 1) : NULL;
     if (neg) {
       n->mean = neg->inputs[0];
-      if (rest.count == 2) n->offset = rest.of[1 - i];
+      n->has_offset = rest.count == 2;
+      if (n->has_offset) n->offset = rest.of[1 - i];
       return true;
     }
     p->count = count;
@@ -364,7 +369,8 @@ static struct node *take_mean(struct pattern *p, struct text input) {
 
 static bool read_layer_norm(struct pattern *p, const struct norm *n) {
   struct node *mean = take_mean(p, n->mean), *variance = take_mean(p, n->variance);
-  if (!is_mean_of_rows(p, mean) || !is_mean_of_rows(p, variance) || !is_fused_type(p->last)) return false;
+  if (n->has_residual || !is_mean_of_rows(p, mean) || !is_mean_of_rows(p, variance) || !is_fused_type(p->last))
+    return false;
   struct node *squares = take(p, variance->inputs[0], "SquaredDifference", 2);
   struct text x = mean->inputs[0]; /* perhaps in float */
   if (!squares) return false;
@@ -386,8 +392,10 @@ static bool read_batch_norm(struct pattern *p, const struct norm *n) {
   p->op = "RdnaConv2DBatchNorm";
   p->like = conv;
   p->biases = bias != NULL;
+  p->residuals = n->has_residual;
   if (!add_input(p, conv->inputs[0]) || !add_input(p, conv->inputs[1]) || !add_input(p, n->mean) ||
-      !add_input(p, n->variance) || !add_factors(p, n) || (bias && !add_input(p, bias->inputs[1])) || !is_closed(p))
+      !add_input(p, n->variance) || !add_factors(p, n) || (bias && !add_input(p, bias->inputs[1])) ||
+      (n->has_residual && !add_input(p, n->residual)) || !is_closed(p))
     return false;
   take_activation(p);
   return true;

@@ -2,14 +2,15 @@
  *
  *     activation(a b + bias)                 MatMul, or Conv2D; Relu, Tanh, Sigmoid, or GELU as Keras writes it:
  * RdnaMatMul, RdnaConv2D layer norm over the last dimension     as Keras and as tf.nn.batch_normalization write it:
- * RdnaLayerNorm activation(batch norm(Conv2D + bias))  of inference, as Keras writes it, in float: RdnaConv2DBatchNorm
+ * RdnaLayerNorm activation(batch norm(Conv2D + bias) + residual)  of inference, as Keras writes it, in float:
+ * RdnaConv2DBatchNorm
  */
 #ifndef RDNA_TENSORFLOW_PATTERNS_H
 #define RDNA_TENSORFLOW_PATTERNS_H
 
 #include "graph_def.h"
 
-enum { PATTERN_NODES = 24, PATTERN_INPUTS = 7 };
+enum { PATTERN_NODES = 24, PATTERN_INPUTS = 8 };
 
 struct pattern {
   const struct graph *graph;
@@ -19,9 +20,10 @@ struct pattern {
   const char *op, *activation; /* NULL: the operator has none */
   struct text inputs[PATTERN_INPUTS];
   int input_count;
-  const struct node *like;             /* whose attributes the new node has too, with T */
-  int scales, offsets, biases, shapes; /* how many of them are among the inputs; -1: the operator has no such */
-  double epsilon;                      /* negative: the operator has none */
+  const struct node *like; /* whose attributes the new node has too, with T */
+  int scales, offsets, biases, shapes,
+      residuals;  /* how many of them are among the inputs; -1: the operator has no such */
+  double epsilon; /* negative: the operator has none */
 };
 
 /* A group that ends at |last|, larger than one around a BiasAdd. */

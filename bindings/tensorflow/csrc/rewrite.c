@@ -51,6 +51,7 @@ static void put_fused(struct wire *graph, const struct pattern *p) {
   put_count(&node, "offset_count", p->offsets);
   put_count(&node, "bias_count", p->biases);
   put_count(&node, "shape_count", p->shapes);
+  put_count(&node, "residual_count", p->residuals);
   if (p->activation) {
     wire_text(&word, VALUE_TEXT, p->activation);
     put_value(&node, "activation", &word);

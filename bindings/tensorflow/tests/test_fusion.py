@@ -162,6 +162,27 @@ def test_convolutions_with_batch_norm(bias, options):
     check_layers([layers.Conv2D(4, (2, 3), 2, padding="same", use_bias=bias), layers.BatchNormalization(**options)], normal(2, 6, 5, 3), {"RdnaConv2DBatchNorm"})
 
 
+@pytest.mark.parametrize("activation", ["relu", "tanh", None])
+def test_batch_norm_before_a_shortcut(activation):
+    """TensorFlow's arithmetic pass sorts the terms of both sums anew."""
+    layers = keras.layers
+    with tf.device("/device:CPU:0"):
+        x = keras.Input((6, 5, 3))
+        y = layers.BatchNormalization()(layers.Conv2D(4, 1, use_bias=False)(x))
+        z = layers.BatchNormalization()(layers.Conv2D(4, 3, padding="same", use_bias=False)(y))
+        model = keras.Model(x, layers.Activation(activation)(layers.Add()([z, y])))
+        model.set_weights([np.abs(normal(*w.shape)) + 0.5 for w in model.get_weights()])
+        pictures = normal(2, 6, 5, 3)
+        want = model(pictures, training=False)
+    with tf.device("/device:RDNA:0"):
+        copy = keras.models.clone_model(model)
+        copy.set_weights(model.get_weights())
+        tf_rdna.reset_operator_report()
+        got = tf.function(lambda x: copy(x, training=False))(tf.constant(pictures))
+    assert ran()["RdnaConv2DBatchNorm"] == 2 and not ran().keys() & {"Conv2D", "Mul", "AddV2", "AddN", "Relu"}, ran()
+    beside_cpu.close(got, tf.constant(want.numpy()), 64)
+
+
 def test_batch_norm_of_other_shapes():
     """A mean for each place: not one for each channel, which a filter could take in."""
     def step(x, w, mean, variance, scale, offset):

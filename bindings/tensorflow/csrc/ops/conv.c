@@ -141,7 +141,7 @@ rdna_status compute_fused_conv(call *c) {
 /* ---- a convolution and the batch norm of inference behind it ---- */
 
 struct folding { /* NULL: ones, zeros */
-  rdna_tensor mean, variance, *scale, *offset, *bias;
+  rdna_tensor mean, variance, *scale, *offset, *bias, *residual;
 };
 
 /* A value for each channel, as a list of them. False: it is of another shape. */
@@ -209,14 +209,26 @@ static rdna_status normalize_apart(call *c, const struct folding *f, rdna_activa
   TRY(combine(c, RDNA_ZIP_SUB, &y, &f->mean));
   TRY(combine(c, RDNA_ZIP_MUL, &y, &inverse));
   if (f->offset) TRY(combine(c, RDNA_ZIP_ADD, &y, f->offset));
+  if (f->residual) TRY(combine(c, RDNA_ZIP_ADD, &y, f->residual));
   TRY(call_output(c, 0, y.rank, y.shape, &out));
   return call_activate(c, activation, &y, &out);
 }
 
-/* (x, filter, mean, variance, scale or none, offset or none, bias or none) */
+/* y = activation(y + residual) in one pass, where |y| is an image and |residual| has the channels last. */
+static rdna_status add_residual(call *c, const rdna_tensor *residual, rdna_activation activation, rdna_tensor y) {
+  rdna_tensor from = channels_second(c, *residual);
+  rdna_fused_step steps[2] = {{.op = RDNA_ZIP_ADD, .is_zip = true, .input = 1}, {.op = RDNA_MAP_RELU}};
+  if (activation == RDNA_ACTIVATION_RELU || activation == RDNA_ACTIVATION_NONE)
+    return rdna_op_fused(c->stream, steps, activation == RDNA_ACTIVATION_NONE ? 1 : 2,
+                         (const rdna_tensor *[]){&y, &from}, 2, &y);
+  TRY(zip(c, RDNA_ZIP_ADD, &y, &from, &y));
+  return call_activate(c, activation, &y, &y);
+}
+
+/* (x, filter, mean, variance, scale or none, offset or none, bias or none, residual or none) */
 rdna_status compute_conv_batch_norm(call *c) {
   const struct attributes *a = c->attributes;
-  rdna_tensor x, filter, folded, weight, y, shift, given[3];
+  rdna_tensor x, filter, folded, weight, y, shift, given[4];
   struct folding f = {0};
   rdna_convolution conv;
   rdna_activation activation;
@@ -229,20 +241,24 @@ rdna_status compute_conv_batch_norm(call *c) {
   if (a->scale_count) TRY(call_input(c, count++, f.scale = &given[0]));
   if (a->offset_count) TRY(call_input(c, count++, f.offset = &given[1]));
   if (a->bias_count) TRY(call_input(c, count++, f.bias = &given[2]));
+  if (a->residual_count) TRY(call_input(c, count++, f.residual = &given[3]));
   TRY(call_activation(c, &activation));
   weight = as_weight(c, &filter);
   TRY(describe(c, &x, &weight, &conv, shape));
   if (f.bias && (f.bias->rank != 1 || f.bias->shape[0] != shape[1]))
     return call_fail(c, RDNA_INVALID_ARGUMENT, "Must provide as many biases as the last dimension of the input tensor");
   struct folding listed = f;
+  int64_t last[] = {shape[0], shape[2], shape[3], shape[1]};
   if (as_channels(&listed.mean, shape[1]) && as_channels(&listed.variance, shape[1]) &&
-      (!f.scale || as_channels(f.scale, shape[1])) && (!f.offset || as_channels(f.offset, shape[1]))) {
+      (!f.scale || as_channels(f.scale, shape[1])) && (!f.offset || as_channels(f.offset, shape[1])) &&
+      (!f.residual || same_shape(f.residual, 4, last))) {
     TRY(image_output(c, 0, x.rank, shape, &y));
     TRY(fold(c, &listed, &filter, &folded, &shift));
     weight = as_weight(c, &folded);
-    return rdna_op_conv_activate(c->stream, &conv, &x, &weight, &shift, activation, &y);
+    TRY(rdna_op_conv_activate(c->stream, &conv, &x, &weight, &shift, f.residual ? RDNA_ACTIVATION_NONE : activation,
+                              &y));
+    return f.residual ? add_residual(c, f.residual, activation, y) : RDNA_OK;
   }
-  int64_t last[] = {shape[0], shape[2], shape[3], shape[1]};
   rdna_tensor images;
   TRY(call_scratch(c, x.dtype, 4, last, &images));
   y = channels_second(c, images);
