@@ -70,7 +70,7 @@ ENDS_WITH(rdna_moe_product, shares);
 ENDS_WITH(rdna_moe_routing, bias);
 ENDS_WITH(rdna_optim, step);
 ENDS_WITH(rdna_pooling, divisor);
-ENDS_WITH(rdna_quant_groups, zeros);
+ENDS_WITH(rdna_quant_groups, offsets);
 ENDS_WITH(rdna_rope, epsilon);
 ENDS_WITH(rdna_sampling, seed);
 ENDS_WITH(rdna_sdpa, sinks);

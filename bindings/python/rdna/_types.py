@@ -122,7 +122,7 @@ STRUCTS = {  # fields and their types
     "rdna_pointwise": "a c_void_p, b c_void_p, c c_void_p, out c_void_p",
     "rdna_pooling": "size c_size_t, spatial_dims c_int, window c_int64*3, stride c_int64*3, pad_before c_int64*3, pad_after c_int64*3, dilation "
         "c_int64*3, ceil c_bool, count_padding c_bool, divisor c_int64",
-    "rdna_quant_groups": "size c_size_t, codes c_void_p, scales c_void_p, zeros c_void_p",
+    "rdna_quant_groups": "size c_size_t, codes c_void_p, scales c_void_p, zeros c_void_p, offsets c_void_p",
     "rdna_sequences": "size c_size_t, starts c_void_p, slots c_void_p, max_tokens c_int64",
     "rdna_gated_delta": "size c_size_t, scale c_float, epsilon c_float, rate c_void_p, dt c_void_p",
     "rdna_recurrent_layer": "size c_size_t, cell c_int, reverse c_bool, begin c_void_p, weight c_void_p, bias c_void_p, h c_void_p, c c_void_p",
@@ -474,6 +474,7 @@ FUNCTIONS = {  # result, arguments
     "rdna_op_kth_value": "c_int c_void_p c_void_p c_int64 c_int c_void_p c_void_p",
     "rdna_op_layer_norm": "c_int c_void_p c_void_p c_void_p c_void_p c_double c_void_p c_void_p c_void_p",
     "rdna_op_layer_norm_backward": "c_int c_void_p c_void_p c_void_p c_void_p c_double c_void_p c_void_p c_void_p c_void_p c_void_p",
+    "rdna_op_ldl": "c_int c_void_p c_void_p c_void_p c_void_p",
     "rdna_op_linear": "c_int c_void_p c_void_p c_void_p c_void_p c_void_p",
     "rdna_op_linear_add": "c_int c_void_p c_void_p c_void_p c_void_p c_void_p",
     "rdna_op_linear_quant_groups": "c_int c_void_p c_void_p c_void_p c_void_p c_void_p",

@@ -45,18 +45,20 @@ RDNA_CHECKED rdna_status rdna_op_quantize_weighted(rdna_stream *stream, const rd
                                                    const rdna_tensor *weights, const rdna_tensor *blocks);
 
 /* Weights (n, k) of integers with a scale for each quantization group of 32, 64, 128 or 256 neighbours of a row, as AWQ
- * and GPTQ make: value = scale * (code - zero). |codes|, at a multiple of 16 bytes, is i8 (n, k), or u8 (n, k / 2) with
- * 4-bit codes, 32 values in each 16 bytes:
+ * and GPTQ make, and torchao: value = scale * (code - zero) + offset. |codes|, at a multiple of 16 bytes, is i8 (n, k),
+ * or u8 (n, k / 2) with 4-bit codes, 32 values in each 16 bytes:
  *
  *     byte            0    1   …   15
  *     low nibble     v0   v1   …  v15
  *     high nibble   v16  v17   …  v31
  *
- * |scales| is f16 (n, k / group). |zeros| is as |scales|, of the type of |codes|, or NULL: then zero is 0 for i8 and
- * 8 for 4 bits. All are contiguous. */
+ * |scales| is f16, bf16 or f32 (n, k / group), of any strides. |zeros| has the same shape and the type of |codes|, or
+ * is NULL: then zero is 0 for i8 and 8 for 4 bits. |offsets| has shape and type of |scales| and any strides, or is
+ * NULL: 0. |codes| and |zeros| are contiguous. */
 typedef struct rdna_quant_groups {
   size_t size; /* of the struct: RDNA_QUANT_GROUPS_INIT sets it */
   const rdna_tensor *codes, *scales, *zeros;
+  const rdna_tensor *offsets;
 } rdna_quant_groups;
 #define RDNA_QUANT_GROUPS_INIT .size = sizeof(rdna_quant_groups)
 
@@ -67,7 +69,7 @@ RDNA_CHECKED rdna_status rdna_op_dequantize_groups(rdna_stream *stream, const rd
                                                    const rdna_tensor *out);
 /* The weights = |x|, f32 (n, k), rounded to the nearest code for the scale as it is stored. With |zeros|, scale =
  * (max(x, 0) - min(x, 0)) / 255 or 15, and zero the nearest code of 0; without, max |x| / 127 for i8, and for 4 bits
- * the value of the largest magnitude / -8. Failures as above. */
+ * the value of the largest magnitude / -8. |scales| is contiguous f16 and |offsets| NULL. Failures as above. */
 RDNA_CHECKED rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x,
                                                  const rdna_quant_groups *weights);
 /* out (m, n) = x (m, k) weights^T + bias (n), all but the weights f32, as rdna_op_linear, and with its failures. */

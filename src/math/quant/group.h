@@ -8,6 +8,13 @@
 #include "kernel/scalar.h"
 #include "math/quant/group_kernels.h"
 
+/* Number |at| of scales or offsets of |type|. */
+RDNA_SCALAR float group_number(const void *numbers, int64_t at, int32_t type) {
+  if (type == RDNA_F32) return ((const float *)numbers)[at];
+  uint16_t half = ((const uint16_t *)numbers)[at];
+  return type == RDNA_F16 ? f16_to_f32(half) : bf16_to_f32(half);
+}
+
 /* The smallest and the largest of a quantization group's values and 0. NaN is ignored. */
 struct group_range {
   float low, high;

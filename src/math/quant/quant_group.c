@@ -26,7 +26,7 @@ rdna_status rdna__check_group_weights(rdna__group_request *r, const rdna_quant_g
   RDNA_TRY(rdna__check_tensor(op_name, "scales", w->scales));
   RDNA_TRY(rdna__check_rank(op_name, "codes", w->codes, 2));
   RDNA_TRY(rdna__check_rank(op_name, "scales", w->scales, 2));
-  RDNA_TRY(rdna__check_dtype(op_name, "scales", w->scales, RDNA_F16));
+  RDNA_TRY(rdna__check_float(op_name, "scales", w->scales));
   r->is_u4 = w->codes->dtype == RDNA_U8;
   if (w->codes->dtype != RDNA_I8 && !r->is_u4) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: codes is %s; it must be i8, or u8 with two values in each", op_name,
@@ -46,7 +46,6 @@ rdna_status rdna__check_group_weights(rdna__group_request *r, const rdna_quant_g
                       op_name, rdna__tensor_text(w->scales, scales_text), (long long)k);
   }
   RDNA_TRY(rdna__check_contiguous(op_name, "codes", w->codes));
-  RDNA_TRY(rdna__check_contiguous(op_name, "scales", w->scales));
   RDNA_TRY(check_multiple(op_name, "codes", w->codes->data, 16));
   if (w->zeros) {
     RDNA_TRY(rdna__check_tensor(op_name, "zeros", w->zeros));
@@ -54,7 +53,23 @@ rdna_status rdna__check_group_weights(rdna__group_request *r, const rdna_quant_g
     RDNA_TRY(rdna__check_same_shape(op_name, "zeros", w->zeros, "scales", w->scales));
     RDNA_TRY(rdna__check_contiguous(op_name, "zeros", w->zeros));
   }
-  r->args = (struct group_weights_args){w->codes->data, w->scales->data, w->zeros ? w->zeros->data : NULL, n, k, shift};
+  if (w->offsets) {
+    RDNA_TRY(rdna__check_tensor(op_name, "offsets", w->offsets));
+    RDNA_TRY(rdna__check_dtype(op_name, "offsets", w->offsets, w->scales->dtype));
+    RDNA_TRY(rdna__check_same_shape(op_name, "offsets", w->offsets, "scales", w->scales));
+  }
+  r->args = (struct group_weights_args){.codes = w->codes->data,
+                                        .scales = w->scales->data,
+                                        .zeros = w->zeros ? w->zeros->data : NULL,
+                                        .offsets = w->offsets ? w->offsets->data : NULL,
+                                        .n = n,
+                                        .k = k,
+                                        .scale_row = w->scales->stride[0],
+                                        .scale_group = w->scales->stride[1],
+                                        .offset_row = w->offsets ? w->offsets->stride[0] : 0,
+                                        .offset_group = w->offsets ? w->offsets->stride[1] : 0,
+                                        .shift = shift,
+                                        .type = (int32_t)w->scales->dtype};
   return RDNA_OK;
 }
 
@@ -62,7 +77,8 @@ rdna_status rdna__check_group_apart(const char *op_name, const char *name, const
                                     const rdna_quant_groups *w) {
   RDNA_TRY(rdna__check_apart(op_name, name, dense, "codes", w->codes));
   RDNA_TRY(rdna__check_apart(op_name, name, dense, "scales", w->scales));
-  return w->zeros ? rdna__check_apart(op_name, name, dense, "zeros", w->zeros) : RDNA_OK;
+  if (w->zeros) RDNA_TRY(rdna__check_apart(op_name, name, dense, "zeros", w->zeros));
+  return w->offsets ? rdna__check_apart(op_name, name, dense, "offsets", w->offsets) : RDNA_OK;
 }
 
 /* Checks |dense|, the matrix that weights are dequantized to or quantized from. */
@@ -99,6 +115,12 @@ rdna_status rdna_op_quantize_groups(rdna_stream *stream, const rdna_tensor *x, c
   weights = &known;
   RDNA_TRY(check_dense(&r, "x", x, weights));
   RDNA_TRY(rdna__check_dtype(r.op_name, "x", x, RDNA_F32));
+  RDNA_TRY(rdna__check_dtype(r.op_name, "scales", weights->scales, RDNA_F16));
+  RDNA_TRY(rdna__check_contiguous(r.op_name, "scales", weights->scales));
+  if (weights->offsets) {
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "quantize_groups: weights have offsets; leave them NULL: zeros do what they do");
+  }
   RDNA_TRY(rdna__check_apart(r.op_name, "codes", weights->codes, "scales", weights->scales));
   if (weights->zeros) {
     RDNA_TRY(rdna__check_apart(r.op_name, "codes", weights->codes, "zeros", weights->zeros));

@@ -1,6 +1,6 @@
 /* Weights of integers in quantization groups (see group_kernels.h): dequantizing, quantizing, and products. A value's
- * code takes 1 or 0.5 bytes, a quantization group's scale and zero point 2 or 3. The products are quant_gemv.h's and
- * gemm_tile.h's. */
+ * code takes 1 or 0.5 bytes, a quantization group's scale, zero point and offset 2 to 9. The products are
+ * quant_gemv.h's and gemm_tile.h's. */
 #include "math/quant/quant_gemv.h"
 
 #include "math/quant/group.h"
@@ -8,28 +8,38 @@
 /* A row of weights. |shift|: log2 of the values in a quantization group. */
 template <bool is_u4>
 struct group_row {
-  const char *codes;
-  const uint16_t *scales;
+  const char *codes, *scales, *offsets;
   const uint8_t *zeros;
-  int shift;
+  int64_t scale_step, offset_step; /* in values, from group to group */
+  int shift, type;
 
   RDNA_DEVICE group_row of(const struct group_weights_args &w, int64_t row) {
-    int64_t groups = w.k >> w.shift;
-    return {(const char *)w.codes + row * (is_u4 ? w.k / 2 : w.k), w.scales + row * groups,
-            w.zeros ? (const uint8_t *)w.zeros + row * groups : nullptr, w.shift};
+    int bytes = w.type == RDNA_F32 ? 4 : 2;
+    return {(const char *)w.codes + row * (is_u4 ? w.k / 2 : w.k),
+            (const char *)w.scales + row * w.scale_row * bytes,
+            w.offsets ? (const char *)w.offsets + row * w.offset_row * bytes : nullptr,
+            w.zeros ? (const uint8_t *)w.zeros + row * (w.k >> w.shift) : nullptr,
+            w.scale_group,
+            w.offset_group,
+            w.shift,
+            w.type};
   }
   RDNA_DEVICE int zero_from(uint32_t stored) { return is_u4 ? (int)stored : (int)(int8_t)stored; }
   RDNA_MEMBER int zero_at(int group) const { return zeros ? zero_from(zeros[group]) : is_u4 ? 8 : 0; }
+  RDNA_MEMBER float scale_at(int group) const { return group_number(scales, group * scale_step, type); }
+  RDNA_MEMBER float offset_at(int group) const {
+    return offsets ? group_number(offsets, group * offset_step, type) : 0.0f;
+  }
 
   /* Decodes 8 values from value |v| on, a multiple of 8. */
   RDNA_MEMBER void decode8(int v, float out[8]) const {
     int group = v >> shift, zero = zero_at(group), down = is_u4 ? v % 32 / 16 * 4 : 0;
-    float scale = f16_to_f32(scales[group]);
+    float scale = scale_at(group), offset = offset_at(group);
     uint2 q = load_as<uint2>(codes + (is_u4 ? v / 32 * 16 + v % 16 : v));
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       uint32_t byte = q[i / 4] >> (i % 4 * 8 + down);
-      out[i] = scale * (float)((is_u4 ? (int)(byte & 15) : (int)(int8_t)byte) - zero);
+      out[i] = fma_f32(scale, (float)((is_u4 ? (int)(byte & 15) : (int)(int8_t)byte) - zero), offset);
     }
   }
 };
@@ -107,13 +117,13 @@ RDNA_DEVICE void group_gemm(const struct group_gemm_args &args) {
   gemm_tile<dense_operand<f32>, group_operand<is_u4>, f32, tile, threads>(args.product, args.product.a, &w);
 }
 
-/* As weights of quant_gemv: a chunk is 32 values, whose minimum is scale * zero point. */
+/* As weights of quant_gemv: a chunk is 32 values, whose minimum is scale * zero point - offset. */
 template <bool is_u4>
 struct grouped_weights {
   struct chunk {
     static constexpr int span = 32, runs = 2, values = 32, parts = 1, step = 16, in_block = 1;
     uint4 low[is_u4 ? 1 : 2];
-    uint32_t scale; /* f16 bits in the low half, the zero point as int16 in the high one */
+    uint32_t scale, least; /* floats' bits */
     RDNA_DEVICE int first_value(uint32_t chunk) { return 0; }
     RDNA_MEMBER void settle(int first) {}
     RDNA_MEMBER uint32_t codes(int run, int word) const {
@@ -136,18 +146,20 @@ struct grouped_weights {
     int group = (int)(index * 32 >> from.shift);
 #pragma unroll
     for (int i = 0; i < (is_u4 ? 1 : 2); ++i) c.low[i] = load_u32x4(codes + i * 16);
-    if ((index & ((1 << (from.shift - 5)) - 1)) == 0)
-      c.scale = from.scales[group] | (uint32_t)from.zero_at(group) << 16;
+    if ((index & ((1 << (from.shift - 5)) - 1)) == 0) {
+      float scale = from.scale_at(group);
+      c.scale = bits_as<uint32_t>(scale);
+      c.least = bits_as<uint32_t>(fma_f32(scale, (float)from.zero_at(group), -from.offset_at(group)));
+    }
     return c;
   }
-  /* Copies scale and zero point from the lane with the quantization group's first chunk, the only one to load them. */
+  /* Copies scale and minimum from the lane with the quantization group's first chunk, the only one to load them. */
   RDNA_DEVICE void share(chunk &c, const row &from, uint32_t index) {
-    c.scale = wave_shuffle_u32(c.scale, lane_id() - (uint32_t)(index & ((1 << (from.shift - 5)) - 1)));
+    uint32_t first = lane_id() - (uint32_t)(index & ((1 << (from.shift - 5)) - 1));
+    c.scale = wave_shuffle_u32(c.scale, first);
+    c.least = wave_shuffle_u32(c.least, first);
   }
-  RDNA_DEVICE quant_scale scale_of(const chunk &c, int v) {
-    float scale = f16_to_f32((uint16_t)c.scale);
-    return {scale, scale * (float)((int32_t)c.scale >> 16)};
-  }
+  RDNA_DEVICE quant_scale scale_of(const chunk &c, int v) { return {bits_as<float>(c.scale), bits_as<float>(c.least)}; }
   RDNA_DEVICE uint32_t look_up(uint32_t codes) { return codes; }
 };
 

@@ -12,7 +12,10 @@ SIMD_INLINE void decode_row(bool is_u4, const struct group_weights_args *w, int6
     int64_t group = row * (w->k >> w->shift) + (at >> w->shift);
     int zero = is_u4 ? 8 : 0;
     if (w->zeros) zero = is_u4 ? ((const uint8_t *)w->zeros)[group] : ((const int8_t *)w->zeros)[group];
-    simd_float scale = simd_set(f16_to_f32(w->scales[group]));
+    int64_t of_row = at >> w->shift;
+    simd_float scale = simd_set(group_number(w->scales, row * w->scale_row + of_row * w->scale_group, w->type));
+    simd_float offset =
+        simd_set(w->offsets ? group_number(w->offsets, row * w->offset_row + of_row * w->offset_group, w->type) : 0);
     for (int i = 0; i < 32; i += SIMD_WIDTH) {
       simd_int code;
       if (is_u4) {
@@ -20,7 +23,7 @@ SIMD_INLINE void decode_row(bool is_u4, const struct group_weights_args *w, int6
       } else {
         code = simd_load_i8((const int8_t *)codes + at + i);
       }
-      simd_store(out + i, scale * simd_from_int(code - zero));
+      simd_store(out + i, simd_fma(scale, simd_from_int(code - zero), offset));
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include "native.h"
 #include "rdna/op/gemm.h"
+#include "rdna/op/quant.h"
 
 namespace rdna_torch {
 namespace {
@@ -54,8 +55,8 @@ bool int8_weights(Call &call) {  // self (m, k), mat2 (n, k) of int8, scales (n)
   return call.give(product(a, w.to(a.scalar_type())).mul_(scales).to(a.scalar_type()));
 }
 
-// The shape is that of the layout that CUDA's kernels read; here the halves of bytes stay where they are: value 2i of a
-// row in the upper half of byte i, 2i + 1 in the lower.
+// The shape is that of the layout that CUDA's kernels read; inside it the codes lie as rdna_quant_groups has them. In
+// |self| value 2i of a row is the upper half of byte i, 2i + 1 the lower.
 bool pack_int4(Call &call) {  // self (n, k / 2) of uint8, innerKTiles
   const at::Tensor w = call.tensor(0);
   const int64_t tiles = call.integer(1), n = w.dim() == 2 ? w.size(0) : 0, k = w.dim() == 2 ? w.size(1) * 2 : 0;
@@ -65,7 +66,10 @@ bool pack_int4(Call &call) {  // self (n, k / 2) of uint8, innerKTiles
               tiles);
   TORCH_CHECK(n % 8 == 0 && k % (tiles * 16) == 0, "_convert_weight_to_int4pack: n is to be a multiple of 8 and k of ",
               tiles * 16, ", got ", n, " and ", k);
-  return call.give(w.contiguous().clone().view(at::kInt).view({n / 8, k / (tiles * 16), 32, tiles / 2}));
+  const at::Tensor codes =
+      at::stack({at::bitwise_right_shift(w, 4), at::bitwise_and(w, 15)}, -1).view({n, k / 32, 2, 16});
+  const at::Tensor packed = at::bitwise_or(codes.select(2, 0), at::bitwise_left_shift(codes.select(2, 1), 4));
+  return call.give(packed.contiguous().view({-1}).view(at::kInt).view({n / 8, k / (tiles * 16), 32, tiles / 2}));
 }
 
 bool int4_weights(Call &call) {  // self (m, k), mat2 as above, qGroupSize, qScaleAndZeros (k / group, n, 2)
@@ -84,12 +88,15 @@ bool int4_weights(Call &call) {  // self (m, k), mat2 as above, qGroupSize, qSca
                   both.scalar_type() == a.scalar_type(),
               "_weight_int4pack_mm: expected qScaleAndZeros (", k / group, ", ", n, ", 2) of ", a.scalar_type(),
               ", got ", both.sizes(), " of ", both.scalar_type());
-  const at::Tensor bytes = packed.view({n, k / 8}).view(at::kByte);
-  const at::Tensor whole =
-      at::stack({at::bitwise_right_shift(bytes, 4), at::bitwise_and(bytes, 15)}, -1).view({n, k / group, group});
-  const at::Tensor scale = both.select(2, 0).t().unsqueeze(-1), zero = both.select(2, 1).t().unsqueeze(-1);
-  const at::Tensor w = whole.to(at::kFloat).sub_(8).mul_(scale).add_(zero).to(a.scalar_type()).view({n, k});
-  return call.give(product(a, w).to(a.scalar_type()));
+  const at::Tensor left = a.to(at::kFloat).contiguous(), out = make({a.size(0), n}, at::kFloat, a);
+  at::Tensor bytes = packed.view({n, k / 8}).view(at::kByte);
+  if (reinterpret_cast<uintptr_t>(bytes.const_data_ptr()) % 16) bytes = bytes.clone();
+  const rdna_tensor x = describe(left), codes = describe(bytes), scale = describe(both.select(2, 0).t()),
+                    zero = describe(both.select(2, 1).t()), z = describe(out);
+  // the code of 0 is 8, which librdna takes off as well
+  const rdna_quant_groups weights = {RDNA_QUANT_GROUPS_INIT, .codes = &codes, .scales = &scale, .offsets = &zero};
+  check(rdna_op_linear_quant_groups(stream_of(a), &x, &weights, nullptr, &z));
+  return call.give(out.to(a.scalar_type()));
 }
 
 // Values on the steps of a scale, and which of them lay within it. |steps| is what the values are in steps, whole.
