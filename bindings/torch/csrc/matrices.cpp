@@ -81,4 +81,16 @@ at::Tensor result_in(const at::Tensor &given, at::IntArrayRef sizes, at::IntArra
   return at::empty_strided(sizes, strides, options);
 }
 
+void swap_rows(const at::Tensor &pivots, bool backwards, const at::Tensor &x) {
+  if (x.numel() == 0) return;
+  if (is_complex(x.scalar_type())) {
+    const at::Tensor rows = split_rows(x);
+    swap_rows(pivots, backwards, rows.flatten(-2));
+    return join_rows(rows, x);
+  }
+  const at::Tensor p = flat_vectors(pivots.contiguous()), v = flat_written(x);
+  const rdna_tensor exchanges = describe(p), rows = describe(v);
+  check(rdna_op_swap_rows(stream_of(x), backwards, &exchanges, &rows));
+}
+
 }  // namespace rdna_torch

@@ -37,6 +37,9 @@ void join_rows(const at::Tensor &rows, const at::Tensor &x);
 // x becomes the solution of a x' = x, or with |left| false of x' a = x; x is dense, and a apart from it.
 void solve_triangular(const at::Tensor &a, bool upper, bool left, bool unit, const at::Tensor &x);
 
+// Rows of x change places as |pivots| say, in order or |backwards|; x is dense, and of their batch.
+void swap_rows(const at::Tensor &pivots, bool backwards, const at::Tensor &x);
+
 // |given| resized to be such a result, or a temporary where its strides are others and not |any| dense ones will do.
 at::Tensor result_in(const at::Tensor &given, at::IntArrayRef sizes, at::IntArrayRef strides,
                      const at::TensorOptions &options, bool any_strides);

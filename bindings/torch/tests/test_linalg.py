@@ -652,3 +652,37 @@ def test_gradients_of_eig():
     exact = gradients_of_eig("cpu", torch.float64)
     assert error(gradients_of_eig("rdna", torch.float64), exact) <= 1e6
     assert (gradients_of_eig("rdna", torch.float32).double() - exact).abs().max() <= 1e-3 * exact.abs().max()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_symmetric_systems(shape, dtype):
+    """L D L^T: LAPACK's pivots, layout and residuals; what is above the diagonal is not read."""
+    a = random(*shape, dtype=torch.float64)
+    a = ((a + a.mT) / 2).to(dtype)
+    theirs, b = torch.linalg.ldl_factor_ex(a), random(*shape[:-1], 3, dtype=dtype)
+    expected = torch.linalg.ldl_solve(theirs.LD, theirs.pivots, b)
+    for x in layouts((a + torch.full_like(a, math.nan).triu(1)).to("rdna")):
+        x = x if x.shape == a.shape else x[..., : a.shape[-1]]
+        ours = torch.linalg.ldl_factor_ex(x)
+        assert torch.equal(ours.pivots.cpu(), theirs.pivots) and torch.equal(ours.info.cpu(), theirs.info)
+        assert ours.LD.stride() == theirs.LD.stride() and error(ours.LD, theirs.LD) <= 64 * shape[-1] + 8
+        solution = torch.linalg.ldl_solve(ours.LD, ours.pivots, b.to("rdna"))
+        assert solution.shape == expected.shape and solution.stride() == expected.stride()
+        if a.numel():
+            left, mine, lapack = (t.cpu().double() for t in (a, solution, expected))
+            residual = lambda s: ((left @ s - b.double()).norm() / (left.norm() * s.norm())).item() / torch.finfo(dtype).eps  # noqa: E731
+            assert residual(mine) <= 4 * residual(lapack) + 1
+
+
+def test_symmetric_systems_that_are_none():
+    zero, ones = torch.zeros(2, 3, 3), torch.ones(2, 2)
+    assert torch.equal(torch.linalg.ldl_factor_ex(zero.to("rdna")).info.cpu(), torch.linalg.ldl_factor_ex(zero).info)
+    for f in (lambda d: torch.linalg.ldl_factor(torch.ones(2, 3, device=d)), lambda d: torch.linalg.ldl_factor(zero[0].to(d)),
+              lambda d: torch.linalg.ldl_solve(ones.to(d), torch.ones(2, dtype=torch.int32, device=d), torch.ones(3, 1, device=d))):
+        words = []
+        for device in ("cpu", "rdna"):
+            with pytest.raises(RuntimeError) as raised:
+                f(device)
+            words.append(str(raised.value).split("\n")[0])
+        assert words[0] == words[1]

@@ -45,6 +45,18 @@ RDNA_CHECKED rdna_status rdna_op_lu(rdna_stream *stream, bool pivoted, const rdn
 RDNA_CHECKED rdna_status rdna_op_complex_lu(rdna_stream *stream, bool pivoted, const rdna_tensor *a,
                                             const rdna_tensor *pivots, const rdna_tensor *info);
 
+/* L D L^T of symmetric matrices, which need not be definite, in place, with the pivots of Bunch and Kaufman, as
+ * LAPACK's sytrf has them of a lower triangle. |a| is a contiguous (batch, n, n) of f32 or f64, each matrix by its
+ * columns; what is above the diagonal is neither read nor written. On the diagonal are D's blocks, of one row or, where
+ * rows k and k + 1 of |pivots| are negative, of two, with their value below the diagonal; below the blocks is L, whose
+ * diagonal is 1 and is not stored. In order k, a block's last row changed places with row |pivots[k]| - 1, and the
+ * columns before the block did not. |pivots| is a contiguous i32 (batch, n), |info| (batch): 0, or the first row, from
+ * 1, whose block of D is exactly 0 (or NaN); the factorization goes on past it. One launch, a group for each matrix. n
+ * or batch 0 is RDNA_OK. RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap. RDNA_UNSUPPORTED:
+ * another type or layout, more than 1024 rows. */
+RDNA_CHECKED rdna_status rdna_op_ldl(rdna_stream *stream, const rdna_tensor *a, const rdna_tensor *pivots,
+                                     const rdna_tensor *info);
+
 /* Rows j and pivots[j] - 1 of x (batch, rows, columns), f32 or f64, change places, for j from 0 on, or with |backwards|
  * from the last to 0, which undoes it. |pivots| is a contiguous i32 (batch, up to rows); where it names
  * no row, from 1, none moves. One of the last two strides of |x| is 1; any size may be 0. RDNA_INVALID_ARGUMENT:

@@ -22,6 +22,10 @@ OPERATOR(complex_lu, plain, .types = F32 | F64, .empty = "MNB") {
                             out("pivots", ONLY(RDNA_I32), 0, SHAPE(B, M < N ? M : N)),
                             out("info", ONLY(RDNA_I32), 0, SHAPE(B)));
 }
+OPERATOR(ldl, plain, .types = F32 | F64, .empty = "MB") {
+  return rdna_op_ldl(stream, out("a", MAIN_OR(F32 | F64), 0, SHAPE(B, M, M)),
+                     out("pivots", ONLY(RDNA_I32), 0, SHAPE(B, M)), out("info", ONLY(RDNA_I32), 0, SHAPE(B)));
+}
 OPERATOR(swap_rows, plain, .types = F32 | F64, .empty = "MNB") {
   return rdna_op_swap_rows(stream, false, in("pivots", ONLY(RDNA_I32), FREE << 1, SHAPE(B, M)),
                            out("x", MAIN_OR(F32 | F64), (FREE << 1) | (FREE << 2), SHAPE(B, 2 * M, N)));

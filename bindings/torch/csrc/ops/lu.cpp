@@ -48,19 +48,6 @@ bool lu_factor_ex(Call &call) {  // A, pivot, check_errors, LU, pivots, info
   return out.give();
 }
 
-// Rows of x change places as |pivots| say; x is dense, and of their batch.
-void swap_rows(const at::Tensor &pivots, bool backwards, const at::Tensor &x) {
-  if (x.numel() == 0) return;
-  if (is_complex(x.scalar_type())) {
-    const at::Tensor rows = split_rows(x);
-    swap_rows(pivots, backwards, rows.flatten(-2));
-    return join_rows(rows, x);
-  }
-  const at::Tensor p = flat_vectors(pivots.contiguous()), v = flat_written(x);
-  const rdna_tensor exchanges = describe(p), rows = describe(v);
-  check(rdna_op_swap_rows(stream_of(x), backwards, &exchanges, &rows));
-}
-
 bool lu_unpack(Call &call) {  // LU_data, LU_pivots, unpack_data, unpack_pivots, P, L, U
   const at::Tensor lu = call.tensor(0), pivots = call.tensor(1);
   if (!solvable(lu)) return false;
