@@ -285,6 +285,10 @@ static bool read_inverse(struct pattern *p, struct text input, struct norm *n) {
   struct node *sum = root ? take(p, root->inputs[0], "AddV2", 2) : NULL;
   n->has_scale = product != NULL;
   n->inverse = input;
+  if (root && !sum) { /* an epsilon that its type of 16 bits rounds to 0 is no longer there */
+    n->variance = root->inputs[0];
+    return true;
+  }
   for (int i = 0; sum && i < 2; i++) {
     const struct node *epsilon = graph_find(p->graph, sum->inputs[i]);
     if (!epsilon || !node_constant(epsilon, &n->epsilon) || !(n->epsilon >= 0 && n->epsilon < 1)) continue;

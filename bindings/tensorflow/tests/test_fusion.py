@@ -110,15 +110,15 @@ def test_a_reshape_that_moves_the_columns():
     assert "RdnaMatMul" in traced(step, [normal(3, 5), normal(5, 4), normal(2)])
 
 
-def keras_norm(x, scale, offset):
+def keras_norm(x, scale, offset, epsilon=1e-3):
     mean, variance = tf.nn.moments(x, -1, keepdims=True)
-    inverse = tf.math.rsqrt(variance + 1e-3) * scale
+    inverse = tf.math.rsqrt(variance + epsilon) * scale
     return x * inverse + (-mean * inverse + offset)
 
 
-def plain_norm(x, scale, offset):
+def plain_norm(x, scale, offset, epsilon=1e-3):
     mean, variance = tf.nn.moments(x, -1, keepdims=True)
-    return tf.nn.batch_normalization(x, mean, variance, offset, scale, 1e-3)
+    return tf.nn.batch_normalization(x, mean, variance, offset, scale, epsilon)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -129,6 +129,7 @@ def test_layer_norms(norm, dtype):
     seen = traced(norm, [x, scale, offset], dtype)
     assert seen.keys() <= {"RdnaLayerNorm", "Const"}, seen
     assert tf_rdna.fusions() == before + 1
+    assert "RdnaLayerNorm" in traced(lambda x, s, o: norm(x, s, o, 1e-12), [x, scale, offset], dtype)  # in f16 that is 0
     assert "RdnaLayerNorm" in traced(norm, [x, normal(4, 1), normal(5, 1, 1, 7)], dtype)  # factors that are broadcast
     assert "RdnaLayerNorm" not in traced(lambda x, s, o: norm(x, s, o) * tf.nn.moments(x, -1, keepdims=True)[1], [x, scale, offset], dtype)
 
