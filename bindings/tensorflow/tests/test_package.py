@@ -91,6 +91,7 @@ int main(int argc, char **argv) { /* TensorFlow's library, the plugin: what Tens
   TP_OptimizerConfigs configs = {0};
   TP_OptimizerRegistrationParams pass = {.optimizer = &optimizer, .optimizer_configs = &configs};
   ((void (*)(TP_OptimizerRegistrationParams *, TF_Status *))find(ours, "TF_InitGraph"))(&pass, NULL);
+  if (configs.memory_optimization != TF_TriState_Off) return printf("TensorFlow would make variables by reference\n"), 1;
   TP_Profiler profiler = {0};
   TP_ProfilerFns profiler_fns = {0};
   TF_ProfilerRegistrationParams trace = {.profiler = &profiler, .profiler_fns = &profiler_fns};
