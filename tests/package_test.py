@@ -53,6 +53,13 @@ class Package(unittest.TestCase):
         with self.assertRaisesRegex(AttributeError, "has no attribute 'nonsense'"):
             rdna.nonsense
 
+    def test_a_driver_that_is_named_loads_no_other(self):
+        """AMD's runtime is beside every Debian that runs this, and a process may be unable to bear it."""
+        loaded = "print([line.split('/')[-1] for line in open('/proc/self/maps') if 'libamdhip64' in line or 'libcuda.' in line])"
+        code = "import rdna, numpy\nx = numpy.ones((3, 3), numpy.float32)\nassert rdna.is_available()\n" + loaded
+        self.assertEqual(python(code, RDNA_DRIVER="host").stdout.strip(), "[]")
+        self.assertEqual(python("import ctypes\nctypes.CDLL('libamdhip64.so.5')\n" + loaded).stdout.strip() == "[]", False)  # it would be seen
+
     def test_without_a_device(self):
         """Not one name imports NumPy or a framework, and what asks about nothing gets an answer."""
         result = python(

@@ -12,17 +12,25 @@ static const rdna__driver *const drivers[] = {&rdna__hip_driver, &rdna__cuda_dri
 enum { DRIVER_COUNT = sizeof drivers / sizeof *drivers, AUTO_COUNT = DRIVER_COUNT - 1 };
 
 static rdna_driver_info infos[DRIVER_COUNT];
-static pthread_once_t probed = PTHREAD_ONCE_INIT;
+static bool is_probed[DRIVER_COUNT]; /* under probe_lock */
+static pthread_mutex_t probe_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static rdna_device *open_devices; /* under open_lock */
 
-static void probe(void) {
-  for (int i = 0; i < DRIVER_COUNT; i++) {
-    infos[i] = (rdna_driver_info){.name = drivers[i]->name, .message = "", .library = "", .version = ""};
-    drivers[i]->probe(&infos[i]);
-    if (infos[i].status != RDNA_OK) infos[i].device_count = 0;
+/* What a driver says of itself, when it is first asked for: a program that names its driver loads no other's library.
+ */
+static const rdna_driver_info *info_of(int driver) {
+  rdna_driver_info *info = &infos[driver];
+  pthread_mutex_lock(&probe_lock);
+  if (!is_probed[driver]) {
+    *info = (rdna_driver_info){.name = drivers[driver]->name, .message = "", .library = "", .version = ""};
+    drivers[driver]->probe(info);
+    if (info->status != RDNA_OK) info->device_count = 0;
+    is_probed[driver] = true;
   }
+  pthread_mutex_unlock(&probe_lock);
+  return info;
 }
 
 int rdna_driver_count(void) { return DRIVER_COUNT; }
@@ -31,16 +39,14 @@ rdna_status rdna_driver_get_info(int driver, rdna_driver_info *out_info) {
   if (!out_info) return rdna__fail(RDNA_INVALID_ARGUMENT, "driver information was asked for with no place to put it");
   if (driver < 0 || driver >= DRIVER_COUNT)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "driver %d was asked for; there are 0 to %d", driver, DRIVER_COUNT - 1);
-  pthread_once(&probed, probe);
-  *out_info = infos[driver];
+  *out_info = *info_of(driver);
   return RDNA_OK;
 }
 
 const rdna__driver *rdna__driver_find(const char *name, const rdna_driver_info **out_info) {
-  pthread_once(&probed, probe);
   for (int i = 0; i < DRIVER_COUNT; i++) {
     if (strcmp(drivers[i]->name, name) != 0) continue;
-    if (out_info) *out_info = &infos[i];
+    if (out_info) *out_info = info_of(i);
     return drivers[i];
   }
   return NULL;
@@ -51,17 +57,17 @@ static void list_devices(char *text, size_t size) {
   size_t used = 0;
   text[0] = 0;
   for (int i = 0; i < AUTO_COUNT && used < size; i++)
-    for (int d = 0; d < infos[i].device_count && used < size; d++) {
+    for (int d = 0; d < info_of(i)->device_count && used < size; d++) {
       rdna_device_info info;
       const char *name = drivers[i]->describe(d, &info) == RDNA_OK ? info.name : "which cannot be described";
-      used += (size_t)snprintf(text + used, size - used, "%s%s:%d (%s)", used ? ", " : "there are ", infos[i].name, d,
-                               name);
+      used += (size_t)snprintf(text + used, size - used, "%s%s:%d (%s)", used ? ", " : "there are ", drivers[i]->name,
+                               d, name);
     }
   if (!used) used += (size_t)snprintf(text, size, "there are no devices");
   for (int i = 0; i < AUTO_COUNT && used < size; i++)
-    if (infos[i].device_count == 0)
-      used += (size_t)snprintf(text + used, size - used, "; %s: %s", infos[i].name,
-                               infos[i].message[0] ? infos[i].message : "it has no devices");
+    if (info_of(i)->device_count == 0)
+      used += (size_t)snprintf(text + used, size - used, "; %s: %s", drivers[i]->name,
+                               info_of(i)->message[0] ? info_of(i)->message : "it has no devices");
 }
 
 static rdna_status no_such_device(const char *name) {
@@ -82,7 +88,7 @@ static rdna_status choose(int *out_driver) {
       return RDNA_OK;
     }
   for (int i = 0; i < AUTO_COUNT; i++)
-    if (infos[i].device_count > 0) {
+    if (info_of(i)->device_count > 0) {
       *out_driver = i;
       return RDNA_OK;
     }
@@ -93,10 +99,9 @@ static rdna_status choose(int *out_driver) {
 
 rdna_status rdna_driver_default(rdna_driver_info *out_info, bool *out_asked) {
   if (!out_info) return rdna__fail(RDNA_INVALID_ARGUMENT, "driver information was asked for with no place to put it");
-  pthread_once(&probed, probe);
   int driver = 0;
   RDNA_TRY(choose(&driver));
-  *out_info = infos[driver];
+  *out_info = *info_of(driver);
   if (out_asked)
     *out_asked =
         strcmp(rdna__config_text(RDNA__CONFIG_DRIVER), "auto") != 0 || rdna__config_text(RDNA__CONFIG_EMULATE)[0] != 0;
@@ -122,17 +127,17 @@ static rdna_status parse(const char *name, int *out_driver, int *out_index) {
 
 /* Whether device |index| of driver |driver| is there at all. |name| is what the caller wrote. */
 static rdna_status check_present(int driver, int index, const char *name) {
-  if (infos[driver].status != RDNA_OK)
+  const rdna_driver_info *info = info_of(driver);
+  if (info->status != RDNA_OK)
     return rdna__fail(RDNA_UNAVAILABLE, "device '%s' was asked for, but driver %s is not available: %s", name,
-                      infos[driver].name, infos[driver].message);
-  if (index < 0 || index >= infos[driver].device_count) return no_such_device(name);
+                      info->name, info->message);
+  if (index < 0 || index >= info->device_count) return no_such_device(name);
   return RDNA_OK;
 }
 
 rdna_status rdna_device_describe(const char *driver, int index, rdna_device_info *out_info) {
   if (!driver || !out_info)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "describing a device needs a driver's name and a place for the answer");
-  pthread_once(&probed, probe);
   char name[96];
   snprintf(name, sizeof name, "%.64s:%d", driver, index);
   for (int i = 0; i < DRIVER_COUNT; i++)
@@ -161,7 +166,6 @@ rdna_status rdna__device_rehearse(rdna_device *of, rdna_device **out_device) {
 rdna_status rdna_device_open(const char *name, rdna_device **out_device) {
   if (!out_device) return rdna__fail(RDNA_INVALID_ARGUMENT, "opening a device needs a place for its handle");
   *out_device = NULL;
-  pthread_once(&probed, probe);
   int driver = 0, index = 0;
   RDNA_TRY(parse(name, &driver, &index));
   RDNA_TRY(check_present(driver, index, name ? name : "auto"));
@@ -177,7 +181,7 @@ rdna_status rdna_device_open(const char *name, rdna_device **out_device) {
     if (status == RDNA_OK) list(device);
   }
   pthread_mutex_unlock(&open_lock);
-  if (status != RDNA_OK) return rdna__annotate(status, "opening device %s:%d", infos[driver].name, index);
+  if (status != RDNA_OK) return rdna__annotate(status, "opening device %s:%d", drivers[driver]->name, index);
   *out_device = device;
   return RDNA_OK;
 }

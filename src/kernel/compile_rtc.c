@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
+#include "device/device.h"
 #include "device/driver.h"
 #include "device/driver/library.h"
 #include "kernel/compile.h"
@@ -63,16 +65,16 @@ static bool bind(rtc *r) {
 
 /* ---- where they are ------------------------------------------------------------------------------------------ */
 
-/* The library of the HIP runtime in use when that has real cards, or "". */
+/* The library of the HIP runtime in use when that has real cards, or "". Where another driver is named HIP is not
+ * loaded. */
 static const char *real_runtime(void) {
-  rdna_driver_info driver;
+  const char *wanted = rdna__config_text(RDNA__CONFIG_DRIVER);
+  const rdna_driver_info *driver = NULL;
   rdna_device_info device;
-  for (int i = 0; i < rdna_driver_count(); i++) {
-    if (rdna_driver_get_info(i, &driver) != RDNA_OK || strcmp(driver.name, "hip") != 0) continue;
-    if (driver.status != RDNA_OK || rdna_device_describe("hip", 0, &device) != RDNA_OK || device.emulated) return "";
-    return driver.library;
-  }
-  return "";
+  if (strcmp(wanted, "auto") != 0 && strcmp(wanted, "hip") != 0) return "";
+  if (!rdna__driver_find("hip", &driver) || driver->status != RDNA_OK) return "";
+  if (rdna_device_describe("hip", 0, &device) != RDNA_OK || device.emulated) return "";
+  return driver->library;
 }
 
 static bool open_hiprtc(void) {

@@ -11,6 +11,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "device/device.h"
 #include "device/driver.h"
 #include "kernel/loader.h"
 #include "kernel/tuner_shipped.h"
@@ -217,11 +218,10 @@ static void identify(tuner *t, rdna_device *device) {
   rdna__code_format format = rdna__device_driver(device)->code_format;
   copy_field(t->gpu, sizeof t->gpu, info->name);
   copy_field(t->arch, sizeof t->arch, info->arch);
-  for (int i = 0; i < rdna_driver_count(); i++) {
-    rdna_driver_info driver;
-    if (rdna_driver_get_info(i, &driver) != RDNA_OK || strcmp(driver.name, info->driver) != 0) continue;
+  const rdna_driver_info *driver = NULL;
+  if (rdna__driver_find(info->driver, &driver)) {
     char text[48];
-    snprintf(text, sizeof text, "%s %.32s", driver.name, driver.version);
+    snprintf(text, sizeof text, "%s %.32s", driver->name, driver->version);
     copy_field(t->driver, sizeof t->driver, text);
   }
   if (format != RDNA__CODE_HOST && rdna__loader_open(info->arch, format, &t->loader) != RDNA_OK) t->loader = NULL;

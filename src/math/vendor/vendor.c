@@ -12,6 +12,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "device/device.h"
 #include "device/driver.h"
 
 static const rdna__vendor_description *const descriptions[RDNA__VENDOR_COUNT] = {
@@ -72,14 +73,12 @@ static const char *unknown_word(char word[64]) {
 
 /* The folder of the HIP runtime in use: AMD's libraries stand beside it, or in the wheel beside its wheel. */
 static void runtime_folder(const char *driver_name, char folder[PATH_MAX]) {
+  const rdna_driver_info *info = NULL;
   folder[0] = 0;
-  for (int i = 0; i < rdna_driver_count(); i++) {
-    rdna_driver_info info;
-    if (rdna_driver_get_info(i, &info) != RDNA_OK || strcmp(info.name, driver_name) != 0) continue;
-    snprintf(folder, PATH_MAX, "%s", info.library);
-    char *slash = strrchr(folder, '/');
-    if (slash) *slash = 0;
-  }
+  if (!rdna__driver_find(driver_name, &info)) return;
+  snprintf(folder, PATH_MAX, "%s", info->library);
+  char *slash = strrchr(folder, '/');
+  if (slash) *slash = 0;
 }
 
 static bool open_file(rdna__library *library, const rdna__vendor_description *d, const char *file, bool emulated) {
