@@ -55,6 +55,9 @@ def main():
         to = pathlib.Path(folder) / "rdna"
         build = to / "build"
         shutil.copytree(ROOT, to, ignore=left_out)
+        for text in re.findall(r"^rdna_chain_text\((\S+?)[ )]", (ROOT / "src/math/CMakeLists.txt").read_text(), re.M):
+            (to / text).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / text, to / text)
         # of the families that are left out, some name operators and tables that nothing here runs
         run("cmake", "-S", to, "-B", build, "-G", "Ninja", f"-DRDNA_TARGETS={args.emulate}",
             "-DCMAKE_EXE_LINKER_FLAGS=-no-pie -Wl,--unresolved-symbols=ignore-all")

@@ -23,7 +23,16 @@ SIMD_INLINE void decode_row(bool is_u4, const struct group_weights_args *w, int6
       } else {
         code = simd_load_i8((const int8_t *)codes + at + i);
       }
-      simd_store(out + i, simd_fma(scale, simd_from_int(code - zero), offset));
+      simd_float number = simd_from_int(code - zero);
+#if SIMD_WIDTH >= 8
+      simd_store(out + i, simd_fma(scale, number, offset));
+#else /* simd_fma would round twice, where kernels round once */
+      float scale_of[SIMD_WIDTH], numbers[SIMD_WIDTH], offset_of[SIMD_WIDTH];
+      simd_store(scale_of, scale);
+      simd_store(numbers, number);
+      simd_store(offset_of, offset);
+      for (int j = 0; j < SIMD_WIDTH; j++) out[i + j] = scalar_fma(scale_of[j], numbers[j], offset_of[j]);
+#endif
     }
   }
 }
