@@ -4,10 +4,13 @@
 set -euo pipefail
 [ $# -gt 0 ] || set -- "$(dirname "$0")/debian-packages.txt"
 missing=()
-while read -r package; do
-  [[ -z $package || $package == \#* ]] && continue
-  dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
-done < <(cat "$@")
+for list; do
+  [ -r "$list" ] || { echo "setup: there is no list $list" >&2; exit 2; }
+  while read -r package || [[ -n $package ]]; do
+    [[ -z $package || $package == \#* ]] && continue
+    dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+  done <"$list"
+done
 [ ${#missing[@]} -eq 0 ] && exit 0
 if ! command -v apt-get >/dev/null; then
   echo "setup: apt-get is not here; install by hand: ${missing[*]}" >&2

@@ -6,14 +6,16 @@ set -euo pipefail
 build=$(realpath "$1")
 cd "$(dirname "$0")/.."
 made=$(mktemp -d)
-# Storage of its own. Limits that a container asks for may be above what this process is allowed.
+# Storage and networks of its own. Limits that a container asks for may be above what this process is allowed.
 printf '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n' >"$made/containers.conf"
 export CONTAINERS_CONF=$made/containers.conf
-podman() { command podman --root "$made/storage" --runroot "$made/run" "$@"; }
+podman() { command podman --root "$made/storage" --runroot "$made/run" --network-config-dir "$made/networks" "$@"; }
 cleanup() {
   podman pod rm -af >/dev/null 2>&1 || true
   podman rm -af >/dev/null 2>&1 || true
-  podman system reset --force >/dev/null 2>&1 || true
+  podman rmi -af >/dev/null 2>&1 || true
+  podman volume rm -af >/dev/null 2>&1 || true
+  podman network rm -f podman-default-kube-network >/dev/null 2>&1 || true
   rm -rf "$made"
 }
 trap cleanup EXIT
