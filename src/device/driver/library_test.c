@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "base/testing.h"
+
 static int asked(void *handle) {
   assert_non_null(handle);
   int (*ask)(void) = (int (*)(void))dlsym(handle, "fake_llvm_asked");
@@ -18,8 +20,7 @@ static int asked(void *handle) {
 /* Behind a process's own LLVM a library still calls what it came with. */
 static void names_of_another_release(void **state) {
 #ifdef __SANITIZE_ADDRESS__
-  print_message("skipped: the address sanitizer refuses libraries that are bound to their own names first\n");
-  skip();
+  skip_because("the address sanitizer refuses libraries that are bound to their own names first");
 #endif
   rdna__library library = {0};
   assert_non_null(dlopen(RDNA_FAKES "/llvm1/libllvm1.so", RTLD_NOW | RTLD_GLOBAL));
