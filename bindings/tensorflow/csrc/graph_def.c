@@ -162,12 +162,17 @@ static double value_of_bits(uint64_t type, uint32_t bits) {
   return type == TYPE_HALF ? half_of(bits) : (double)(int32_t)bits;
 }
 
-static bool is_one_value(struct text shape) {
+/* How many dimensions there are, all of size 1; -1: one has another size. */
+static int rank_of_one_value(struct text shape) {
   const unsigned char *at = shape.data, *end = at + shape.size;
   struct field f;
-  while (shape.size && wire_next(&at, end, &f))
-    if (f.number == SHAPE_DIMENSION && value_field(f.text, DIMENSION_SIZE).value != 1) return false;
-  return true;
+  int rank = 0;
+  while (shape.size && wire_next(&at, end, &f)) {
+    if (f.number != SHAPE_DIMENSION) continue;
+    if (value_field(f.text, DIMENSION_SIZE).value != 1) return -1;
+    rank++;
+  }
+  return rank;
 }
 
 /* The bits of a list of numbers' first value: little-endian, or of halves and integers a varint. */
@@ -179,12 +184,12 @@ static uint32_t first_bits(struct field list, size_t bytes, bool is_varint) {
   return bits;
 }
 
-bool node_constant(const struct node *node, double *out) {
+bool node_constant(const struct node *node, int *out_rank, double *out) {
   struct text tensor = value_field(node_attribute(node, "value"), VALUE_TENSOR).text;
   uint64_t type = value_field(tensor, TENSOR_TYPE).value;
   bool is_wide = type == TYPE_FLOAT || type == TYPE_INT32, is_half = type == TYPE_BFLOAT16 || type == TYPE_HALF;
-  if (!text_is(node->op, "Const") || (!is_wide && !is_half) || !is_one_value(value_field(tensor, TENSOR_SHAPE).text))
-    return false;
+  *out_rank = rank_of_one_value(value_field(tensor, TENSOR_SHAPE).text);
+  if (!text_is(node->op, "Const") || (!is_wide && !is_half) || *out_rank < 0) return false;
   struct field content = value_field(tensor, TENSOR_CONTENT);
   if (content.text.size) {
     *out = value_of_bits(type, first_bits(content, is_wide ? 4 : 2, false));

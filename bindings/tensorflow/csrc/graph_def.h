@@ -55,7 +55,8 @@ struct text node_attribute(const struct node *node, const char *name);
 struct field value_field(struct text value, int number);
 /* TensorFlow's number of the type that attribute |name| says. */
 uint64_t node_type(const struct node *node, const char *name);
-/* The only value of a constant of float, half, bfloat16 or int32. False: it is none, or has several. */
-bool node_constant(const struct node *node, double *out_value);
+/* The only value of a constant of float, half, bfloat16 or int32, which may have dimensions of size 1: how many, is
+ * |*out_rank|. False: it is none, or has several values. */
+bool node_constant(const struct node *node, int *out_rank, double *out_value);
 
 #endif

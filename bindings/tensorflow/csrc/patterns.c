@@ -112,12 +112,18 @@ static bool parts_of(struct pattern *p, struct text input, bool (*is_kind)(const
 
 static void drop(struct parts *parts, int i) { parts->of[i] = parts->of[--parts->count]; }
 
+/* A constant that changes no result's rank: all that patterns combine with one has a dimension itself. */
+static bool read_number(const struct node *node, double *out) {
+  int rank;
+  return node && node_constant(node, &rank, out) && rank <= 1;
+}
+
 /* Removes a constant near |value|, as near as its type can come. */
 static bool drop_constant(const struct pattern *p, struct parts *parts, double value) {
   for (int i = 0; i < parts->count; i++) {
     const struct node *node = graph_find(p->graph, parts->of[i]);
     double found;
-    if (!node || !node_constant(node, &found)) continue;
+    if (!read_number(node, &found)) continue;
     uint64_t type = node_type(node, "dtype");
     double near = type == TYPE_FLOAT ? 1e-6 : type == TYPE_HALF ? 1e-3 : 4e-3;
     if (fabs(found - value) > near * fabs(value)) continue;
@@ -291,7 +297,7 @@ static bool read_inverse(struct pattern *p, struct text input, struct norm *n) {
   }
   for (int i = 0; sum && i < 2; i++) {
     const struct node *epsilon = graph_find(p->graph, sum->inputs[i]);
-    if (!epsilon || !node_constant(epsilon, &n->epsilon) || !(n->epsilon >= 0 && n->epsilon < 1)) continue;
+    if (!read_number(epsilon, &n->epsilon) || !(n->epsilon >= 0 && n->epsilon < 1)) continue;
     n->variance = sum->inputs[1 - i];
     return true;
   }
@@ -354,8 +360,7 @@ static bool read_norm(struct pattern *p, struct node *last, struct norm *n) {
 static bool is_mean_of_rows(const struct pattern *p, const struct node *node) {
   const struct node *dims = node ? graph_find(p->graph, node->inputs[1]) : NULL;
   double dim;
-  return dims && value_field(node_attribute(node, "keep_dims"), VALUE_FLAG).value == 1 && node_constant(dims, &dim) &&
-         dim == -1;
+  return read_number(dims, &dim) && dim == -1 && value_field(node_attribute(node, "keep_dims"), VALUE_FLAG).value == 1;
 }
 
 static bool add_factors(struct pattern *p, const struct norm *n) {
@@ -365,9 +370,14 @@ static bool add_factors(struct pattern *p, const struct norm *n) {
   return (!n->has_scale || add_input(p, n->scale)) && (!n->has_offset || add_input(p, n->offset));
 }
 
+static bool is_cast(const struct node *cast, uint64_t from, uint64_t to) {
+  return node_type(cast, "SrcT") == from && node_type(cast, "DstT") == to;
+}
+
 /* A mean of 16 bits, which Keras and tf.nn.moments compute in float between casts. */
 static struct node *take_mean(struct pattern *p, struct text input) {
   struct node *cast = take(p, input, "Cast", 1);
+  if (cast && !is_cast(cast, TYPE_FLOAT, node_type(p->last, "T"))) return NULL;
   return take(p, cast ? cast->inputs[0] : input, "Mean", 2);
 }
 
@@ -381,6 +391,7 @@ static bool read_layer_norm(struct pattern *p, const struct norm *n) {
   bool is_first = text_same(squares->inputs[0], x);
   if (!text_same(squares->inputs[!is_first], x) || !text_same(squares->inputs[is_first], mean->name)) return false;
   struct node *cast = text_same(x, n->x) ? NULL : take(p, x, "Cast", 1);
+  if (cast && !is_cast(cast, node_type(p->last, "T"), TYPE_FLOAT)) return false;
   if (!text_same(cast ? cast->inputs[0] : x, n->x)) return false;
   p->op = "RdnaLayerNorm";
   p->like = p->last;

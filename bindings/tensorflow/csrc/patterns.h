@@ -1,9 +1,11 @@
 /* Groups of nodes that one call of librdna computes, where nobody else sees what is between them:
  *
- *     activation(a b + bias)                 MatMul, or Conv2D; Relu, Tanh, Sigmoid, or GELU as Keras writes it:
- * RdnaMatMul, RdnaConv2D layer norm over the last dimension     as Keras and as tf.nn.batch_normalization write it:
- * RdnaLayerNorm activation(batch norm(Conv2D + bias) + residual)  of inference, as Keras writes it, in float:
- * RdnaConv2DBatchNorm
+ * RdnaMatMul, RdnaConv2D: activation(product + bias), where the activation is Relu, Tanh or Sigmoid, or behind a MatMul
+ * GELU as Keras writes it.
+ *
+ * RdnaLayerNorm: layer norm over the last dimension, as Keras and as tf.nn.batch_normalization write it.
+ *
+ * RdnaConv2DBatchNorm: activation(batch norm(Conv2D + bias) + residual) of inference, as Keras writes it, in float.
  */
 #ifndef RDNA_TENSORFLOW_PATTERNS_H
 #define RDNA_TENSORFLOW_PATTERNS_H

@@ -134,6 +134,48 @@ def test_layer_norms(norm, dtype):
     assert "RdnaLayerNorm" not in traced(lambda x, s, o: norm(x, s, o) * tf.nn.moments(x, -1, keepdims=True)[1], [x, scale, offset], dtype)
 
 
+def test_constants_that_give_a_result_more_dimensions():
+    """One value in brackets: a fused operator has the rank of its inputs alone."""
+    inputs = [normal(6, 5), normal(5, 4), normal(4)]
+    for half, one, fused in [(0.5, [1.0], True), ([0.5], 1.0, True), ([[[0.5]]], 1.0, False), (0.5, [[[1.0]]], False)]:
+        def step(a, b, bias, half=half, one=one):
+            x = tf.nn.bias_add(tf.matmul(a, b), bias)
+            return tf.constant(half) * x * (tf.constant(one) + tf.math.erf(x / np.float32(np.sqrt(2))))
+
+        tf_rdna.reset_operator_report()
+        with tf.device("/device:RDNA:0"):
+            ours = tf.function(step)(*map(tf.constant, inputs))
+        assert (ran().keys() <= {"RdnaMatMul", "Const"}) == fused, (half, one)
+        with tf.device("/device:CPU:0"):  # one by one: TensorFlow's own pass for the CPU drops the dimensions
+            beside_cpu.close(ours, step(*map(tf.constant, inputs)), 64)
+    x, scale, offset = normal(3, 7), normal(7), normal(7)
+    for epsilon, fused in [([1e-3], True), ([[1e-3]], False), ([[[1e-3]]], False)]:
+        for norm in (keras_norm, plain_norm):
+            seen = traced(lambda x, s, o, norm=norm, epsilon=epsilon: norm(x, s, o, tf.constant(epsilon)), [x, scale, offset])
+            assert ("RdnaLayerNorm" in seen) == fused, (epsilon, seen)
+
+    def batch_norm(x, w, mean, variance, epsilon):
+        return tf.nn.batch_normalization(tf.nn.conv2d(x, w, 1, "SAME"), mean, variance, mean, mean, tf.constant(epsilon, "float32"))
+
+    inputs = [normal(2, 5, 4, 3), normal(3, 3, 3, 2), normal(2), np.abs(normal(2)) + 0.5]
+    for rank, fused in [(0, True), (1, True), (5, False)]:
+        seen = traced(lambda *given, rank=rank: batch_norm(*given, np.full([1] * rank, 1e-3)), inputs)
+        assert ("RdnaConv2DBatchNorm" in seen) == fused, (rank, seen)
+
+
+def test_moments_of_another_type():
+    """In integers they are others; in float, of 16 bits, test_layer_norms has them."""
+    for kind in ("int32", "float64"):
+        def step(x, scale, offset, kind=kind):
+            y = tf.cast(x, kind)
+            mean = tf.reduce_mean(y, [-1], keepdims=True)
+            variance = tf.reduce_mean(tf.math.squared_difference(y, mean), [-1], keepdims=True)
+            inverse = tf.math.rsqrt(tf.cast(variance, x.dtype) + 1e-3) * scale
+            return x * inverse + (offset - tf.cast(mean, x.dtype) * inverse)
+
+        assert "RdnaLayerNorm" not in traced(step, [4 * normal(3, 7), normal(7), normal(7)]), kind
+
+
 @pytest.mark.parametrize("options", [{}, {"scale": False}, {"center": False}, {"scale": False, "center": False}], ids=str)
 def test_keras_layer_norms(options):
     check_layers([keras.layers.LayerNormalization(**options)], normal(2, 3, 6), {"RdnaLayerNorm"})
