@@ -33,8 +33,9 @@ static struct {
   uint64_t launches, left_out;
   char **kernels;  // each that was launched, once
   size_t kernel_count;
-  bool taken;      // emu_report_take was called
-  size_t to_take;  // the first that it has not given
+  bool taken;        // emu_report_take was called
+  size_t to_take;    // the first that it has not given
+  uint64_t missing;  // errors that were not kept since it was called
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 // ---- text of others
@@ -221,6 +222,7 @@ static void keep(const struct emu_dispatch *dispatch, const struct emu_report *r
     free(k.kernel);
     free(k.text);
     all.left_out++;
+    all.missing += !report->lint;
     return;
   }
   char place[1024];
@@ -252,13 +254,42 @@ void emu_report_keep(const struct emu_dispatch *dispatch, const struct emu_repor
   all.launches++;
   note_kernel(dispatch->name);
   uint32_t kept = dispatch->report_count < dispatch->report_room ? dispatch->report_count : dispatch->report_room;
-  for (uint32_t i = 0; i < kept; i++) keep(dispatch, &dispatch->reports[i]);
+  uint32_t errors = dispatch->report_count - dispatch->lint_count;
+  for (uint32_t i = 0; i < kept; i++) {
+    errors -= !dispatch->reports[i].lint;
+    keep(dispatch, &dispatch->reports[i]);
+  }
   all.left_out += dispatch->report_count - kept;
+  all.missing += errors;
   if (failure) keep(dispatch, failure);
   pthread_mutex_unlock(&all.lock);
 }
 
 // ---- what is asked for while the process runs
+
+// Those that were taken are wanted once more only by the file.
+static void forget_taken(void) {
+  if (all.path) return;
+  for (size_t i = 0; i < all.to_take; i++) {
+    free(all.reports[i].kernel);
+    free(all.reports[i].text);
+    free(all.reports[i].file);
+  }
+  all.count -= all.to_take;
+  if (all.count) memmove(all.reports, all.reports + all.to_take, all.count * sizeof *all.reports);
+  all.to_take = 0;
+}
+
+// A line and its end, the line cut where it alone does not fit. false: there is no more room.
+static bool add_line(char *text, size_t room, size_t *used, const char *line) {
+  size_t length = strlen(line);
+  if (length + 2 > room && room >= 2) length = room - 2;
+  if (*used + length + 2 > room) return false;
+  memcpy(text + *used, line, length);
+  *used += length;
+  text[(*used)++] = '\n';
+  return true;
+}
 
 API size_t emu_report_take(char *text, size_t room) {
   size_t used = 0;
@@ -266,17 +297,22 @@ API size_t emu_report_take(char *text, size_t room) {
   for (int i = 0; s && i < s->device_count; i++) (void)emu_device_finish(&s->devices[i]);
   emu_report_is_told();
   pthread_mutex_lock(&all.lock);
-  if (!all.taken) all.to_take = all.count;
+  if (!all.taken) {
+    all.to_take = all.count;
+    all.missing = 0;
+  }
   all.taken = true;
   for (; all.to_take < all.count; all.to_take++) {
     const struct kept *k = &all.reports[all.to_take];
     if (strcmp(k->level, "error") != 0) continue;
-    size_t length = strlen(k->text);
-    if (used + length + 2 > room) break;
-    memcpy(text + used, k->text, length);
-    used += length;
-    text[used++] = '\n';
+    if (!add_line(text, room, &used, k->text)) break;
   }
+  if (all.to_take == all.count && all.missing) {
+    char line[120];
+    snprintf(line, sizeof line, "%" PRIu64 " more findings or failed launches are not kept one by one", all.missing);
+    if (add_line(text, room, &used, line)) all.missing = 0;
+  }
+  forget_taken();
   pthread_mutex_unlock(&all.lock);
   if (room) text[used] = '\0';
   return used;

@@ -53,6 +53,45 @@ def child(library, target):
     assert 0 < some < 600 and hip.emu_report_take(text, ctypes.c_size_t(len(text))) == 0
 
 
+def taker(library, target):
+    """Takes reports of more launches than are kept at once, and of one more."""
+    hip = ctypes.CDLL(library)
+    hip.emu_report_take.restype = ctypes.c_size_t
+    text = ctypes.create_string_buffer(1 << 22)
+
+    def take(room=len(text)):
+        hip.emu_report_take(text, ctypes.c_size_t(room))
+        return text.value.decode().splitlines()
+
+    assert take() == []
+    module, out, function = (ctypes.c_void_p() for _ in range(3))
+    with open(compile_hip(SOURCE, target, ("-O1",)), "rb") as f:
+        assert hip.hipModuleLoadData(ctypes.byref(module), f.read()) == 0
+    assert hip.hipMalloc(ctypes.byref(out), ctypes.c_size_t(128)) == 0
+    assert hip.hipModuleGetFunction(ctypes.byref(function), module, b"past_the_end") == 0
+    arguments = (ctypes.c_void_p * 1)(ctypes.addressof(out))
+
+    def launch(times):
+        for _ in range(times):
+            hip.hipModuleLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, arguments, None)
+
+    launch(10005)
+    lines = take()
+    launch(1)
+    cut = take(40)
+    print(json.dumps([len(lines), lines[-1], cut, take()]))
+
+
+def test_many(library, target, folder, checks):
+    environment = dict(os.environ, RDNA_EMULATE=target, RDNA_EMULATE_CHECK="report", RDNA_EMULATE_EXITCODE="0",
+                       RDNA_EMULATE_THREADS="1")
+    done = subprocess.run([sys.executable, sys.argv[0], library, target, "many"], env=environment, capture_output=True, text=True)
+    checks.expect("ends", done.returncode == 0, done.stderr[-500:])
+    lines, last, cut, rest = json.loads(done.stdout or "[0, 0, 0, 0]")
+    checks.expect("what is not kept is told", (lines, last[:8]) == (10001, "5 more f"), (lines, last))
+    checks.expect("taken ones make room, and a long one is cut", len(cut) == 1 and len(cut[0]) == 38 and rest == [], (cut, rest))
+
+
 def run(library, target, path, **more):
     """The text of the file that the child left, and what it said."""
     environment = dict(os.environ, RDNA_EMULATE=target, RDNA_EMULATE_CHECK="1", RDNA_EMULATE_EXITCODE="0",
@@ -117,8 +156,10 @@ def test_others(library, target, folder, checks):
 def main():
     if len(sys.argv) == 3:
         return child(*sys.argv[1:])
+    if len(sys.argv) == 4:
+        return taker(*sys.argv[1:3])
     failures, checked = [], 0
-    for target, tests in (("gfx1100", (test_forms, test_others)), ("gfx1151", (test_forms,))):
+    for target, tests in (("gfx1100", (test_forms, test_others, test_many)), ("gfx1151", (test_forms,))):
         checks = Checks(target)
         with tempfile.TemporaryDirectory() as folder:
             for test in tests:
