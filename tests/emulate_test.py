@@ -124,6 +124,17 @@ class Emulate(unittest.TestCase):
         self.assertIn("work-group (0, 0, 0), wave 1", trace)
         self.assertRegex(trace, r"s_barrier +\(\S*kernels\.hip:\d+\)")
 
+    def test_wishes_of_the_other_form(self):
+        file = self.folder / "gfx1100.hsaco"
+        program = ["--target", "gfx1100", "--", sys.executable, "-c", ""]
+        for arguments, said in ((["--grid", "1", *program], "are of a kernel"), (["--block", "1", *program], "are of a kernel"),
+                                (["--lds", "0", *program], "are of a kernel"),
+                                (["--target", "gfx1100", file, "reverse"], "--target is of a program"),
+                                (["--trace-wave", "0,0,0:1", *program], "there is no --trace"),
+                                ([*["--break", "k" * 1100] * 8, *program], "there is room for 8191")):
+            done = run("emulate", *arguments)
+            self.assertEqual((done.returncode, said in done.stderr.decode()), (2, True), done.stderr)
+
     def test_a_program(self):
         shows = "import os; print(os.environ['RDNA_EMULATE'], os.environ['LD_LIBRARY_PATH'].split(':')[0])"
         environment = {k: v for k, v in os.environ.items() if k != "RDNA_EMULATE"}

@@ -2,7 +2,7 @@
 #include "debug/debug.h"
 
 #include <pthread.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,6 +18,7 @@ static struct {
   struct emu_remote *remote;
   struct emu_socket *socket;
   uint32_t tags;
+  void (*say)(const char *format, ...);
 } debug = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void launched(void *context, const struct emu_dispatch *dispatch) {
@@ -77,6 +78,17 @@ static void after(void *context, struct emu_wave *wave) {
 static const struct emu_observer observer = {
     .launched = launched, .finished = finished, .begun = begun, .ended = ended, .before = before, .after = after};
 
+// A fork's child has copies of the client's connection and of the file's buffer, which are its parent's alone.
+static void leave_to_parent(void) {
+  debug.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  if (debug.trace) emu_trace_leave(debug.trace);
+  emu_socket_release(debug.socket);
+  debug.session = NULL;
+  debug.trace = NULL;
+  debug.remote = NULL;
+  debug.socket = NULL;
+}
+
 static bool start_session(const struct emu_debug_wishes *wishes) {
   struct emu_front front;
   emu_prompt_front(&front);
@@ -90,15 +102,13 @@ static bool start_session(const struct emu_debug_wishes *wishes) {
     emu_remote_front(debug.remote, &front);
   }
   debug.session = emu_session_create(&front);
-  char names[4096];
-  char *rest = names;
-  snprintf(names, sizeof names, "%s", wishes->breaks ? wishes->breaks : "");
-  for (char *name; debug.session && wishes->breaks && (name = strsep(&rest, ",")) != NULL;) {
-    if (emu_session_break(debug.session, name)) continue;
-    wishes->say("'%s' is no place to stop: KERNEL or KERNEL:LINE, at most 32 of them", name);
-    return false;
-  }
-  return debug.session;
+  if (!debug.session || !wishes->breaks) return debug.session;
+  char *names = strdup(wishes->breaks), *rest = names, *name = NULL;
+  while (names && (name = strsep(&rest, ",")) != NULL && emu_session_break(debug.session, name)) continue;
+  if (name) wishes->say("'%s' is no place to stop: KERNEL or KERNEL:LINE, at most 32 of them", name);
+  bool all = names && !name;
+  free(names);
+  return all;
 }
 
 bool emu_debug_start(const struct emu_debug_wishes *wishes, const struct emu_observer **out) {
@@ -106,7 +116,10 @@ bool emu_debug_start(const struct emu_debug_wishes *wishes, const struct emu_obs
   if (wishes->trace) debug.trace = emu_trace_create(wishes->trace, wishes->trace_wave, wishes->say);
   if (wishes->trace && !debug.trace) return false;
   if ((wishes->gdb || wishes->breaks) && !start_session(wishes)) return false;
-  if (debug.session || debug.trace) *out = &observer;
+  debug.say = wishes->say;
+  if (!debug.session && !debug.trace) return true;
+  if (pthread_atfork(NULL, NULL, leave_to_parent) != 0) return false;
+  *out = &observer;
   return true;
 }
 
@@ -120,7 +133,8 @@ void emu_debug_end(int exit_code) {
   until.tv_sec++;
   if (pthread_mutex_timedlock(&debug.lock, &until)) return;
   if (debug.remote) emu_remote_exited(debug.remote, exit_code);
-  emu_trace_finish(debug.trace);
+  if (debug.session && debug.say) emu_session_say_unmet(debug.session, debug.say);
+  if (debug.trace) emu_trace_finish(debug.trace, debug.say);
   debug.trace = NULL;
   emu_socket_release(debug.socket);
   debug.socket = NULL;

@@ -9,6 +9,7 @@ enum { WANTED_MAX = 32, ADDRESSES_MAX = 256, POLL_EVERY = 256, TEXT_MAX = 1000 }
 struct wanted {
   char kernel[256];
   unsigned line;  // 0: its first instruction
+  bool met;
 };
 
 struct under_way {
@@ -17,6 +18,7 @@ struct under_way {
   unsigned number;
   bool resolved;
   uint64_t at[ADDRESSES_MAX];  // where its breakpoints by name are, as offsets in the program
+  unsigned of[ADDRESSES_MAX];  // whose they are, of those wanted
   unsigned count;
 };
 
@@ -173,12 +175,14 @@ static unsigned line_at(const struct emu_dispatch *d, uint64_t offset, char text
   return colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
 }
 
-static void add_offset(struct under_way *launch, uint64_t offset) {
-  if (launch->count < ADDRESSES_MAX) launch->at[launch->count++] = offset;
+static void add_offset(struct under_way *launch, uint64_t offset, unsigned wanted) {
+  if (launch->count == ADDRESSES_MAX) return;
+  launch->of[launch->count] = wanted;
+  launch->at[launch->count++] = offset;
 }
 
 // Where code of the line begins; returns the least line behind it that has code, UINT_MAX: none.
-static unsigned find_line(struct under_way *launch, unsigned line) {
+static unsigned find_line(struct under_way *launch, unsigned line, unsigned wanted) {
   const struct emu_dispatch *d = launch->dispatch;
   char first[TEXT_MAX], text[TEXT_MAX];
   size_t first_length, length;
@@ -187,7 +191,7 @@ static unsigned find_line(struct under_way *launch, unsigned line) {
   for (uint64_t at = d->entry; at < d->entry + d->code_bytes; at += 4) {
     unsigned here = line_at(d, at, text, &length);
     if (length != first_length || memcmp(text, first, length) != 0) here = 0;
-    if (here == line && here != before) add_offset(launch, at);
+    if (here == line && here != before) add_offset(launch, at, wanted);
     if (here > line && here < behind) behind = here;
     before = here;
   }
@@ -201,11 +205,11 @@ static void resolve(struct emu_session *s, struct under_way *launch) {
     const struct wanted *wanted = &s->wanted[i];
     if (!launch->dispatch->name || strcmp(wanted->kernel, launch->dispatch->name) != 0) continue;
     if (!wanted->line) {
-      add_offset(launch, launch->dispatch->entry);
+      add_offset(launch, launch->dispatch->entry, i);
       continue;
     }
-    unsigned had = launch->count, behind = find_line(launch, wanted->line);
-    if (launch->count == had && behind != UINT32_MAX) (void)find_line(launch, behind);
+    unsigned had = launch->count, behind = find_line(launch, wanted->line, i);
+    if (launch->count == had && behind != UINT32_MAX) (void)find_line(launch, behind, i);
   }
 }
 
@@ -214,9 +218,25 @@ static bool has_break(struct emu_session *s, const struct emu_wave_view *view) {
   struct under_way *launch = s->wanted_count ? launch_of(s, view->dispatch) : NULL;
   if (!launch) return false;
   if (!launch->resolved) resolve(s, launch);
-  for (unsigned i = 0; i < launch->count; i++)
-    if (view->base + launch->at[i] == view->pc) return true;
-  return false;
+  bool found = false;
+  for (unsigned i = 0; i < launch->count; i++) {
+    if (view->base + launch->at[i] != view->pc) continue;
+    s->wanted[launch->of[i]].met = true;
+    found = true;
+  }
+  return found;
+}
+
+void emu_session_say_unmet(const struct emu_session *s, void (*say)(const char *format, ...)) {
+  if (s->going == GO_DETACHED || s->going == GO_KILLED) return;
+  for (unsigned i = 0; i < s->wanted_count; i++) {
+    const struct wanted *w = &s->wanted[i];
+    if (w->met) continue;
+    if (w->line)
+      say("no wave came to the breakpoint %s:%u", w->kernel, w->line);
+    else
+      say("no wave came to the breakpoint %s", w->kernel);
+  }
 }
 
 // ---- going on

@@ -69,5 +69,7 @@ bool emu_session_has_break_at(const struct emu_session *session, uint64_t addres
 // ones. false: there is no room, or a name is missing.
 bool emu_session_break(struct emu_session *session, const char *where);
 void emu_session_forget_breaks(struct emu_session *session);  // those by name
+// Says which places by name no wave has come to, unless somebody has ended the session before.
+void emu_session_say_unmet(const struct emu_session *session, void (*say)(const char *format, ...));
 
 #endif

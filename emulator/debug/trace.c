@@ -4,9 +4,13 @@
 // wave's registers before and after, so that a destination which keeps its value is not among them.
 #include "debug/trace.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "debug/text.h"
 
@@ -14,7 +18,7 @@ enum { MOST = 1000000, ROOM = 1 << 16, SCALARS = EMU_SCALAR_COUNT };
 
 struct emu_trace {
   FILE *file;
-  bool json, comma;
+  bool json, comma, met;  // met: the wave was there
   uint32_t group[3];
   unsigned index, launches;
   const struct emu_wave *wave;  // NULL: none is under way
@@ -49,6 +53,27 @@ static void destroy(struct emu_trace *t) {
   free(t);
 }
 
+static FILE *open_file(const char *path, void (*say)(const char *format, ...)) {
+  char name[4096];
+  const char *number = strstr(path, "%p");
+  int length = number ? snprintf(name, sizeof name, "%.*s%d%s", (int)(number - path), path, (int)getpid(), number + 2)
+                      : snprintf(name, sizeof name, "%s", path);
+  if (length < 0 || (size_t)length >= sizeof name) {
+    say("the trace %.40s... cannot be written: its name is too long", path);
+    return NULL;
+  }
+  struct stat about;
+  bool device = stat(name, &about) == 0 && !S_ISREG(about.st_mode);  // such as /dev/stderr
+  FILE *file = fopen(name, device ? "w" : "wx");
+  if (!file && errno == EEXIST)
+    say("the trace %s is there already, maybe another process's: remove it, or write %%p, the process's number, into "
+        "the name",
+        name);
+  else if (!file)
+    say("the trace %s cannot be written", name);
+  return file;
+}
+
 struct emu_trace *emu_trace_create(const char *path, const char *wave, void (*say)(const char *format, ...)) {
   struct emu_trace *t = calloc(1, sizeof *t);
   if (!t) return NULL;
@@ -60,8 +85,7 @@ struct emu_trace *emu_trace_create(const char *path, const char *wave, void (*sa
   if (!understood) {
     say("'%s' is no wave to trace: X,Y,Z:W, a work-group's place in the grid and the number of its wave", wave);
   } else {
-    t->file = fopen(path, "w");
-    if (!t->file) say("the trace %s cannot be written", path);
+    t->file = open_file(path, say);
   }
   if (!t->file || !t->reads || !t->writes) {
     destroy(t);
@@ -125,7 +149,21 @@ static void write_json(struct emu_trace *t) {
   fprintf(t->file, "}}");
 }
 
+// What happened at the place where the wave is.
+static void instant_json(struct emu_trace *t, const char *sentence) {
+  event(t, "i", TRACK_CODE, sentence);
+  fprintf(t->file, ", \"ts\": %" PRIu64 ", \"s\": \"p\"}", t->executed);
+}
+
 // ---- text
+
+static void put_sentence(struct emu_trace *t, const char *sentence) {
+  if (t->json) {
+    instant_json(t, sentence);
+  } else {
+    fprintf(t->file, "%s\n", sentence);
+  }
+}
 
 static void write_text(struct emu_trace *t) {
   fprintf(t->file, "%8" PRIu64 "  +0x%04" PRIx64 "  %s%s%s%s\n", t->executed, t->before.pc - t->before.base, t->text,
@@ -233,10 +271,11 @@ bool emu_trace_begun(struct emu_trace *t, struct emu_wave *wave) {
   emu_wave_look(wave, &view);
   if (memcmp(view.group, t->group, sizeof view.group) != 0 || view.index != t->index) return false;
   const char *name = view.dispatch->name ? view.dispatch->name : "?";
+  t->met = true;
   if (t->wave || t->written >= MOST) {
-    if (!t->json)
-      fprintf(t->file, "\nlaunch %u: kernel %s is not traced: %s\n", t->launches, name,
-              t->wave ? "another is, at the same time" : "the file is full");
+    snprintf(title, sizeof title, "%slaunch %u: kernel %.200s is not traced: %s", t->json ? "" : "\n", t->launches,
+             name, t->wave ? "another is, at the same time" : "the file is full");
+    put_sentence(t, title);
     return false;
   }
   size_t bytes = (size_t)view.vgprs * view.lanes * 4;
@@ -293,12 +332,25 @@ void emu_trace_after(struct emu_trace *t, struct emu_wave *wave) {
   t->executed++;
   t->written++;
   const struct emu_report *failure = emu_wave_failure(wave);
-  if (failure && !t->json) fprintf(t->file, "%s\n", failure->text);
-  if (t->written == MOST && !t->json) fprintf(t->file, "The file ends here, after %d instructions.\n", MOST);
+  if (failure) put_sentence(t, failure->text);
+  if (t->written == MOST) {
+    char end[80];
+    snprintf(end, sizeof end, "The file ends here, after %d instructions.", MOST);
+    put_sentence(t, end);
+  }
 }
 
-void emu_trace_finish(struct emu_trace *t) {
-  if (!t) return;
+void emu_trace_leave(struct emu_trace *t) {
+  int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC), file = fileno(t->file);
+  // the buffer is flushed at exit, wherever its descriptor leads by then
+  if (nothing < 0 || dup3(nothing, file, O_CLOEXEC) < 0) close(file);
+  if (nothing >= 0) close(nothing);
+}
+
+void emu_trace_finish(struct emu_trace *t, void (*say)(const char *format, ...)) {
+  if (t->launches && !t->met)
+    say("nothing is traced: no launch had wave %u of work-group (%u, %u, %u)", t->index, t->group[0], t->group[1],
+        t->group[2]);
   if (t->json) fprintf(t->file, "\n]}\n");
   destroy(t);
 }

@@ -273,6 +273,46 @@ def test_trace(library, target, path, checks):
     checks.expect("names", "kernel turned" in names[0] and "kernel line" in names[1], names)
 
 
+def test_processes(library, target, path, checks):
+    """A fork's child leaves the client and the trace to its parent; a second process overwrites no trace."""
+    program = Program(library, target, path, "line:1:5", "fork", "line:1:6", RDNA_EMULATE_GDB="0")
+    gdb = program.connect()
+    gdb.monitor("break line")
+    checks.expect("first", stop_of(gdb.ask("vCont;c"))[0] == 5 and "launch 1" in gdb.monitor("where"))
+    for _ in range(THREADS // TARGETS[target][0] - 1):
+        reply = gdb.ask("vCont;c")
+    reply = gdb.ask("vCont;c")
+    checks.expect("after the fork", reply.startswith("T05") and "launch 2" in gdb.monitor("where"), reply)
+    gdb.monitor("forget")
+    checks.expect("exit", gdb.ask("vCont;c") == "W00")
+    gdb.close()
+    results, said = program.end()
+    checks.expect("results", [r[0] for r in results] == [0, 0], said)
+    with tempfile.TemporaryDirectory() as folder:
+        text_path, json_path = os.path.join(folder, "t.txt"), os.path.join(folder, "t.json")
+        for trace in (text_path, json_path):
+            Program(library, target, path, "line:1:5", "fork", "wild:1:1", RDNA_EMULATE_TRACE=trace).end()
+        with open(text_path) as f:
+            text = f.read()
+        with open(json_path) as f:
+            events = json.load(f)["traceEvents"]
+        checks.expect("once", re.findall("^launch (.)", text, re.M) == ["1", "2"], text)
+        sentences = [e["name"] for e in events if e["ph"] == "i"]
+        checks.expect("failure", len(sentences) == 1 and "writes 4 bytes" in sentences[0], sentences)
+        results, said = Program(library, target, path, "line:1:5", RDNA_EMULATE_TRACE=text_path).end()
+        with open(text_path) as f:
+            checks.expect("kept", results[0][0] == 100 and "is there already" in said and f.read() == text, said)
+        for _ in range(2):
+            results, said = Program(library, target, path, "line:1:5", RDNA_EMULATE_TRACE=os.path.join(folder, "%p.txt")).end()
+            checks.expect("numbers", results[0][0] == 0 and said == "", said)
+        names = [n for n in os.listdir(folder) if re.fullmatch(r"\d+\.txt", n)]
+        checks.expect("numbers", len(names) == 2, names)
+        _, said = Program(library, target, path, "line:1:5", RDNA_EMULATE_TRACE=os.path.join(folder, "no"),
+                          RDNA_EMULATE_TRACE_WAVE="7,0,0:0", RDNA_EMULATE_BREAK="lime,turned:3").end()
+    for sentence in ("no launch had wave 0 of work-group (7, 0, 0)", "came to the breakpoint lime\n", "breakpoint turned:3\n"):
+        checks.expect("unmet", sentence in said, said)
+
+
 def test_stock_gdb(library, target, path, checks):
     """What Debian's gdb makes of it."""
     lanes = TARGETS[target][0]
@@ -292,7 +332,7 @@ def test_stock_gdb(library, target, path, checks):
 def main():
     failures, checked = [], 0
     tests = {t: [test_stops, test_trace] for t in TARGETS}
-    tests["gfx1100"] += [test_ends, test_prompt]
+    tests["gfx1100"] += [test_ends, test_prompt, test_processes]
     if shutil.which("gdb"):
         tests["gfx1100"].append(test_stock_gdb)
         tests["gfx942"].append(test_stock_gdb)

@@ -94,23 +94,32 @@ static void set_text(const char *name, const char *text) {
   if (text[0]) setenv(name, text, 1);
 }
 
-/* What the emulator is asked for by its environment. */
-static void set_environment(int64_t gdb, const option_texts *breaks, const char *trace, const char *trace_wave) {
+/* What the emulator is asked for by its environment. False: it cannot be, which was said. */
+static bool set_environment(int64_t gdb, const option_texts *breaks, const char *trace, const char *trace_wave) {
   char text[8192] = "";
   size_t at = 0;
   for (int i = 0; i < breaks->count && at < sizeof text; i++)
     at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i ? "," : "", breaks->values[i]);
+  if (at >= sizeof text) {
+    fprintf(stderr, "rdna emulate: all of --break have %zu characters and more; there is room for %zu\n", at,
+            sizeof text - 1);
+    return false;
+  }
+  struct stat about;
+  if (trace[0] && stat(trace, &about) == 0 && S_ISREG(about.st_mode))
+    unlink(trace); /* an earlier run's; the emulator overwrites none */
   set_text("RDNA_EMULATE_BREAK", text);
   set_text("RDNA_EMULATE_TRACE", trace);
   set_text("RDNA_EMULATE_TRACE_WAVE", trace_wave);
-  if (gdb < 0) return;
+  if (gdb < 0) return true;
   snprintf(text, sizeof text, "%" PRId64, gdb);
   set_text("RDNA_EMULATE_GDB", text);
+  return true;
 }
 
 int command_emulate(int argc, char **argv) {
-  const char *grid_text = "1", *block_text = "1", *target = "", *trace = "", *trace_wave = "";
-  int64_t lds = 0, gdb = -1;
+  const char *grid_text = NULL, *block_text = NULL, *target = "", *trace = "", *trace_wave = "";
+  int64_t lds = -1, gdb = -1;
   option_texts breaks = {.count = 0};
   bool check = false, counters = false;
   const option_row options[] = {
@@ -145,15 +154,30 @@ int command_emulate(int argc, char **argv) {
   int count, exit_status;
   unsigned grid[3], block[3];
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;
-  if (!parse_sides("--grid", grid_text, grid) || !parse_sides("--block", block_text, block)) return EXIT_FAILED;
+  if (!parse_sides("--grid", grid_text ? grid_text : "1", grid) ||
+      !parse_sides("--block", block_text ? block_text : "1", block))
+    return EXIT_FAILED;
   bool runs_program = is_program(positionals[0]);
   if (!runs_program && count < 2) {
     fprintf(stderr, "rdna emulate: %s is no program, and of which kernel in it is not said\n", positionals[0]);
     return EXIT_USAGE;
   }
+  if (runs_program && (grid_text || block_text || lds >= 0)) {
+    fprintf(stderr, "rdna emulate: --grid, --block and --lds are of a kernel in a file; %s is a program\n",
+            positionals[0]);
+    return EXIT_USAGE;
+  }
+  if (!runs_program && target[0]) {
+    fprintf(stderr, "rdna emulate: --target is of a program; %s itself says for which GPU it is\n", positionals[0]);
+    return EXIT_USAGE;
+  }
+  if (trace_wave[0] && !trace[0] && !getenv("RDNA_EMULATE_TRACE")) {
+    fprintf(stderr, "rdna emulate: --trace-wave says which wave --trace FILE writes, and there is no --trace\n");
+    return EXIT_USAGE;
+  }
   rdna__library library = {0};
   if (rdna__hip_library_open_emulator(&library, "rdna emulate") != RDNA_OK) return fail_with_status();
-  set_environment(gdb, &breaks, trace, trace_wave);
+  if (!set_environment(gdb, &breaks, trace, trace_wave)) return EXIT_USAGE;
   if (runs_program) {
     if (check) setenv("RDNA_EMULATE_CHECK", "1", 1);
     if (counters) setenv("RDNA_EMULATE_COUNTERS", "-", 1);
@@ -167,8 +191,8 @@ int command_emulate(int argc, char **argv) {
   }
   char message[1200];
   unsigned flags = (check ? RUN_CHECK : 0) | (counters ? RUN_COUNTERS : 0);
-  if (run_file(positionals[0], positionals[1], grid, block, (unsigned)lds, flags, count - 2, positionals + 2, message,
-               sizeof message) == 0)
+  if (run_file(positionals[0], positionals[1], grid, block, lds < 0 ? 0 : (unsigned)lds, flags, count - 2,
+               positionals + 2, message, sizeof message) == 0)
     return EXIT_OK;
   fprintf(stderr, "rdna: %s\n", message);
   return EXIT_FAILED;

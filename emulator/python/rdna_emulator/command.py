@@ -41,15 +41,22 @@ def parse(arguments):
     parser.add_argument("--gdb", type=int, metavar="PORT", help="the first kernel waits for a GDB on this machine (0: any port)")
     parser.add_argument("--trace", metavar="FILE", help="every instruction of a wave; FILE.json is for Perfetto")
     parser.add_argument("--trace-wave", metavar="X,Y,Z:W", help="of which work-group, and which of its waves (0,0,0:0)")
-    parser.add_argument("--grid", type=sides, default=sides("1"), metavar="X,Y,Z", help="of a kernel: work-groups (1)")
-    parser.add_argument("--block", type=sides, default=sides("1"), metavar="X,Y,Z", help="of a kernel: work-items of a group (1)")
-    parser.add_argument("--lds", type=int, default=0, metavar="BYTES", help="of a kernel: LDS besides its own (0)")
+    parser.add_argument("--grid", type=sides, metavar="X,Y,Z", help="of a kernel: work-groups (1)")
+    parser.add_argument("--block", type=sides, metavar="X,Y,Z", help="of a kernel: work-items of a group (1)")
+    parser.add_argument("--lds", type=int, metavar="BYTES", help="of a kernel: LDS besides its own (0)")
     parser.add_argument("run", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.run[:1] == ["--"]:
         del options.run[0]
     if not options.run:
         parser.error("what is to be run?")
+    if options.trace_wave and not options.trace and "RDNA_EMULATE_TRACE" not in os.environ:
+        parser.error("--trace-wave says which wave --trace FILE writes, and there is no --trace")
+    if holds_code(options.run[0]):
+        if options.target:
+            parser.error(f"--target is of a program; {options.run[0]} itself says for which GPU it is")
+    elif options.grid or options.block or options.lds is not None:
+        parser.error("--grid, --block and --lds are of a kernel in a file; what is to be run is a program")
     return options
 
 
@@ -71,7 +78,7 @@ def run_kernel(options):
     message = ctypes.create_string_buffer(1200)
     flags = (CHECK if options.check else 0) | (COUNTERS if options.counters else 0)
     values = (ctypes.c_char_p * len(words))(*words[2:], None, None)
-    if library.emu_run_file(words[0], words[1], options.grid, options.block, options.lds, flags, len(words) - 2, values,
+    if library.emu_run_file(words[0], words[1], options.grid or sides("1"), options.block or sides("1"), options.lds or 0, flags, len(words) - 2, values,
                             message, ctypes.c_size_t(len(message))) == 0:
         return 0
     print(f"rdna-emulate: {message.value.decode(errors='replace')}", file=sys.stderr)
@@ -81,6 +88,8 @@ def run_kernel(options):
 def main(arguments=None):
     options = parse(arguments)
     os.environ.update(settings(options))
+    if options.trace and os.path.isfile(options.trace):
+        os.unlink(options.trace)  # an earlier run's; the emulator overwrites none
     if holds_code(options.run[0]):
         return run_kernel(options)
     program = shutil.which(options.run[0])
