@@ -28,6 +28,16 @@ void rdna__compile_line(const rdna__compile_job *job, char line[RDNA__COMPILE_PA
   memcpy(line + used, "\"\n", 3);
 }
 
+/* "libhiprtc.so", "/opt/x/libhiprtc.so.6"; not the clang of a folder whose name has ".so" in it. */
+static bool is_library(const char *chosen) {
+  const char *slash = strrchr(chosen, '/'), *at = slash ? slash + 1 : chosen;
+  while ((at = strstr(at, ".so")) != NULL) {
+    at += 3;
+    if (*at == '\0' || *at == '.') return true;
+  }
+  return false;
+}
+
 rdna_status rdna__compiler_find(const char *target, rdna__compiler *compiler) {
   const char *chosen = rdna__config_text(RDNA__CONFIG_COMPILER);
   bool is_amd = strncmp(target, "sm_", 3) != 0;
@@ -36,7 +46,7 @@ rdna_status rdna__compiler_find(const char *target, rdna__compiler *compiler) {
   if (!strcmp(chosen, others))
     return rdna__fail(RDNA_UNAVAILABLE, "RDNA_COMPILER asks for '%s', which does not compile for %s GPUs", chosen,
                       is_amd ? "AMD's" : "NVIDIA's");
-  if (!strcmp(chosen, vendors) || strstr(chosen, ".so")) {
+  if (!strcmp(chosen, vendors) || is_library(chosen)) {
     if (find(strcmp(chosen, vendors) ? chosen : "", compiler)) return RDNA_OK;
     return rdna__fail(RDNA_UNAVAILABLE, "RDNA_COMPILER asks for '%s', but no %s is there or it does not load", chosen,
                       vendors);

@@ -364,6 +364,10 @@ static void test_no_compiler(void **state) {
   rdna_compile_options options = {RDNA_COMPILE_OPTIONS_INIT, .target = "gfx1100", .cache = fresh_folder(path)};
   assert_ok(rdna__config_set(RDNA__CONFIG_COMPILER, "/nowhere/clang"));
   assert_refused(rdna_compile(add_source, &options, &code), RDNA_UNAVAILABLE, "/nowhere/clang");
+  assert_ok(rdna__config_set(RDNA__CONFIG_COMPILER, "/nowhere/x.software/clang.so.d"));
+  assert_refused(rdna_compile(add_source, &options, &code), RDNA_UNAVAILABLE, "hiprtc");
+  assert_ok(rdna__config_set(RDNA__CONFIG_COMPILER, "/nowhere/x.so.d/x.software"));
+  assert_refused(rdna_compile(add_source, &options, &code), RDNA_UNAVAILABLE, "which is no program");
   assert_ok(rdna__config_set(RDNA__CONFIG_COMPILER, "hiprtc"));
   assert_refused(rdna_compile(add_source, &options, &code), RDNA_UNAVAILABLE, "hiprtc");
   assert_ok(rdna__config_set(RDNA__CONFIG_COMPILER, ""));
