@@ -121,19 +121,21 @@ static void register_exit(void) {
   (void)!atexit(wait_at_exit);
 }
 
-/* Under the lock. */
-static void start_worker(void) {
+/* Under the lock. False: there is no thread, and none can be had now. */
+static bool start_worker(void) {
   pthread_t thread;
   pthread_attr_t attributes;
   sigset_t all, before;
-  if (worker == getpid()) return;
-  if (pthread_attr_init(&attributes) != 0) return;
+  if (worker == getpid()) return true;
+  if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   sigfillset(&all); /* signals are the program's own threads' */
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  if (pthread_create(&thread, &attributes, work, NULL) == 0) worker = getpid();
+  bool is_there = pthread_create(&thread, &attributes, work, NULL) == 0;
+  if (is_there) worker = getpid();
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
+  return is_there;
 }
 
 /* Under the lock, which it gives away meanwhile. */
@@ -147,7 +149,10 @@ static void enqueue(chain *c) {
   while (*last) last = &(*last)->next;
   *last = c;
   c->next = NULL;
-  start_worker();
+  if (start_worker()) return;
+  *last = NULL; /* nobody takes it: it counts anew, and is tried again */
+  c->state = COUNTED;
+  c->bytes = 0;
 }
 
 void rdna__chain_wait(void) {

@@ -14,8 +14,11 @@ typedef enum chain_kind { CHAIN_SAME, CHAIN_ONE, CHAIN_ROW, CHAIN_COLUMN, CHAIN_
 typedef struct chain_key {
   uint8_t dtype, steps, inputs; /* dtype: rdna_dtype */
   uint8_t kind[CHAIN_INPUTS];   /* chain_kind */
+  uint8_t zero[3];              /* in place of padding, whose bytes nothing promises */
   uint32_t step[CHAIN_STEPS];   /* words, as in struct fused_args */
 } chain_key;
+
+_Static_assert(sizeof(chain_key) == 3 + CHAIN_INPUTS + 3 + 4 * CHAIN_STEPS, "a chain's key has no padding");
 
 enum { CHAIN_NAME = 96 };
 

@@ -276,6 +276,36 @@ static void in_the_background(void **state) {
   drop(&c);
 }
 
+/* Without a thread it is not waited for: the chain counts anew, and is tried again. */
+static void without_a_thread(void **state) {
+  static const rdna_fused_step steps[] = {MAP(SQUARE, 0, 0), ZIP(SUB, 1), MAP(NEG, 0, 0)};
+  const int64_t size[] = {1024};
+  int64_t before = rdna__chain_worth;
+  pthread_attr_t usual, huge;
+  case_operands c;
+  make(&c, RDNA_F32, 1, size, 2, NULL, 0);
+  rdna__chain_worth = 2 * 3 * 4096;
+  run(&c, steps, 3);
+  assert_int_equal(pthread_getattr_default_np(&usual), 0);
+  assert_int_equal(pthread_attr_init(&huge), 0);
+  assert_int_equal(pthread_attr_setstacksize(&huge, (size_t)1 << 47), 0); /* more than there are addresses */
+  assert_int_equal(pthread_setattr_default_np(&huge), 0);
+  rdna_status status = rdna_op_fused(stream, steps, 3, c.tensors, 2, &c.out.tensor);
+  assert_int_equal(pthread_setattr_default_np(&usual), 0);
+  assert_ok(status);
+  assert_choice("interpreted", "not moved enough");
+  run(&c, steps, 3);
+  run(&c, steps, 3);
+  assert_choice("interpreted", "being compiled");
+  rdna__chain_wait();
+  run(&c, steps, 3);
+  assert_choice("compiled", "compiled at run time");
+  rdna__chain_worth = before;
+  pthread_attr_destroy(&huge);
+  pthread_attr_destroy(&usual);
+  drop(&c);
+}
+
 enum { THREADS = 4, LAUNCHES = 12 };
 static void *launch_often(void *context) {
   case_operands *c = context;
@@ -352,6 +382,7 @@ int main(void) {
       cmocka_unit_test(others_are_interpreted),
       cmocka_unit_test(without_a_compiler),
       cmocka_unit_test(in_the_background),
+      cmocka_unit_test(without_a_thread),
       cmocka_unit_test(from_several_threads),
       cmocka_unit_test(ends_while_one_is_compiled),
   };

@@ -115,7 +115,7 @@ RDNA_DEVICE uint32_t factor(const ldl_matrix<T> &a, int32_t *pivots, uint32_t *s
   RDNA_KERNEL(LDL_THREADS) ldl_##suffix(struct ldl_args a) {                                                         \
     RDNA_SHARED uint32_t scratch[GROUP_SCRATCH(LDL_THREADS)];                                                        \
     for (uint32_t b = group_id_x(); b < a.batch; b += group_count_x()) {                                             \
-      uint32_t failed = factor(ldl_matrix<T>{(T *)a.a + (uint64_t)b * a.n * a.n, a.n}, a.pivots + b * a.n, scratch); \
+      uint32_t failed = factor(ldl_matrix<T>{(T *)a.a + (uint64_t)b * a.n * a.n, a.n}, a.pivots + (uint64_t)b * a.n, scratch); \
       if (thread_id() == 0) a.info[b] = (int32_t)failed;                                                             \
     }                                                                                                                \
   }
