@@ -2,6 +2,7 @@
 
 import copy
 import io
+import warnings
 
 import pytest
 import torch
@@ -161,6 +162,38 @@ def test_optimized_and_undone():
     assert optimizer.undo(fast) is model and type(model[0]) is nn.Linear
     optimizer.optimize(network().to("rdna").train(), level="aggressive")
     assert any("fp8 is for inference" in w for w in optimizer.result.warnings)
+
+
+@narrow_cards
+def test_the_type_that_weights_are_read_as():
+    model = backend(enable_mixed_precision=False).prepare_model(network())
+    assert model[0].weight.dtype == torch.bfloat16 == model[0].bias.dtype
+    x = torch.randn(3, 48, dtype=torch.float64, device="rdna")
+    model = backend().prepare_model(nn.Sequential(nn.Linear(48, 8)))[0].double()
+    assert model.weight.dtype == torch.float64 and torch.equal(nn.functional.linear(x, model.weight, model.bias), nn.Linear.forward(model, x))
+
+
+@narrow_cards
+def test_weights_in_files_of_other_types():
+    layer, wide = (backend().prepare_model(nn.Sequential(nn.Linear(48, 8)))[0] for _ in range(2))
+    state = {k: v * 100 for k, v in nn.Linear(48, 8).state_dict().items()}
+    wide.load_state_dict(state)
+    layer.load_state_dict({k: v.double() for k, v in state.items()})
+    assert torch.equal(layer.weight, wide.weight)
+    with pytest.raises(RuntimeError, match="codes of 8 bits without weight_scale"):
+        layer.load_state_dict({"weight": layer._buffers["weight"]}, strict=False)
+
+
+@narrow_cards
+def test_a_warning_as_an_error_leaves_a_prepared_model():
+    model = nn.Conv2d(3, 4, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="no linear layer"):
+            backend().prepare_model(model)
+    x = torch.randn(1, 3, 8, 8, device="rdna")
+    assert torch.equal(model(x), AMDBackend(AMDConfig(default_precision="bf16")).prepare_model(copy.deepcopy(model))(x))
+    assert not torch.equal(model(x), nn.functional.conv2d(x, model.weight, model.bias))
 
 
 @pytest.mark.skipif(has_float8(CARD), reason="the card has units that take 8-bit floats")

@@ -64,7 +64,8 @@ class Float8Linear(nn.Linear):
         """Moves codes and scales, and never converts them: half() and its like say what `weight` is read as."""
         kept = {name: self._buffers[name] for name in ("weight", "weight_scale")}
         super()._apply(fn, recurse)
-        self.wide = self._buffers["weight"].dtype if self._buffers["weight"].dtype in _TYPES else self.wide
+        wide = fn(torch.empty(0, dtype=self.wide, device=kept["weight"].device)).dtype
+        self.wide = wide if wide in (*_TYPES, torch.float64) else self.wide
         for name, old in kept.items():
             if self._buffers[name].dtype != old.dtype:
                 self._buffers[name] = old.to(self._buffers[name].device)
@@ -72,9 +73,12 @@ class Float8Linear(nn.Linear):
 
     def _load_from_state_dict(self, state, prefix, *more):
         given = state.get(prefix + "weight")
-        if isinstance(given, torch.Tensor) and given.dtype in _TYPES and given.dim() == 2:
+        if isinstance(given, torch.Tensor) and given.dtype == CODES and prefix + "weight_scale" not in state:
+            more[-1].append(f"{prefix}weight: codes of 8 bits without {prefix}weight_scale; load both, or a wide weight")
+            return
+        if isinstance(given, torch.Tensor) and given.is_floating_point() and given.dtype != CODES and given.dim() == 2:
             state = {key: value for key, value in state.items() if key.startswith(prefix)}
-            state[prefix + "weight"], state[prefix + "weight_scale"] = quantized(given)
+            state[prefix + "weight"], state[prefix + "weight_scale"] = quantized(given if given.dtype in _TYPES else given.float())
         super()._load_from_state_dict(state, prefix, *more)
 
     def extra_repr(self):
@@ -104,7 +108,8 @@ def narrow(model):
     """Makes the model's linear layers such layers, those of a class of their own and those whose weight another kind of
     module has too left out. Returns how many, and what takes it back."""
     layers = [m for m in model.modules() if _can_be_narrow(m)]
-    others = {id(p) for m in model.modules() if m not in set(layers) for p in m._parameters.values()}
+    narrowed = set(layers)
+    others = {id(p) for m in model.modules() if m not in narrowed for p in m._parameters.values()}
     weights = [(m, m._parameters["weight"]) for m in layers if id(m._parameters["weight"]) not in others]
     made = {}
     with torch.no_grad():

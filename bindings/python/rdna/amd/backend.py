@@ -163,11 +163,11 @@ class AMDBackend:
         except Exception:
             undo()
             raise
+        set_precision(model, dtype, mixed)
         if narrow and not count and not any(isinstance(m, _float8.Float8Linear) for m in model.modules()):
             name = str(dtype).removeprefix("torch.")
             warnings.warn(f"fp8: this {type(model).__name__} has no linear layer to keep in 8 bits; all of it computes in {name}",
                           stacklevel=3)
-        set_precision(model, dtype, mixed)
 
     def _must_have_float8(self, wanted):
         if not wanted or self.fallback_reason is not None:
