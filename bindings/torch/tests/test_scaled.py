@@ -88,6 +88,18 @@ def test_what_cannot_be_multiplied():
     refused("Bias is not supported when out_dtype is set to Float32", a, b, one, one, bias=torch.ones(32, device="rdna"), out_dtype=torch.float)
     refused("Bias must be BFloat16", a, b, one, one, bias=torch.ones(32, device="rdna").half(), out_dtype=torch.bfloat16)
     refused("output types", a, b, one, one, out_dtype=torch.float64)
+    refused("scale_result must be one float32 value, got Half", a, b, one, one, scale_result=one.half())
+    refused("scale_result must be one float32 value, got Float of", a, b, one, one, scale_result=torch.ones(32, device="rdna"))
+    for wide in FLOATS:
+        refused("scale_result is for results of 8-bit floats", a, b, one, one, scale_result=one, out_dtype=wide)
+
+    def recipe(swizzle_a=(), swizzle_b=(), contraction_dim=()):
+        return torch.ops.aten._scaled_mm_v2(a, b, [one], [0], swizzle_a, [one], [0], swizzle_b, None, torch.half, contraction_dim)
+
+    assert torch.equal(recipe([0], [0], [1, 0]).cpu(), recipe().cpu())
+    for words, arguments in (("not swizzled", ([1], [])), ("not swizzled", ([], [1])), ("contraction_dim", ([], [], [0, 1])), ("contraction_dim", ([], [], [1]))):
+        with pytest.raises(ValueError, match=words):
+            recipe(*arguments)
     refused("both or neither must be FNUZ|kernel", a.float().to(FNUZ[0]), b, one, one, out_dtype=torch.half)
 
 

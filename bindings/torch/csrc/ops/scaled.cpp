@@ -59,6 +59,10 @@ bool multiply(Call &call, const at::Tensor &scale_a, const at::Tensor &scale_b, 
       m, ", 1) and (1, ", n, "); got ", scale_a.scalar_type(), " of ", scale_a.sizes(), " and ", scale_b.scalar_type(),
       " of ", scale_b.sizes());
   check_bias(bias, n, out_type);
+  TORCH_CHECK(!scale_result.defined() || narrow, "scale_result is for results of 8-bit floats, got out_dtype ",
+              out_type, ": multiply a wider result by it");
+  TORCH_CHECK(!scale_result.defined() || (scale_result.numel() == 1 && scale_result.scalar_type() == at::kFloat),
+              "scale_result must be one float32 value, got ", scale_result.scalar_type(), " of ", scale_result.sizes());
   Output out(given, {m, n}, out_type, a);
   if (out.get().numel() == 0) return call.give(out.finish());
   // 8 bits are rounded from f32, once
@@ -97,6 +101,13 @@ bool scaled_mm_recipes(Call &call) {
   TORCH_CHECK_VALUE(scales_a.size() == 1 && scales_b.size() == 1 && recipe_a.size() == 1 && recipe_a == recipe_b,
                     "Invalid scaling configuration: on rdna one scale and one recipe for both, got ", scales_a.size(),
                     " and ", scales_b.size());
+  for (const size_t swizzle : {4, 7})
+    for (const int64_t kind : call.integers(swizzle))
+      TORCH_CHECK_VALUE(kind == 0, "scales on rdna are not swizzled: give no swizzle or NO_SWIZZLE (0), got ", kind);
+  const std::vector<int64_t> contracted = call.integers(10);
+  TORCH_CHECK_VALUE(contracted.empty() || contracted == std::vector<int64_t>({1, 0}),
+                    "contraction_dim on rdna is empty or (1, 0), the columns of mat1 and the rows of mat2, got ",
+                    at::IntArrayRef(contracted));
   const bool is_known =
       is_recipe(recipe_a[0], scales_a[0], a.size(0), 0) && is_recipe(recipe_b[0], scales_b[0], b.size(1), 1);
   return multiply(call, scales_a[0], scales_b[0], is_known, call.tensor(8), {}, call.type(9));
