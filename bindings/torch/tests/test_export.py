@@ -160,6 +160,18 @@ def test_a_package_without_its_weights(tmp_path):
 
 
 @aoti
+def test_numbers_that_are_not_whole_are_refused(tmp_path):
+    class Half(nn.Module):
+        def forward(self, x):
+            return x * (x.shape[0] / 2)
+
+    x = torch.ones(3, 2, device="rdna")
+    program = torch.export.export(Half(), (x,), dynamic_shapes=({0: torch.export.Dim("batch", min=1, max=64)},))
+    with pytest.raises(Exception, match="follows from sizes and is not whole"):
+        torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "half.pt2"))
+
+
+@aoti
 @pytest.mark.usefixtures("nothing_falls_back")
 def test_a_package_with_branches(tmp_path):
     class Branch(nn.Module):

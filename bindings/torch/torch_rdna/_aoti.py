@@ -61,13 +61,16 @@ def _said(arg, kind, tensors, sizes):
         return _FORMATS.index(arg)
     if arg is torch.strided:
         return 0
-    if isinstance(arg, torch.SymInt):
+    if isinstance(arg, (torch.SymInt, torch.SymFloat)):
         arg = arg.node.expr
     if isinstance(arg, (sympy.Integer, sympy.Float)):
         arg = arg.__int__() if isinstance(arg, sympy.Integer) else float(arg)
     if isinstance(arg, sympy.Expr):
         from torch._inductor.codegen.cpp_utils import cexpr
 
+        if arg.is_integer is not True:  # sizes are passed as int64
+            raise NotImplementedError(f"a package for rdna cannot hold a number that follows from sizes and is not whole: {arg}; "
+                                      "compute it with a tensor, or export with sizes that do not change")
         sizes.append(cexpr(arg))
         return ("size",)
     if isinstance(arg, (bool, int, float, complex, str)):
