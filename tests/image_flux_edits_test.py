@@ -1,5 +1,6 @@
 """FLUX Fill, which reads a mask and the rest of a picture, and Kontext, which looks at another picture: every step and the
 picture against diffusers' pipelines in float64 on small random networks."""
+import base64
 import pathlib
 import tempfile
 import unittest
@@ -11,6 +12,8 @@ import PIL.Image
 
 import image_flux_test
 import rdna_program
+import serve_edits_test
+import serving
 from image_flux_test import PROMPT, VAE, make_folder
 
 
@@ -63,6 +66,19 @@ class Edits(unittest.TestCase):
                 self.assertEqual(result.returncode, 1, result.stderr)
                 for word in words:
                     self.assertIn(word, result.stderr.decode())
+
+    def test_served_without_strength(self):
+        """As rdna image refuses --strength."""
+        server = serving.serve_for(self, self.root / "kontext", model_option="--images")
+        data = (self.out / "init.png").read_bytes()
+        body, headers = serve_edits_test.form([("image", data), ("prompt", "x"), ("steps", 2), ("strength", 0.5)])
+        text = base64.b64encode(data).decode()
+        job = {"operation": "image_transform", "prompt": "x", "steps": 2, "input_image": text, "strength": 0.5}
+        old = {"prompt": "x", "steps": 2, "init_images": [text], "denoising_strength": 0.5}
+        for path, sent, options in [("/v1/images/edits", body, [headers]), ("/v1/jobs", job, []), ("/sdapi/v1/img2img", old, [])]:
+            status, _, said = server.ask("POST", path, sent, *options)
+            self.assertIn(status, (400, 422), said)
+            self.assertIn("all steps", said)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,8 @@ bool read_text(const json_t *object, const char *field, const char **out, proble
   if (!value) return true;
   if (!json_is_string(value))
     return refuse(p, 400, NULL, field, "'%s' must be a text, and is %s", field, type_name(value));
+  if (strlen(json_string_value(value)) != json_string_length(value))
+    return refuse(p, 400, NULL, field, "'%s' has a zero byte in it, and no text does", field);
   *out = json_string_value(value);
   return true;
 }

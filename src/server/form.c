@@ -193,6 +193,11 @@ json_t *form_object(const form_data *f, const char *const *values, problem *p) {
   json_t *object = json_object();
   for (size_t i = 0; i < f->count; i++) {
     const form_part *part = &f->parts[i];
+    if (!part->is_file && part->size && memchr(part->data, 0, part->size)) {
+      refuse(p, 400, NULL, part->name, "'%s' has a zero byte in it, and no text does", part->name);
+      json_decref(object);
+      return NULL;
+    }
     if (json_object_set_new(object, part->name, value_of(part, values)) == 0) continue;
     refuse(p, 400, NULL, part->name, "'%s' is no UTF-8", part->name);
     json_decref(object);

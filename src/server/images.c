@@ -113,6 +113,7 @@ static void painting_free(painting *g) {
   free(g->init);
   free(g->mask);
   free(g->lora_scales);
+  free(g->lora_used);
   for (int i = 0; i < MOST_GUIDES; i++) free((float *)g->guides[i].picture);
   free(g);
 }
@@ -139,7 +140,8 @@ painting *painting_create(const server *s, const painting_fields *fields, proble
   g->ask.tile = s->options->images->tile;
   painting_set_sampler(s, g, info->sampler, NULL);
   g->lora_scales = calloc((size_t)s->options->images->model->lora_count + 1, sizeof *g->lora_scales);
-  if (!g->lora_scales) {
+  g->lora_used = calloc((size_t)s->options->images->model->lora_count + 1, sizeof *g->lora_used);
+  if (!g->lora_scales || !g->lora_used) {
     painting_free(g);
     refuse(p, 500, NULL, NULL, "no host memory for the request");
     return NULL;
@@ -225,6 +227,12 @@ bool painting_set_mask(painting *g, const char *field, const json_t *url, proble
   return fine;
 }
 
+bool painting_read_strength(painting *g, const json_t *json, problem *p) {
+  const json_t *value = json_object_get(json, g->fields->strength);
+  g->has_strength = value && !json_is_null(value);
+  return read_number(json, g->fields->strength, 0, 1, &g->ask.strength, p);
+}
+
 static bool check_text(const server *s, const painting *g, problem *p) {
   char *text = rdna__image_parameters(s->images->model, &g->ask, 0, s->images->name, "");
   if (!text) return refuse(p, 500, NULL, NULL, "no host memory for the request");
@@ -280,6 +288,9 @@ bool painting_check(const server *s, const painting *g, problem *p) {
   if (g->ask.seed > most)
     return refuse(p, 400, NULL, "seed", "'seed' is %llu, and must be up to %llu, as each of %d pictures has the next",
                   (unsigned long long)g->ask.seed, (unsigned long long)most, g->ask.count);
+  if (g->has_strength && s->images->model->looks)
+    return refuse(p, 400, NULL, g->fields->strength, "%s takes all steps, whatever picture it looks at; leave '%s' out",
+                  s->images->info->family, g->fields->strength);
   rdna_status status = rdna__pipeline_check(s->images->model, &g->ask, &part);
   return status == RDNA_OK || refuse(p, status_of(status), NULL, field_of(s, g, part), "%s", rdna_last_error());
 }

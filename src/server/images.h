@@ -23,7 +23,9 @@ typedef struct painting {
   char sampler[32], spacing[24];
   float *init, *mask;
   bool sized;          /* the request says width and height, or a picture that it has does */
+  bool has_strength;   /* the request says it */
   double *lora_scales; /* of all that the server has */
+  bool *lora_used;     /* which of them the request names */
   rdna_image_guide guides[MOST_GUIDES];
 
   /* Under the server's lock. */
@@ -69,6 +71,8 @@ bool painting_set_mask(painting *g, const char *field, const json_t *url, proble
  * the initial one has, is transparent; it must be so somewhere. */
 bool painting_take_init(painting *g, const char *field, const rdna__picture *picture, problem *p);
 bool painting_take_transparency(painting *g, const char *field, const rdna__picture *picture, problem *p);
+/* The share of the steps that are taken, where |json| has it in the field that |fields| names. */
+bool painting_read_strength(painting *g, const json_t *json, problem *p);
 /* A LoRA of the server's by its name; |scale| NaN: as the server was started with. */
 bool painting_use_lora(const server *s, painting *g, const char *field, const char *name, double scale, problem *p);
 /* A ControlNet of the server's by its name, which is shown the picture |url|; that says the size where nothing has. */

@@ -23,7 +23,8 @@ bool painting_use_lora(const server *s, painting *g, const char *field, const ch
   const images_options *o = s->options->images;
   int which = find(o->lora_names, (size_t)o->model->lora_count, "LoRA", field, name, p);
   if (which < 0) return false;
-  if (g->lora_scales[which] != 0) return refuse(p, 400, NULL, field, "the LoRA '%.100s' is asked for twice", name);
+  if (g->lora_used[which]) return refuse(p, 400, NULL, field, "the LoRA '%.100s' is asked for twice", name);
+  g->lora_used[which] = true;
   g->lora_scales[which] = isnan(scale) ? o->model->loras[which].scale : scale;
   return true;
 }
@@ -55,6 +56,9 @@ bool painting_use_control(const server *s, painting *g, const char *field, const
   if (which < 0) return false;
   if (g->ask.guide_count == MOST_GUIDES)
     return refuse(p, 400, NULL, field, "more than %d ControlNets are asked for", MOST_GUIDES);
+  for (size_t i = 0; i < g->ask.guide_count; i++)
+    if (g->guides[i].control == (size_t)which)
+      return refuse(p, 400, NULL, field, "the ControlNet '%.100s' is asked for twice", name);
   if (!json_is_string(url)) return refuse(p, 400, NULL, field, "a ControlNet asks for a picture in base64");
   bool fine = decode_picture(url, &picture, p) && take_picture(g, field, &picture, &values, p);
   rdna__picture_deinit(&picture);

@@ -154,7 +154,7 @@ static bool read_transform(const server *s, const json_t *json, painting *g, pro
   const char *image = NULL;
   g->ask.strength = 0.8;
   if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !read_settings(s, json, g, p) ||
-      !read_number(json, "strength", 0, 1, &g->ask.strength, p) || !read_text(json, "input_image", &image, p))
+      !painting_read_strength(g, json, p) || !read_text(json, "input_image", &image, p))
     return false;
   if (!image) return refuse(p, 400, NULL, "input_image", "'input_image' is missing");
   return painting_set_init(g, "input_image", json_object_get(json, "input_image"), p) &&
@@ -173,7 +173,7 @@ static bool read_inpaint(const server *s, const json_t *json, painting *g, probl
   g->fields = &inpaint_names;
   g->ask.strength = 1;
   if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !read_settings(s, json, g, p) ||
-      !read_number(json, "strength", 0, 1, &g->ask.strength, p) || !read_text(json, "init_image", &image, p) ||
+      !painting_read_strength(g, json, p) || !read_text(json, "init_image", &image, p) ||
       !read_text(json, "mask_image", &mask, p))
     return false;
   const char *missing = image ? "mask_image" : "init_image";

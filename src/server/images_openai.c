@@ -182,7 +182,7 @@ static bool read_form_request(const server *s, const form_data *f, const json_t 
   const char *size = json_string_value(json_object_get(json, "size"));
   if (!read_pictures(f, edits, g, p)) return false;
   if (g->ask.mask) g->ask.strength = 1;
-  if (!read_number(json, "strength", 0, 1, &g->ask.strength, p) || !painting_read_extras(s, json, g, p)) return false;
+  if (!painting_read_strength(g, json, p) || !painting_read_extras(s, json, g, p)) return false;
   return !size || strcmp(size, "auto") == 0 || (width == g->ask.width && height == g->ask.height) ||
          refuse(p, 400, NULL, "size", "the picture is %d x %d, and %d x %d is asked for; pictures are not resized",
                 g->ask.width, g->ask.height, width, height);

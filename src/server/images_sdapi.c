@@ -286,9 +286,7 @@ static bool read_init(const json_t *json, painting *g, problem *p) {
   bool sized = g->sized;
   if (json_array_size(images) != 1 || !json_is_string(image))
     return refuse(p, 400, NULL, "init_images", "'init_images' must be a list of one PNG in base64");
-  if (!read_number(json, "denoising_strength", 0, 1, &g->ask.strength, p) ||
-      !painting_set_init(g, "init_images", image, p))
-    return false;
+  if (!painting_read_strength(g, json, p) || !painting_set_init(g, "init_images", image, p)) return false;
   return !sized || (g->ask.width == width && g->ask.height == height) ||
          refuse(p, 400, NULL, "width",
                 "the initial picture is %d x %d, and %d x %d is asked for; pictures are not resized", g->ask.width,
