@@ -39,6 +39,9 @@ void rdna__gemm_set_epilogue(const rdna_gemm_epilogue *epilogue, const rdna__mat
 rdna_status rdna__check_bias(const char *op_name, const rdna_tensor *bias, const rdna_tensor *out, int64_t size,
                              const char *meaning);
 
+/* What matrix units take as it lies. */
+static inline bool rdna__gemm_is_half(rdna_dtype type) { return type == RDNA_F16 || type == RDNA_BF16; }
+
 /* The most of m, n and k: kernels count in 31 bits, and tiles and steps end a little past the size. */
 enum { RDNA__GEMM_SIZE_MAX = INT32_MAX - 65535 };
 

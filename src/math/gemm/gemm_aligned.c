@@ -28,8 +28,6 @@ typedef struct operand {
   int64_t part; /* of |free|, that one copy has */
 } operand;
 
-static bool is_16_bits(rdna_dtype type) { return type == RDNA_F16 || type == RDNA_BF16; }
-
 static bool is_unaligned(const operand *o) { return ((uintptr_t)o->data | (uint64_t)o->ld * 2) % 16 != 0; }
 
 static int64_t rounded(int64_t value) { return (value + ROW - 1) / ROW * ROW; }
@@ -53,7 +51,7 @@ static void read_operands(const struct gemm_args *args, int64_t part_bytes, oper
 
 bool rdna__gemm_aligned_pays(const rdna__gemm_problem *problem) {
   const struct gemm_args *args = &problem->args;
-  if (problem->own || !is_16_bits(problem->types[0]) || problem->types[1] != problem->types[0]) return false;
+  if (problem->own || !rdna__gemm_is_half(problem->types[0]) || problem->types[1] != problem->types[0]) return false;
   if (!rdna__device_traits_of(problem->device)->is_gpu || args->batch != 1) return false;
   operand operands[2];
   read_operands(args, INT64_MAX, operands);

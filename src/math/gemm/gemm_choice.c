@@ -43,8 +43,6 @@ static bool is_aligned(const void *data, int64_t ld, int64_t stride, rdna_dtype 
   return ((uintptr_t)data | (uint64_t)(ld | stride) * rdna_dtype_block_bytes(type)) % 16 == 0;
 }
 
-static bool is_16_bits(rdna_dtype type) { return type == RDNA_F16 || type == RDNA_BF16; }
-
 static shape_class class_of(const rdna__gemm_problem *problem) {
   const struct gemm_args *a = &problem->args;
   shape_class c;
@@ -111,8 +109,8 @@ static bool is_slow_in_libraries(const rdna__gemm_problem *problem) {
   const struct gemm_args *a = &problem->args;
   bool is_batch = a->batch > 1, along_k = !(a->flags & GEMM_A_TRANSPOSED) || a->flags & GEMM_B_TRANSPOSED;
   bool odd_c = a->n % CHUNK != 0 || !is_aligned(a->c, a->ldc, is_batch ? a->stride_c : 0, problem->types[2]);
-  return is_16_bits(problem->types[0]) &&
-         ((is_16_bits(problem->types[2]) && odd_c) || (along_k && a->k % CHUNK != 0)) &&
+  return rdna__gemm_is_half(problem->types[0]) &&
+         ((rdna__gemm_is_half(problem->types[2]) && odd_c) || (along_k && a->k % CHUNK != 0)) &&
          is_aligned(a->a, a->lda, is_batch ? a->stride_a : 0, problem->types[0]) &&
          is_aligned(a->b, a->ldb, is_batch ? a->stride_b : 0, problem->types[1]);
 }

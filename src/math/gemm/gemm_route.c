@@ -32,9 +32,7 @@ static bool vector_applies(const rdna__route *of, const void *which) {
          (rdna_dtype_block_values(problem->types[1]) > 1 || is_16_byte_multiple(args->b, args->ldb, problem->types[1]));
 }
 
-static bool is_on_matrix_units(const rdna__gemm_problem *problem) {
-  return problem->types[0] == RDNA_F16 || problem->types[0] == RDNA_BF16;
-}
+static bool is_on_matrix_units(const rdna__gemm_problem *problem) { return rdna__gemm_is_half(problem->types[0]); }
 
 static bool tile_applies(const rdna__route *of, const void *which) {
   const rdna__gemm_route *route = (const rdna__gemm_route *)of;

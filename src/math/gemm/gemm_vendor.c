@@ -78,8 +78,8 @@ bool rdna__gemm_columns_make(const rdna__gemm_problem *problem, rdna__gemm_colum
   if (residual && args->beta != 0) return false;
   /* cuBLASLt rounds sums to 16 bits before it adds the bias, where there is an old C, or where it adds the bias in a
    * kernel of its own: so it was found with data that is not aligned */
-  bool is_16_bits = problem->types[2] == RDNA_F16 || problem->types[2] == RDNA_BF16;
-  if (is_16_bits && args->bias && (residual || args->beta != 0 || !in_16s(args))) return false;
+  if (rdna__gemm_is_half(problem->types[2]) && args->bias && (residual || args->beta != 0 || !in_16s(args)))
+    return false;
   bool a_transposed = args->flags & GEMM_A_TRANSPOSED, b_transposed = args->flags & GEMM_B_TRANSPOSED;
   rdna__gemm_columns c = {
       .rows = args->n,
