@@ -73,37 +73,75 @@ def test_checkpoint(tmp_path):
     np.testing.assert_array_equal(v.numpy(), [1, 2])
 
 
-# operator: its variables, then its other arguments
+ADAM = {"beta1_power": 0.81, "beta2_power": 0.99, "lr": 0.1, "beta1": 0.9, "beta2": 0.995, "epsilon": 1e-3, "grad": None}
+RMS = {"lr": 0.1, "rho": 0.9, "momentum": 0.5, "epsilon": 1e-3, "grad": None}
+FTRL = {"grad": None, "lr": 0.1, "l1": 0.3, "l2": 0.2}
+# operator: its variables, its other arguments in their order, the same of an operator for rows; then attributes to try
 STEPS = {
-    "ResourceApplyGradientDescent": (["var"], {"alpha": 0.1, "delta": None}),
-    "ResourceApplyMomentum": (["var", "accum"], {"lr": 0.1, "grad": None, "momentum": 0.9}),
-    "ResourceApplyKerasMomentum": (["var", "accum"], {"lr": 0.1, "grad": None, "momentum": 0.9}),
-    "ResourceApplyAdam": (["var", "m", "v"], {"beta1_power": 0.81, "beta2_power": 0.99, "lr": 0.1, "beta1": 0.9, "beta2": 0.995,
-                                              "epsilon": 1e-3, "grad": None}),
-    "ResourceApplyRMSProp": (["var", "ms", "mom"], {"lr": 0.1, "rho": 0.9, "momentum": 0.5, "epsilon": 1e-3, "grad": None}),
-    "ResourceApplyAdagradV2": (["var", "accum"], {"lr": 0.1, "epsilon": 1e-3, "grad": None}),
+    "GradientDescent": (["var"], {"alpha": 0.1, "delta": None}),
+    "Momentum": (["var", "accum"], {"lr": 0.1, "grad": None, "momentum": 0.9}, {"use_nesterov": True}),
+    "KerasMomentum": (["var", "accum"], {"lr": 0.1, "grad": None, "momentum": 0.9}, {"use_nesterov": True}),
+    "Adam": (["var", "m", "v"], ADAM, {"use_nesterov": True}),
+    "AdamWithAmsgrad": (["var", "m", "v", "vhat"], ADAM),
+    "AdaMax": (["var", "m", "v"], {name: value for name, value in ADAM.items() if name != "beta2_power"}),
+    "RMSProp": (["var", "ms", "mom"], RMS),
+    "CenteredRMSProp": (["var", "mg", "ms", "mom"], RMS),
+    "Adagrad": (["var", "accum"], {"lr": 0.1, "grad": None}, {"update_slots": False}),
+    "AdagradV2": (["var", "accum"], {"lr": 0.1, "epsilon": 1e-3, "grad": None}, {"update_slots": False}),
+    "ProximalAdagrad": (["var", "accum"], {"lr": 0.1, "l1": 0.2, "l2": 0.1, "grad": None}),
+    "Adadelta": (["var", "accum", "accum_update"], {"lr": 0.1, "rho": 0.9, "epsilon": 1e-3, "grad": None}),
+    "AddSign": (["var", "m"], {"lr": 0.1, "alpha": 1.0, "sign_decay": 0.7, "beta": 0.9, "grad": None}),
+    "PowerSign": (["var", "m"], {"lr": 0.1, "logbase": 0.5, "sign_decay": 0.7, "beta": 0.9, "grad": None}),
+    "Ftrl": (["var", "accum", "linear"], {**FTRL, "lr_power": -0.5}, {"multiply_linear_by_lr": True}),
+    "FtrlV2": (["var", "accum", "linear"], {**FTRL, "l2_shrinkage": 0.1, "lr_power": -0.6}, {"multiply_linear_by_lr": True}),
 }  # fmt: skip
+OF_ROWS = ["KerasMomentum", "Adagrad", "AdagradV2", "ProximalAdagrad", "Adadelta", "Ftrl", "FtrlV2"]
+TYPES = {"float32": 1e-5, "float64": 1e-12, "float16": 2e-2}  # how near each is to the CPU's, after three steps
 
 
-@pytest.mark.parametrize("name", STEPS)
-@pytest.mark.parametrize("nesterov", [False, True])
-def test_optimizer_steps(name, nesterov):
-    states, arguments = STEPS[name]
+def steps(name, indices, dtype, attributes, device):
+    """What the variables hold after three steps."""
+    states, arguments, *_ = STEPS[name]
     rng = np.random.default_rng(1)
-    start = [np.abs(rng.standard_normal((5, 3))).astype(np.float32) for _ in states]
-    grad = rng.standard_normal((5, 3)).astype(np.float32)
-    results = []
-    for device in ("/device:RDNA:0", "/device:CPU:0"):
-        with tf.device(device):
-            variables = [tf.Variable(x) for x in start]
-            options = {"use_nesterov": nesterov} if "Momentum" in name or "Adam" in name else {}
-            for _ in range(3):
-                getattr(tf.raw_ops, name)(
-                    **{k: v.handle for k, v in zip(states, variables)}, **options,
-                    **{k: tf.constant(grad if v is None else np.float32(v)) for k, v in arguments.items()})  # fmt: skip
-            results.append([v.numpy() for v in variables])
-    for ours, theirs in zip(*results):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    start = [np.abs(rng.standard_normal((5, 3))).astype(dtype) + np.dtype(dtype).type(0.1) for _ in states]
+    start[0] -= 1
+    operator = getattr(tf.raw_ops, "Resource" + ("Apply" if indices is None else "SparseApply") + name)
+    with tf.device(device):
+        variables = [tf.Variable(x) for x in start]
+        for _ in range(3):
+            grad = rng.standard_normal((5 if indices is None else len(indices), 3))
+            given = {k: tf.constant(grad if v is None else v, dtype) for k, v in arguments.items()}
+            if indices is not None:
+                given["indices"] = tf.constant(indices)
+            operator(**{k: v.handle for k, v in zip(states, variables)}, **given, **attributes)
+        return [v.numpy() for v in variables]
+
+
+@pytest.mark.parametrize("name, rows", [(name, None) for name in STEPS] + [(name, np.array([4, 0, 2])) for name in OF_ROWS])
+def test_optimizer_steps(name, rows):
+    for dtype, error in TYPES.items():
+        if dtype == "float16" and name == "ProximalAdagrad":
+            continue  # the CPU has it not
+        for attributes in [{}, *STEPS[name][2:]]:
+            indices = rows if dtype == "float64" or rows is None else rows.astype(np.int32)
+            ours, theirs = [steps(name, indices, dtype, attributes, device) for device in ("/device:RDNA:0", "/device:CPU:0")]
+            for a, b in zip(ours, theirs):
+                np.testing.assert_allclose(a, b, rtol=error, atol=error)
+
+
+def test_rows_that_do_not_fit_are_refused():
+    with tf.device("/device:RDNA:0"):
+        v, accum = tf.Variable(tf.ones([5, 3])), tf.Variable(tf.ones([5, 3]))
+        for grad, indices in (([2, 2], [0, 1]), ([2, 3], [[0], [1]]), ([3, 3], [0, 1])):
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                tf.raw_ops.ResourceSparseApplyAdagrad(var=v.handle, accum=accum.handle, lr=0.1, grad=tf.ones(grad), indices=indices)
+        tf.raw_ops.ResourceSparseApplyAdagrad(var=v.handle, accum=accum.handle, lr=0.1, grad=tf.ones([0, 3]), indices=tf.zeros([0], tf.int32))
+        tf.raw_ops.ResourceSparseApplyAdagrad(var=v.handle, accum=accum.handle, lr=1.0, grad=tf.ones([2, 3]), indices=[1, 7])  # no row 7
+        after = np.ones((5, 3), np.float32)
+        after[1] -= np.float32(0.5) ** 0.5
+        np.testing.assert_allclose(v.numpy(), after, rtol=1e-6)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="same shape"):
+            tf.raw_ops.ResourceApplyAdagrad(var=v.handle, accum=tf.Variable(tf.ones([3])).handle, lr=0.1, grad=tf.ones([5, 3]))
 
 
 def test_several_are_read_at_once():
