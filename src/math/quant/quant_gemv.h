@@ -207,8 +207,9 @@ struct block_weights {
   typedef gemv_chunk<format> chunk;
   typedef struct gemm_args args;
   typedef const char *row;
-  static constexpr bool has_steps = false; /* whether args is a gemv_args */
-  static constexpr bool can_gate = false;  /* whether rows may be a gate's and those that it multiplies */
+  static constexpr bool has_steps = false;  /* whether args is a gemv_args */
+  static constexpr bool has_groups = false; /* whether args is a group_gemm_args */
+  static constexpr bool can_gate = false;   /* whether rows may be a gate's and those that it multiplies */
   static constexpr bool has_least = quant_has_least(format::dtype), is_signed = format::is_signed;
   static constexpr int zero = quant_zero(format::dtype), bits = is_signed ? 8 : quant_bits(format::dtype);
   RDNA_DEVICE int slots(const args &a) { return 1; }
@@ -521,6 +522,14 @@ RDNA_DEVICE float gemv_finish_gate(bool gated, uint32_t activation, float sum) {
   return gated ? gemm_activate(activation, sum) * other : sum;
 }
 
+/* Integers in groups have arguments enough for scalar registers to be too few with 8 columns in waves of 32 lanes too.
+ */
+template <typename weights, int columns>
+RDNA_DEVICE const typename weights::args &gemv_arguments_again(const typename weights::args &every) {
+  if constexpr (weights::has_groups && columns == 8) return arguments_again(every);
+  return arguments_again_wide(every);
+}
+
 template <typename weights, int columns>
 RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
   typedef gemv_plan<weights, columns> plan;
@@ -541,7 +550,7 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
 
 #pragma unroll 1
   for (int group = (int)group_id_x(), slot = 0; group < groups;) {
-    const typename weights::args &all = arguments_again_wide(every);
+    const typename weights::args &all = gemv_arguments_again<weights, columns>(every);
     const struct gemm_args &args = weights::product(all, slot);
     float sum[rows][columns] = {};
     for (int k0 = 0; k0 < args.k; k0 += plan::tile_k) {
@@ -603,7 +612,7 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
       }
     }
 
-    const typename weights::args &now = arguments_again_wide(every);
+    const typename weights::args &now = gemv_arguments_again<weights, columns>(every);
     /* a lane for each result */
     float mine = 0;
 #pragma unroll

@@ -132,7 +132,7 @@ struct grouped_weights {
   };
   typedef struct group_gemm_args args;
   typedef group_row<is_u4> row;
-  static constexpr bool has_steps = false, can_gate = false, has_least = true, is_signed = !is_u4;
+  static constexpr bool has_steps = false, has_groups = true, can_gate = false, has_least = true, is_signed = !is_u4;
   static constexpr int zero = 0, bits = is_u4 ? 4 : 8;
   RDNA_DEVICE int slots(const args &a) { return 1; }
   RDNA_DEVICE const struct gemm_args &product(const args &a, int slot) { return a.product; }
