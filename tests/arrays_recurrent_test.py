@@ -4,7 +4,7 @@ import itertools
 import unittest
 
 import numpy as np
-from arrays_tools import Case, ra, rng
+from arrays_tools import Case, launches, ra, rng
 
 from rdna.arrays import nn, optim
 
@@ -101,6 +101,46 @@ class Recurrent(Case):
                             ends.append(numpy(parameters, x, states))
                         a[at] = value
                         self.assertAlmostEqual(float(slope[at]), (ends[0] - ends[1]) / 2e-6, delta=1e-6 * max(1, abs(float(slope[at]))))
+
+    def test_types(self):
+        """In float32 and float16 as in float64, values and gradients, of 1,030 units too, which are too many for one call of a GPU's."""
+        for kind, units, dtype, near in itertools.chain(itertools.product(("RNN", "relu", "LSTM", "GRU"), (5, 1030), ("float32",), (2e-5,)),
+                                                        itertools.product(("RNN", "relu", "LSTM", "GRU"), (5,), ("float16",), (8e-3,))):
+            model, _ = make(kind, 3, units)
+            x, found = rng.standard_normal((3, 2, 3)), []
+
+            def loss(x):
+                out, state = model(x)
+                return (out ** 2.0).sum() + sum(s.sum() for s in self.several(state))
+            for t in (dtype, "float64"):
+                for name, p in model.parameters().items():
+                    setattr(model, name, p.astype(getattr(ra, t)))
+                value, slopes = nn.value_and_grad(model, loss)(ra.asarray(x.astype(dtype)).astype(getattr(ra, t)))
+                self.assertEqual((value.dtype, slopes["weight_hh_l0"].dtype), (np.dtype(t), np.dtype(t)))
+                found.append([value.numpy(), *(s.numpy() for s in slopes.values())])
+            for narrow, wide in zip(*found, strict=True):
+                np.testing.assert_allclose(narrow, wide, rtol=0, atol=near * max(1, np.abs(wide).max()), err_msg=f"{kind} {units} {dtype}")
+        self.assertEqual(nn.LSTM(3, 4)(ra.ones((2, 1, 3), dtype=ra.float64))[0].dtype, np.float64)
+
+    def test_second_derivatives(self):
+        for kind in ("RNN", "LSTM", "GRU"):
+            model, _ = make(kind, 2, 3)
+            x, along = rng.standard_normal((3, 2, 2)), rng.standard_normal((3, 2, 2))
+
+            def slope(x):
+                return ra.grad(lambda x: (model(x)[0] ** 3.0).sum() + (self.several(model(x)[1])[-1] ** 2.0).sum())(x)
+            found = ra.grad(lambda x: (slope(x) * ra.asarray(along)).sum())(ra.asarray(x)).numpy()
+            h = 1e-5
+            want = (slope(ra.asarray(x + h * along)).numpy() - slope(ra.asarray(x - h * along)).numpy()) / (2 * h)
+            np.testing.assert_allclose(found, want, rtol=0, atol=1e-7 * max(1, np.abs(want).max()))
+
+    def test_launches(self):
+        """Of 12 places a product for all inputs, and on the host a product and a cell for each; the operations around them are few."""
+        x = ra.asarray(rng.standard_normal((12, 2, 3)).astype("f4"))
+        for kind, most in (("RNN", 14), ("LSTM", 26), ("GRU", 25)):
+            model = getattr(nn, kind)(3, 4)
+            forward = ra.compile(lambda x: model(x)[0])
+            self.assertLessEqual(len(launches(lambda: forward(x))), most, kind)
 
     def test_names_and_states(self):
         model = nn.LSTM(3, 4, num_layers=2, bidirectional=True)

@@ -1,5 +1,6 @@
 """What the suites of rdna.arrays share: the module under test, random arrays, and the comparison with NumPy's. They run in the Python that
 runs the tests, which needs nothing but NumPy."""
+import ctypes
 import os
 import pathlib
 import sys
@@ -14,6 +15,8 @@ import rdna_program  # makes tools/ importable
 
 os.environ.setdefault("RDNA_LIBRARY", str(pathlib.Path(rdna_program.PROGRAM).parent.parent / "lib/librdna.so"))
 import rdna.arrays as ra
+from rdna import _types
+from rdna.arrays import _core
 
 TYPES = [np.dtype(t) for t in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")]
 COMPLEX = [np.dtype("complex64"), np.dtype("complex128")]
@@ -48,6 +51,18 @@ def normal(dtype, shape):
 
 def wide(a):
     return a.astype("c16" if a.dtype.kind == "c" else "f8")
+
+
+def launches(call):
+    """The names of what |call| queues the second time, in its order."""
+    call()
+    device, records, count = _core.library.rdna_stream_device(_core.stream()), ctypes.POINTER(_types.rdna_profile_record)(), ctypes.c_size_t()
+    _core.check(_core.library.rdna_profile_start(device))
+    kept = call()  # noqa: F841  what it made may go when all is counted
+    _core.check(_core.library.rdna_profile_stop(device, ctypes.byref(records), ctypes.byref(count)))
+    names = [records[i].name.decode() for i in range(count.value)]
+    ctypes.CDLL(None).free(records)
+    return names
 
 
 class Case(unittest.TestCase):

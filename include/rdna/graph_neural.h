@@ -8,6 +8,7 @@
 #include "rdna/op/conv.h"
 #include "rdna/op/loss.h"
 #include "rdna/op/pool.h"
+#include "rdna/op/recurrent.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -70,6 +71,20 @@ RDNA_API rdna_node *rdna_record_attention(rdna_recorder *r, rdna_node *q, rdna_n
 /* 0 with |probability|, else x / (1 - probability), by rdna_op_dropout's numbers: the same in each run of a plan. */
 RDNA_API rdna_node *rdna_record_dropout(rdna_recorder *r, rdna_node *x, double probability, uint64_t seed,
                                         uint64_t offset);
+
+/* ---- recurrent networks, f64 too ---- */
+
+/* A layer of one direction, with the cells' formulas of rdna/op/recurrent.h. Where n is the size of a state and an LSTM
+ * has 4 parts, a GRU 3 and the others 1: |x| (steps, rows, inputs), of a step or more; |weight_ih| (parts n, inputs),
+ * |weight_hh| (parts n, n); each bias (parts n) or NULL; the states before the first step, |h| and of an LSTM |c|, else
+ * NULL, (rows, n). The result, (steps, rows, n), has the h of each step in its place; with |reverse| the last step is
+ * the first. On GPUs all steps are one call
+ * where rdna_recurrent_layer_pays says so. */
+RDNA_API rdna_node *rdna_record_recurrent(rdna_recorder *r, rdna_cell cell, bool reverse, rdna_node *x,
+                                          rdna_node *weight_ih, rdna_node *weight_hh, rdna_node *bias_ih,
+                                          rdna_node *bias_hh, rdna_node *h, rdna_node *c);
+/* The c behind the last step, (rows, n), of the LSTM whose result |out| is. */
+RDNA_API rdna_node *rdna_record_recurrent_cells(rdna_recorder *r, rdna_node *out);
 
 /* ---- losses, f64 too ---- */
 

@@ -7,7 +7,7 @@
 #include "graph/node.h"
 #include "math/common/test/device.h"
 
-enum { MOST = 256, MOST_INPUTS = 5 };
+enum { MOST = 256, MOST_INPUTS = 7 };
 static const rdna_scalar zero = {0, 0};
 static bool few; /* cases, on a slow device */
 

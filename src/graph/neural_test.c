@@ -244,6 +244,48 @@ static void dropouts(void **state) {
   rdna_recorder_release(r);
 }
 
+/* ---- recurrent networks ---- */
+
+typedef struct recurrent_case {
+  rdna_cell cell;
+  bool reverse, ends; /* whether the states behind the last step are read too */
+} recurrent_case;
+
+/* x, both weights, h, both biases, and an LSTM's c */
+static rdna_node *build_recurrent(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  const recurrent_case *c = what;
+  bool cells = c->cell == RDNA_CELL_LSTM;
+  rdna_node *out =
+      rdna_record_recurrent(r, c->cell, c->reverse, in[0], in[1], in[2], in[4], in[5], in[3], cells ? in[6] : NULL);
+  if (!c->ends) return out;
+  rdna_node *last = rdna_record_slice(r, out, 0, c->reverse ? 0 : 2, 1, 1);
+  rdna_node *behind = cells ? rdna_record_recurrent_cells(r, out) : last;
+  behind = rdna_record_reshape(r, rdna_record_map(r, behind, RDNA_MAP_SQUARE, zero, zero), 3, (int64_t[]){1, 2, 2});
+  rdna_node *both[] = {out, behind};
+  return cells ? rdna_record_concat(r, both, 2, 0) : behind;
+}
+
+static void recurrents(void **state) {
+  static const char *const names[] = {"lstm", "gru", "rnn of tanh", "rnn of relu"};
+  for (int cell = 0; cell < RDNA_CELL_COUNT; cell++)
+    for (int way = 0; way < (few ? 1 : 4); way++) {
+      recurrent_case c = {(rdna_cell)cell, way & 1, way < 2};
+      bool lstm = cell == RDNA_CELL_LSTM;
+      int64_t wide = lstm ? 8 : cell == RDNA_CELL_GRU ? 6 : 2;
+      subject s = {names[cell],
+                   build_recurrent,
+                   &c,
+                   lstm ? 7 : 6,
+                   {F64(3, 2, 2), F64(wide, 2), F64(wide, 2), F64(2, 2), F64(wide), F64(wide), F64(2, 2)},
+                   -1,
+                   1,
+                   {{0}}};
+      if (cell == RDNA_CELL_RELU) s.low = 0.1; /* away from where it bends */
+      expect_slopes(&s);
+      expect_as_in_f64(&s, RDNA_F32, 1e-4);
+    }
+}
+
 /* ---- losses ---- */
 
 typedef struct loss_case {
@@ -325,6 +367,15 @@ static void refusals(void **state) {
   REFUSED(rdna_record_embedding(r, m, v), "f32 (4, 6) and f32 (5)");
   REFUSED(rdna_record_attention(r, x, x, x, 1, false), "attention: q f32 (1, 4, 6)");
   REFUSED(rdna_record_dropout(r, x, 1.5, 0, 0), "1.5");
+  rdna_node *h = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){4, 2}),
+            *wide = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){6, 6});
+  rdna_node *square = rdna_record_input(r, RDNA_F32, 2, (int64_t[]){6, 2});
+  REFUSED(rdna_record_recurrent(r, RDNA_CELL_LSTM, false, x, wide, square, NULL, NULL, h, h), "of a lstm", "(4 n, n)");
+  REFUSED(rdna_record_recurrent(r, RDNA_CELL_GRU, false, x, wide, square, v, NULL, h, NULL), "bias f32 (5)",
+          "6 values");
+  REFUSED(rdna_record_recurrent(r, RDNA_CELL_GRU, false, x, wide, square, NULL, NULL, h, h), "c f32 (4, 2) of a gru");
+  REFUSED(rdna_record_recurrent(r, RDNA_CELL_COUNT, false, x, wide, square, NULL, NULL, h, h), "no cell 4");
+  REFUSED(rdna_record_recurrent_cells(r, x), "input is not what");
   REFUSED(rdna_record_loss(r, x, m, RDNA_LOSS_MSE, 0, RDNA_LOSS_REDUCTION_MEAN), "target f32 (4, 6)");
   REFUSED(rdna_record_loss(r, x, x, RDNA_LOSS_COUNT, 0, RDNA_LOSS_REDUCTION_MEAN), "no loss 8");
   REFUSED(rdna_record_cross_entropy(r, m, v, NULL, &options), "not f32 (4, 6), f32 (5)");
@@ -338,7 +389,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(convolutions), cmocka_unit_test(conv_values), cmocka_unit_test(pools),
       cmocka_unit_test(norms),        cmocka_unit_test(softmaxes),   cmocka_unit_test(indices),
       cmocka_unit_test(attentions),   cmocka_unit_test(dropouts),    cmocka_unit_test(losses),
-      cmocka_unit_test(entropies),    cmocka_unit_test(refusals),
+      cmocka_unit_test(recurrents),   cmocka_unit_test(entropies),   cmocka_unit_test(refusals),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -7,7 +7,7 @@
 #include "rdna/graph.h"
 #include "rdna/op/activation.h"
 
-enum { RDNA__MOST_RESULTS = 3, RDNA__MOST_OPERANDS = 8 /* but of concat */ };
+enum { RDNA__MOST_RESULTS = 3, RDNA__MOST_OPERANDS = 12 /* but of concat */ };
 
 typedef struct rdna__type {
   rdna_dtype dtype;
@@ -134,6 +134,9 @@ struct rdna__operator {
   ROW(attention)             \
   ROW(attention_back)        \
   ROW(dropout)               \
+  /* recurrent.c */          \
+  ROW(recurrent)             \
+  ROW(recurrent_back)        \
   /* loss.c */               \
   ROW(loss)                  \
   ROW(loss_back)             \

@@ -599,6 +599,8 @@ FUNCTIONS = {  # result, arguments
     "rdna_record_matmul": "c_void_p c_void_p c_void_p c_void_p",
     "rdna_record_max_pool": "c_void_p c_void_p c_void_p c_void_p",
     "rdna_record_permute": "c_void_p c_void_p c_void_p c_void_p",
+    "rdna_record_recurrent": "c_void_p c_void_p c_int c_bool c_void_p c_void_p c_void_p c_void_p c_void_p c_void_p c_void_p",
+    "rdna_record_recurrent_cells": "c_void_p c_void_p c_void_p",
     "rdna_record_reduce": "c_void_p c_void_p c_void_p c_int c_uint32 c_bool c_double",
     "rdna_record_reshape": "c_void_p c_void_p c_void_p c_int c_void_p",
     "rdna_record_rms_norm": "c_void_p c_void_p c_void_p c_void_p c_double",

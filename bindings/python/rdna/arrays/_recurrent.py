@@ -2,11 +2,13 @@
 
 import math
 
-from ._array import full_on, need, stream_of
+from ._array import cast, full_on, is_lazy, need, stream_of
+from ._graph import evaluate, lazy, record
 from ._modules import Dropout, Module, _uniform
-from ._moving import concat, expand_dims, matrix_transpose, permute_dims, reshape, slice_of, squeeze, stack
-from ._pointwise import relu, sigmoid, tanh
-from ._products import matmul
+from ._moving import concat, expand_dims, permute_dims, squeeze, stack
+from ._types import result_type
+
+_LSTM, _GRU, _TANH, _RELU = range(4)  # rdna_cell of rdna/op/recurrent.h
 
 
 class _Recurrent(Module):
@@ -15,6 +17,7 @@ class _Recurrent(Module):
     each other, and the states behind the last place."""
 
     gates, state_names = 1, ("state",)
+    cell = None  # of each kind its own
 
     def __init__(self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False):
         if hidden_size < 1 or num_layers < 1:
@@ -73,21 +76,17 @@ class _Recurrent(Module):
         return tuple(need(type(self).__name__, s) if batched else expand_dims(s, axis=1) for s in given)
 
     def _run(self, x, own, end, backwards):
-        """One layer in one direction: its states at each place, and behind the last."""
-        places, batch, size = x.shape
-        weight, bias = getattr(self, "weight_hh" + end), getattr(self, "bias_hh" + end)
-        given = matmul(reshape(x, (places * batch, size)), matrix_transpose(getattr(self, "weight_ih" + end)))  # of all places in one product
-        if bias is not None:
-            given = given + getattr(self, "bias_ih" + end)
-        given, weight, made = reshape(given, (places, batch, given.shape[1])), matrix_transpose(weight), []
-        for place in reversed(range(places)) if backwards else range(places):
-            carried = matmul(own[0], weight)
-            own = self.step(given[place], carried if bias is None else carried + bias, own)
-            made.append(own[0])
-        return stack(made[::-1] if backwards else made, axis=0), own
-
-    def _parts(self, x):
-        return (slice_of(x, 1, i * self.hidden_size, self.hidden_size) for i in range(self.gates))
+        """One layer in one direction, by rdna_record_recurrent: its states at each place, and behind the last."""
+        weights = [getattr(self, name + end) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+        dtype = result_type(x, *(w for w in weights if w is not None), *own)
+        waits = not any(is_lazy(a) for a in (x, *own, *weights) if a is not None)
+        x = lazy(cast(x, dtype)) if waits else cast(x, dtype)  # so that both results are of one node
+        h, c = own if len(own) > 1 else (own[0], None)
+        out = record("recurrent", [self.cell, backwards, x, *weights, h, c])
+        cells = [record("recurrent_cells", [out])] if c is not None else []
+        if waits:
+            out, *cells = evaluate([out, *cells])
+        return out, (out[0 if backwards else -1], *cells)
 
 
 class RNN(_Recurrent):
@@ -97,30 +96,16 @@ class RNN(_Recurrent):
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"RNN: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
         super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-        self.nonlinearity = nonlinearity
-
-    def step(self, given, carried, own):
-        return ((tanh if self.nonlinearity == "tanh" else relu)(given + carried),)
+        self.nonlinearity, self.cell = nonlinearity, _TANH if nonlinearity == "tanh" else _RELU
 
 
 class LSTM(_Recurrent):
     """Gates i, f, g, o: c = sigmoid(f) c + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c). The state is a pair (h, c)."""
 
-    gates, state_names = 4, ("h", "c")
-
-    def step(self, given, carried, own):
-        i, f, g, o = self._parts(given + carried)
-        c = sigmoid(f) * own[1] + sigmoid(i) * tanh(g)
-        return sigmoid(o) * tanh(c), c
+    gates, cell, state_names = 4, _LSTM, ("h", "c")
 
 
 class GRU(_Recurrent):
     """Gates r, z, n: n = tanh(W_in x + b_in + sigmoid(r) (W_hn h + b_hn)), h = (1 - sigmoid(z)) n + sigmoid(z) h."""
 
-    gates = 3
-
-    def step(self, given, carried, own):
-        (r, z, n), (carried_r, carried_z, carried_n) = self._parts(given), self._parts(carried)
-        z = sigmoid(z + carried_z)
-        n = tanh(n + sigmoid(r + carried_r) * carried_n)
-        return ((1.0 - z) * n + z * own[0],)
+    gates, cell = 3, _GRU
