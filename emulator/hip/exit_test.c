@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -41,10 +42,13 @@ static void *probe(const char *name) {
   return f;
 }
 
+static bool is_there(const char *name) { return getenv(name) && access(getenv(name), F_OK) == 0; }
+
 static void say_goodbye(void) { puts("goodbye"); }
 
 // `work` is a letter each: w a wild access, u a value that nobody wrote, l lints, t a trap; S waits and drops the
-// result, D destroys the stream, X ends with what waiting returns.
+// result, D destroys the stream, X ends with what waiting returns; F forks a child that ends at once, with 0 and no
+// files, and G one that does the rest in its parent's place, which returns its status.
 static int child(const char *work, int status) {
   void *out = NULL, *stream = NULL, *fresh = NULL;
   int n = 64;
@@ -59,6 +63,16 @@ static int child(const char *work, int status) {
     if (*work == 'S') (void)hipDeviceSynchronize();
     if (*work == 'D') (void)hipStreamDestroy(stream);
     if (*work == 'X') return hipDeviceSynchronize() & 0xff;
+    if (*work == 'F' || *work == 'G') {
+      int result = 0;
+      pid_t pid = fork();
+      if (pid == 0 && !freopen("/dev/null", "w", stdout)) _exit(96);
+      if (pid == 0 && *work == 'F') exit(0);
+      if (pid == 0) continue;
+      if (waitpid(pid, &result, 0) != pid || !WIFEXITED(result)) return 95;
+      if (*work == 'G') return WEXITSTATUS(result);
+      if (WEXITSTATUS(result) != 0 || is_there("RDNA_EMULATE_REPORT") || is_there("RDNA_EMULATE_COUNTERS")) return 94;
+    }
   }
   return status;
 }
@@ -170,6 +184,36 @@ static void test_reports_alone(void **state) {
   assert_int_equal(run("wX", "0", "report", NULL), 700 & 0xff);
 }
 
+static size_t size_of(const char *path) {
+  char text[8192];
+  int file = open(path, O_RDONLY);
+  assert_true(file >= 0);
+  return read_all(file, text, sizeof text);
+}
+
+// A fork's child tells of its own kernels alone: with files and status, of its parent's with neither.
+static void test_forks(void **state) {
+  char made[] = "/tmp/exit_test_XXXXXX", report[64], counters[64];
+  assert_non_null(mkdtemp(made));
+  snprintf(report, sizeof report, "%s/report.json", made);
+  snprintf(counters, sizeof counters, "%s/counters.json", made);
+  assert_int_equal(setenv("RDNA_EMULATE_REPORT", report, 1), 0);
+  assert_int_equal(setenv("RDNA_EMULATE_COUNTERS", counters, 1), 0);
+  assert_int_equal(run("uSF", "0", "1", NULL), 66);
+  assert_string_equal(last_line(),
+                      "rdna emulator: the checker has 1 finding; the program ends with status 66 in place of 0");
+  assert_null(strstr(strstr(said, "the checker has") + 1, "the checker has"));
+  assert_true(size_of(report) > 200 && size_of(counters) > 200);
+  assert_int_equal(unlink(report), 0);
+  assert_int_equal(unlink(counters), 0);
+  assert_int_equal(unsetenv("RDNA_EMULATE_REPORT"), 0);
+  assert_int_equal(unsetenv("RDNA_EMULATE_COUNTERS"), 0);
+  assert_int_equal(rmdir(made), 0);
+  assert_int_equal(run("GuS", "0", "1", NULL), 66);
+  assert_string_equal(last_line(),
+                      "rdna emulator: the checker has 1 finding; the program ends with status 66 in place of 0");
+}
+
 // Lints are told of where they are asked for, and are no errors.
 static void test_lints(void **state) {
   assert_int_equal(run("lX", "0", "1", NULL), 0);
@@ -205,8 +249,11 @@ int main(int argc, char **argv) {
   program = argv[0];
   folder = argv[1];
   if (argc == 4) return child(argv[2], atoi(argv[3]));
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_with_the_checker), cmocka_unit_test(test_findings_that_are_known),
-      cmocka_unit_test(test_reports_alone), cmocka_unit_test(test_lints), cmocka_unit_test(test_without_the_checker)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_with_the_checker),
+                                     cmocka_unit_test(test_findings_that_are_known),
+                                     cmocka_unit_test(test_reports_alone),
+                                     cmocka_unit_test(test_lints),
+                                     cmocka_unit_test(test_forks),
+                                     cmocka_unit_test(test_without_the_checker)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,6 +265,7 @@ int emu_print_message(const uint64_t *words, size_t count);
 void emu_report_findings(const struct emu_dispatch *dispatch, const struct emu_report *failure, enum emu_status status);
 // Notes the launch for the file of RDNA_EMULATE_REPORT; failure: why it did not run to its end, or NULL. Any thread.
 void emu_report_keep(const struct emu_dispatch *dispatch, const struct emu_report *failure);
+void emu_report_leave_to_parent(void);     // in a fork's child: nothing was launched
 void emu_report_write(void);               // that file, once, at the process's end
 unsigned emu_report_failures(void);        // launches so far that did not run to their end
 unsigned emu_report_count_findings(void);  // of the checker so far

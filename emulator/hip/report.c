@@ -101,6 +101,8 @@ void emu_report_is_told(void) { ending.told = true; }
 
 static void note_status(int status, void *unused) { ending.program = status & 0xff; }
 
+static void leave_to_parent(void);
+
 void emu_report_watch_exit(bool check) {
   const char *text = getenv("RDNA_EMULATE_EXITCODE");
   ending.check = check;
@@ -114,6 +116,7 @@ void emu_report_watch_exit(bool check) {
     }
   }
   (void)on_exit(note_status, NULL);
+  (void)pthread_atfork(NULL, NULL, leave_to_parent);
 }
 
 // Sums up, and returns the status in place of the program's; NO_STATUS: that stays.
@@ -162,6 +165,7 @@ static struct {
   const char *path;
   struct row *rows;
   size_t count;
+  bool is_child;  // of a fork: nothing of what the parent launched is here
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 static void write_json(FILE *out) {
@@ -229,6 +233,10 @@ static void write_text(FILE *out) {
 
 static void write_table(void) {
   pthread_mutex_lock(&table.lock);
+  if (table.is_child && table.count == 0) {
+    pthread_mutex_unlock(&table.lock);
+    return;
+  }
   bool standard = strcmp(table.path, "-") == 0;
   FILE *out = standard ? stdout : fopen(table.path, "w");
   if (!out) {
@@ -290,4 +298,20 @@ void emu_report_count(const struct emu_dispatch *dispatch, const struct emu_isa 
     for (size_t i = 0; i < sizeof row->counters / sizeof *to; i++) to[i] += from[i];
   }
   pthread_mutex_unlock(&table.lock);
+}
+
+// ---- forks
+
+// What its parent's kernels did is not the child's to tell of: it has no findings, counters or launches, and its locks
+// are free, whatever the parent's other threads were doing.
+static void leave_to_parent(void) {
+  static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  atomic_store(&findings, 0);
+  atomic_store(&failures, 0);
+  atomic_store(&untold, 0);
+  table.lock = fresh;
+  table.rows = NULL;
+  table.count = 0;
+  table.is_child = true;
+  emu_report_leave_to_parent();
 }

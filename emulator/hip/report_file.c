@@ -36,6 +36,7 @@ static struct {
   bool taken;        // emu_report_take was called
   size_t to_take;    // the first that it has not given
   uint64_t missing;  // errors that were not kept since it was called
+  bool is_child;     // of a fork: nothing of what the parent launched is here
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
 // ---- text of others
@@ -194,9 +195,19 @@ static void start(void) {
   }
 }
 
+void emu_report_leave_to_parent(void) {
+  static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
+  all.lock = fresh;
+  all.reports = NULL;
+  all.kernels = NULL;
+  all.count = all.kernel_count = all.to_take = 0;
+  all.launches = all.left_out = all.missing = 0;
+  all.is_child = true;
+}
+
 void emu_report_write(void) {
   pthread_once(&all.once, start);
-  if (!all.path) return;
+  if (!all.path || (all.is_child && all.launches == 0)) return;
   pthread_mutex_lock(&all.lock);
   FILE *out = fopen(all.path, "w");
   if (out) form_of(all.path)(out);
