@@ -220,6 +220,9 @@ static const struct emu_encoding encoding_942 = {
   .simd_granule = 16
 GFX9(gfx906, encoding_906, VEGA_FILE);
 GFX9(gfx900, encoding_900, VEGA_FILE);
-GFX9(gfx908, encoding_908, VEGA_FILE, .accumulators = true, .accumulators_apart = true);
-GFX9(gfx90a, encoding_90a, CDNA_FILE, .scratch_offset = true, .matrices_flush = true);
-GFX9(gfx942, encoding_942, CDNA_FILE, .scratch_given = true, .float8_fnuz = true, .xcc_id = true, .dlc_is_scope = true);
+GFX9(gfx908, encoding_908, VEGA_FILE, .accumulators = true, .accumulators_apart = true,
+     .matrix_waits = EMU_MATRIX_WAITS_908);
+GFX9(gfx90a, encoding_90a, CDNA_FILE, .scratch_offset = true, .matrices_flush = true,
+     .matrix_waits = EMU_MATRIX_WAITS_90A);
+GFX9(gfx942, encoding_942, CDNA_FILE, .matrix_waits = EMU_MATRIX_WAITS_942, .scratch_given = true, .float8_fnuz = true,
+     .xcc_id = true, .dlc_is_scope = true);

@@ -228,6 +228,9 @@ struct emu_field {
   uint8_t low, bits;
 };
 
+// Whose rules say how many instructions must lie between a product of matrices and what touches its registers.
+enum emu_matrix_waits { EMU_MATRIX_WAITS_NONE, EMU_MATRIX_WAITS_908, EMU_MATRIX_WAITS_90A, EMU_MATRIX_WAITS_942 };
+
 // A generation of the instruction set, by its properties: whoever must know asks for one of them, never for the name.
 // One file each defines them (gfx10.c, …). What is private to the decoder and the printer stands behind `encoding`.
 struct emu_isa {
@@ -237,6 +240,7 @@ struct emu_isa {
   // 16-bit operands name halves of registers, and compilers wait for halves
   bool halves;
 
+  uint8_t matrix_waits;     // enum emu_matrix_waits: which products of matrices leave to the compiler
   bool accumulators;        // there are accumulation registers, in the wave's file of vector registers,
   bool accumulators_apart;  // or in one of their own, as large
   bool scratch_given;       // FLAT_SCRATCH points at the wave's scratch when it begins

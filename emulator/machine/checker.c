@@ -14,6 +14,7 @@ bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
     emu__wave_trap(wave, step, EMU_NO_MEMORY, "no memory", -1, 0, "There is no memory to check it.");
     return false;
   }
+  if (c->states.counts && step->inst) emu__check_states(wave, step);
   bool met = emu__plan_meets(plan, &c->watch);
   bool lints = plan->lints && wave->group->run->dispatch->lint;
   if (!met && !plan->always && !lints) return true;
@@ -185,6 +186,7 @@ static void make_begun(struct emu_wave_check *c, const struct emu_run *run, unsi
     c->scalar[i] = defined ? 0 : UINT32_MAX;
     emu__set_put(&c->dirty, EMU_SET_SCALAR + i, !defined);
   }
+  c->states.counts = d->lint && run->target->matrix_waits;
   c->scc = true;
   emu__set_put(&c->dirty, EMU_SET_SCC, true);
   for (unsigned r = id_registers(run); r < vgprs; r++) emu__set_put(&c->dirty, r, true);

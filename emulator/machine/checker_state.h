@@ -117,6 +117,32 @@ static inline bool emu__plan_meets(const struct emu_plan *plan, const struct emu
 
 // ---- state of a wave
 
+// checker_states.c: the vector instructions that a wave has issued last, and how many wait states ago.
+enum emu_issue_kind {
+  EMU_ISSUE_OTHER,  // none of these
+  EMU_ISSUE_MEMORY,
+  EMU_ISSUE_VECTOR,
+  EMU_ISSUE_DOT,
+  EMU_ISSUE_ACC_READ,
+  EMU_ISSUE_ACC_WRITE,
+  EMU_ISSUE_MATRIX,
+};
+struct emu_registers {
+  uint16_t first, count;  // in the wave's file
+};
+struct emu_issue {
+  uint32_t at, pc;  // at: the wave's wait states behind it
+  uint16_t op;
+  struct emu_registers result, addend;  // addend: of products of matrices
+  uint8_t kind, passes;                 // enum emu_issue_kind; passes of the matrix unit
+  bool exec, doubles, xdl, sparse;      // it writes EXEC; of products of matrices
+};
+struct emu_states {
+  bool counts;          // they are looked at
+  uint32_t now, count;  // wait states, instructions in `recent`, since the wave began
+  struct emu_issue recent[32];
+};
+
 struct emu_wave_check {
   // registers with undefined bits; that a load in flight fills; that hold addresses of variables; the union of all
   struct emu_set dirty, pending, rooted, watch;
@@ -143,6 +169,7 @@ struct emu_wave_check {
   bool pointed;
   const struct emu_shadow *regions[4];  // of the last accesses, the newest first
   uint64_t regions_epoch;               // emu__memory_epoch when they were noted
+  struct emu_states states;
 };
 
 struct emu_group_check {
@@ -182,6 +209,7 @@ void emu__check_undefined(struct emu_wave *wave, const struct emu_step *step, in
 static inline bool emu__check_concerns(const struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_wave_check *c = wave->checker;
   if (!c) return false;
+  if (c->states.counts) return true;
   const struct emu_plan *plan = __atomic_load_n(&step->plan, __ATOMIC_ACQUIRE);
   return !plan || plan->always || plan->lints || emu__plan_meets(plan, &c->watch);
 }
@@ -195,6 +223,10 @@ void emu__check_lanes(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_cross(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_shuffle(struct emu_wave *wave, const struct emu_step *step);
 bool emu__check_matrix(struct emu_wave *wave, const struct emu_step *step);  // false: it is none of mfma.c
+// Passes through the matrix unit, 0: it is none of mfma.c; whether it is one for integers and small floats; adds to D.
+unsigned emu__matrix_passes(const struct emu_isa *target, unsigned op);
+bool emu__matrix_is_xdl(const struct emu_isa *target, unsigned op);
+bool emu__matrix_is_sparse(unsigned op);
 void emu__check_wmma(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_scalar(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
 void emu__check_saveexec(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
@@ -203,6 +235,7 @@ void emu__check_smem(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_addresses(struct emu_wave *wave, const struct emu_step *step);
 
 void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
+void emu__check_states(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_wait(struct emu_wave *wave, const struct emu_step *step);
 void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan);
 

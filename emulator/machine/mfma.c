@@ -68,6 +68,27 @@ static const struct shape *shape_of(unsigned op) {
   return NULL;
 }
 
+// Sources: LLVM's scheduling model; AMD "CDNA3 Instruction Set Architecture", which has a table of passes. gfx942 takes
+// half as many for a single block of small elements.
+unsigned emu__matrix_passes(const struct emu_isa *target, unsigned op) {
+  const struct shape *s = shape_of(op);
+  if (!s) return 0;
+  if (s->kind == F64) return s->m == 4 ? 4 : 8;
+  if (s->m == 4) return 2;
+  bool fast = target->matrix_waits == EMU_MATRIX_WAITS_942 && s->blocks == 1 && s->kind != F32;
+  return s->m / (fast ? 4 : 2);
+}
+
+bool emu__matrix_is_xdl(const struct emu_isa *target, unsigned op) {
+  const struct shape *s = shape_of(op);
+  return s && s->kind != F64 && (target->matrix_waits != EMU_MATRIX_WAITS_942 || s->kind != F32);
+}
+
+bool emu__matrix_is_sparse(unsigned op) {
+  const struct shape *s = shape_of(op);
+  return s && s->sparse;
+}
+
 static unsigned element_bits(enum kind kind) { return kind == F64 ? 64 : kind <= XF32 ? 32 : kind <= BF16 ? 16 : 8; }
 
 // Where element (row or column, k) of a factor lies.

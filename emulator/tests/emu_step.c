@@ -135,6 +135,7 @@ static bool run_launch(void) {
                            .host_threads = c.host_threads,
                            .shuffle = c.shuffle,
                            .check = c.flags & 1,
+                           .lint = c.flags & 4,
                            .reports = reports,
                            .report_room = c.report_room,
                            .counters = c.flags & 2 ? &counters : NULL};

@@ -110,7 +110,7 @@ class Emulator:
         return r
 
     def launch(self, kernel, kernarg, buffers, groups, threads, check=False, counters=False, host_threads=1,
-               dynamic_lds=0, room=8, shuffle=0):
+               dynamic_lds=0, room=8, shuffle=0, lint=False):
         """buffers: arrays, at multiples of 4096 from MEMORY on (see places); np.empty-like ones as (size, None)."""
         offsets, size = places(buffers)
         memory = bytearray(size)
@@ -123,7 +123,7 @@ class Emulator:
             else:
                 memory[at:at + length] = b"\xcd" * length
             rows += struct.pack("<QQII", at, length, known, 0)
-        flags = int(check) | int(counters) << 1
+        flags = int(check) | int(counters) << 1 | int(lint) << 2
         head = struct.pack("<I9I3I3I", 2, TARGETS[kernel.target], len(kernel.image), len(kernarg), len(buffers), size, flags,
                            host_threads, dynamic_lds, room, *groups, *threads)
         head += struct.pack("<IQ", shuffle, kernel.entry) + kernel.descriptor

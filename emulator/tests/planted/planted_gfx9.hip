@@ -110,4 +110,20 @@ KERNEL(gfx9_acc_product) {
   tmp[LANE] = c[2];
   out[LANE] = c[3];  // FINDS gfx9_acc_product
 }
+
+// A result of eight passes that is read behind nine instructions in place of ten; and the addend of four passes that is
+// overwritten behind two in place of three.
+KERNEL(gfx9_acc_lint_result) {
+  float x;
+  asm volatile("v_mov_b32 v76, 0\n v_mov_b32 v77, 0\n v_mov_b32 v78, 0\n v_mov_b32 v79, 0\n s_nop 1\n"  // FINDS gfx9_acc_lint_result
+               "v_mfma_f32_16x16x4_f32 v[76:79], %1, %1, v[76:79]\n" EITHER("s_nop 8\n", "s_nop 9\n") "v_mov_b32 %0, v77"
+               : "=v"(x) : "v"(1.0f) : "v76", "v77", "v78", "v79");
+  out[LANE] = x;
+}
+
+KERNEL(gfx9_acc_lint_addend) {
+  asm volatile("v_mov_b32 v76, 0\n v_mov_b32 v77, 0\n v_mov_b32 v78, 0\n v_mov_b32 v79, 0\n s_nop 1\n"  // FINDS gfx9_acc_lint_addend
+               "v_mfma_f32_16x16x16_f16 v[80:83], v[76:77], v[76:77], v[76:79]\n" EITHER("s_nop 1\n", "s_nop 2\n")
+               "v_mov_b32 v77, 1" : : : "v76", "v77", "v78", "v79", "v80", "v81", "v82", "v83");
+}
 #endif

@@ -137,6 +137,8 @@ static const struct plant plants[] = {
     {"gfx9_store_counts", "missing wait", 1, 64},
     {"gfx9_acc_undefined", "uninitialized", 1, 64},
     {"gfx9_acc_product", "uninitialized", 1, 64},
+    {"gfx9_acc_lint_result", "hazard", 1, 64},
+    {"gfx9_acc_lint_addend", "hazard", 1, 64},
 };
 enum { PLANTS = sizeof(plants) / sizeof(plants[0]), BUFFERS = 4, ROOM = 8, SMALL = 64 * 4, LARGE = 4096 * 4 };
 
