@@ -10,7 +10,9 @@ import ctypes
 import os
 import pathlib
 
-FOLDER = pathlib.Path(__file__).resolve().parent / "lib"  # what LD_LIBRARY_PATH wants
+_HERE = pathlib.Path(__file__).resolve().parent
+# what LD_LIBRARY_PATH wants: the wheel's, or that of `cmake --install`
+FOLDER = _HERE / "lib" if (_HERE / "lib").exists() else _HERE.parent.parent / "dropin"
 LIBRARY = FOLDER / "libamdhip64.so.7"  # the emulator; the others of the folder lead to it
 NAMES = ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so")
 
