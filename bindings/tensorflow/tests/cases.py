@@ -509,6 +509,74 @@ case("ResourceStridedSliceAssign", MOVED[:3], lambda t: [[numbers(t, 5, 6), numb
      of_variable(lambda v, u: R.ResourceStridedSliceAssign(ref=v, begin=[1, 0], end=[5, 6], strides=[2, 2], value=u)))  # fmt: skip
 
 
+# ---- sparse tensors ----
+SHAPE = np.array([5, 3, 4])
+
+
+def sparse_of(t, count=9, shape=SHAPE, seed=5, ordered=True):
+    """Places, values and the shape of a sparse tensor."""
+    places = np.random.default_rng(seed).choice(int(np.prod(shape)), count, replace=False)
+    at = np.stack(np.unravel_index(np.sort(places) if ordered else places, shape), axis=-1)
+    return [at, numbers(t, count), np.array(shape)]
+
+
+SPARSE_VALUES = [*FLOATS, *INTEGERS, bool]
+case("SparseReorder", SPARSE_VALUES, lambda t: [sparse_of(t, ordered=False), sparse_of(t, 0), sparse_of(t, 4, np.array([7]), ordered=False)])
+for i_type in (np.int32, np.int64):
+    case("SparseToDense", SPARSE_VALUES, lambda t, i=i_type: [
+        [at.astype(i), shape.astype(i), values, numbers(t)] for at, values, shape in (sparse_of(t), sparse_of(t, 0), sparse_of(t, 4, np.array([7])))
+    ] + [[np.array([1, 4], i), np.array([6], i), numbers(t, 2), numbers(t)], [np.array(3, i), np.array([6], i), numbers(t), numbers(t)],
+         [np.array([[0, 1], [2, 2]], i), np.array([3, 3], i), numbers(t), numbers(t)]])  # fmt: skip
+case("SparseReorder", [F32], lambda t: [sparse_of(t)], lambda at, v, s: tf.sparse.to_dense(tf.sparse.reorder(tf.SparseTensor(at, v, s))), gradients=True)
+for shape in ([15, 4], [-1], [2, 5, 3, 2], [-1, 1, 6]):
+    case("SparseReshape", [np.int64], lambda t: [sparse_of(t)[::2], sparse_of(t, 0)[::2]],
+         lambda at, s, shape=shape: R.SparseReshape(input_indices=at, input_shape=s, new_shape=np.array(shape, np.int64)))  # fmt: skip
+for start, size in (([1, 0, 1], [3, 3, 2]), ([0, 0, 0], [9, 9, 9]), ([4, 2, 3], [1, 1, 1]), ([7, 0, 0], [1, 3, 4])):
+    case("SparseSlice", SPARSE_VALUES, lambda t: [sparse_of(t, 30), sparse_of(t, 0)], start=start, size=size)
+    case("SparseSliceGrad", WIDE, lambda t: [sparse_of(t, 30)],
+         lambda at, v, s, start=start, size=size: (lambda part: R.SparseSliceGrad(
+             backprop_val_grad=part.output_values * 2, input_indices=at, input_start=start, output_indices=part.output_indices))(
+                 R.SparseSlice(indices=at, values=v, shape=s, start=start, size=size)))  # fmt: skip
+for dim in (0, 1, -1):
+    case("SparseConcat", SPARSE_VALUES, lambda t, dim=dim: [sparse_of(t) + sparse_of(t, 12, np.where(np.arange(3) == dim % 3, 6, SHAPE), 7) + sparse_of(t, 0)],
+         lambda *x, dim=dim: R.SparseConcat(indices=x[0::3], values=x[1::3], shapes=x[2::3], concat_dim=dim))  # fmt: skip
+for dim, parts in ((0, 3), (1, 3), (2, 1), (2, 3)):
+    case("SparseSplit", SPARSE_VALUES, lambda t: [sparse_of(t, 30), sparse_of(t, 0)],
+         lambda at, v, s, dim=dim, parts=parts: sum(R.SparseSplit(split_dim=np.int64(dim), indices=at, values=v, shape=s, num_split=parts), []))  # fmt: skip
+
+
+def filled(at, values, shape, otherwise):
+    """The outputs, and the gradients of sums of them."""
+    out = list(R.SparseFillEmptyRows(indices=at, values=values, dense_shape=shape, default_value=otherwise))
+    if values.dtype in (tf.float32, tf.float64):
+        weights = tf.range(1.0, tf.cast(tf.size(out[1]) + 1, tf.float32))
+        out += R.SparseFillEmptyRowsGrad(reverse_index_map=out[3], grad_values=tf.cast(weights, values.dtype))
+    return out
+
+
+def filled_rows(rows, values, otherwise):
+    out = list(R.RaggedFillEmptyRows(value_rowids=rows, values=values, nrows=np.int64(7), default_value=otherwise))
+    if values.dtype in (tf.float32, tf.float64):
+        weights = tf.range(1.0, tf.cast(tf.size(out[1]) + 1, tf.float32))
+        out += R.RaggedFillEmptyRowsGrad(reverse_index_map=out[3], grad_values=tf.cast(weights, values.dtype))
+    return out
+
+
+case("SparseFillEmptyRows", SPARSE_VALUES, lambda t: [
+    sparse_of(t, count, np.array([9, 4]), ordered=ordered) + [numbers(t)] for count, ordered in ((8, True), (8, False), (0, True), (36, False))
+] + [sparse_of(t, 0, np.array([0, 4])) + [numbers(t)]], filled)  # fmt: skip
+case("SparseFillEmptyRowsGrad", WIDE, lambda t: [sparse_of(t, 8, np.array([9, 4])) + [numbers(t)]], filled)
+case("RaggedFillEmptyRows", SPARSE_VALUES, lambda t: [[np.array([1, 1, 4]), numbers(t, 3), numbers(t)], [np.zeros(0, np.int64), numbers(t, 0), numbers(t)]], filled_rows)
+case("RaggedFillEmptyRowsGrad", WIDE, lambda t: [[np.array([1, 1, 4]), numbers(t, 3), numbers(t)]], filled_rows)
+for name in "Sum Mean SqrtN".split():
+    for i_type in (np.int32, np.int64):
+        case(f"SparseSegment{name}GradV2", FLOATS, lambda t, i=i_type: [[numbers(t, 6, 3), ROWS.astype(i), SEGMENTS.astype(np.int32)],
+                                                                     [numbers(t, 2, 3), np.zeros(0, i), np.zeros(0, np.int32)]], dense_output_dim0=5)  # fmt: skip
+for i_type in (np.int32, np.int64):
+    case("UniqueWithCounts", [*FLOATS, np.int64, np.uint8, bool], lambda t, i=i_type: [[numbers(t, 40)], [numbers(t, 1)], [numbers(t, 0)]], out_idx=i_type)
+case("ScatterNdNonAliasingAdd", [*FLOATS, np.int64], lambda t: [[numbers(t, 5, 3, 4), PLACES, numbers(t, 2, 2, 4)]])
+
+
 # ---- more dimensions than librdna has, of which neighbours are one ----
 MANY = (2, 1, 3, 2, 1, 2, 2, 1, 3, 2)
 case("Sum Mean Max Prod", [F32, F64], lambda t: [[positive(t, *MANY)]], axis=[1, 3, 5, 7, 9], scale=128)

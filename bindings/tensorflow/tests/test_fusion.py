@@ -363,3 +363,17 @@ def test_bytes_that_are_no_graph(function, found, tmp_path):
     (fused,) = [node for node in changed.node if node.op == "RdnaMatMul"]
     assert fused.name == last and list(fused.input) == ["x", "x", "b"] and fused.attr["activation"].s == b"tanh"
     assert names == {node.name for node in graph.node if node.op not in ("MatMul", "BiasAdd")}
+
+
+def test_sums_of_a_large_graph_stay():
+    """TensorFlow's memory pass takes the device for a processor with 256 MiB, and would make a sum of more than 0.8 of that one into
+    a variable by reference, for which a plugin can have no kernel."""
+
+    @tf.function
+    def total():
+        x = tf.random.uniform([2048])
+        terms = tf.add_n([tf.broadcast_to(tf.abs(x * float(i)), [1024, 2048]) for i in range(1, 30)])
+        return tf.reduce_sum(terms) / tf.reduce_sum(x)
+
+    with tf.device("/device:RDNA:0"):
+        np.testing.assert_allclose(total().numpy(), 1024 * sum(range(1, 30)), rtol=1e-4)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compose.h"
+#include "distinct.h"
 #include "ops.h"
 #include "rdna/op/index.h"
 
@@ -104,25 +105,59 @@ static rdna_status divide_rows(call *c, const rdna_tensor *segments, int64_t cou
   return zip(c, RDNA_ZIP_DIV, rows, &by, rows);
 }
 
+/* The rows of the gradient that |segments| name, divided as the row's number says, in scratch memory. */
+static rdna_status spread_segments(call *c, const rdna_tensor *gradient, const rdna_tensor *segments,
+                                   rdna_tensor *rows) {
+  rdna_tensor from = as_rows(gradient);
+  TRY(call_scratch(c, gradient->dtype, 2, (int64_t[]){segments->shape[0], from.shape[1]}, rows));
+  if (rdna_tensor_count(rows) == 0) return RDNA_OK;
+  TRY(rdna_op_index_select(c->stream, &from, 0, segments, rows, NULL));
+  return c->number == RDNA_SCATTER_ADD ? RDNA_OK : divide_rows(c, segments, gradient->shape[0], rows);
+}
+
+static rdna_status add_rows(call *c, const rdna_tensor *rows, const rdna_tensor *indices, const rdna_tensor *out) {
+  rdna_tensor to = as_rows(out);
+  TRY(fill(c, 0, out));
+  if (rdna_tensor_count(rows) == 0 || out->shape[0] == 0) return RDNA_OK;
+  return rdna_op_index_copy(c->stream, &to, 0, indices, rows, RDNA_SCATTER_ADD, true, NULL);
+}
+
 /* (gradient, indices, segments, rows of the table) */
+static rdna_status segments_gradient_inputs(call *c, rdna_tensor *gradient, rdna_tensor *indices, rdna_tensor *segments,
+                                            int64_t *count) {
+  TRY(call_input(c, 0, gradient));
+  TRY(call_input(c, 1, indices));
+  TRY(call_input(c, 2, segments));
+  TRY(call_integer(c, 3, count));
+  if (gradient->rank >= 1 && indices->rank == 1 && segments->rank == 1 && segments->shape[0] == indices->shape[0] &&
+      *count >= 0)
+    return RDNA_OK;
+  return call_fail(c, RDNA_INVALID_ARGUMENT, "segment_ids and indices should have same size.");
+}
+
 rdna_status compute_sparse_segments_gradient(call *c) {
   rdna_tensor gradient, indices, segments, out, rows;
   int64_t count;
-  TRY(call_input(c, 0, &gradient));
-  TRY(call_input(c, 1, &indices));
-  TRY(call_input(c, 2, &segments));
-  TRY(call_integer(c, 3, &count));
-  if (gradient.rank < 1 || indices.rank != 1 || segments.rank != 1 || segments.shape[0] != indices.shape[0] ||
-      count < 0)
-    return call_fail(c, RDNA_INVALID_ARGUMENT, "segment_ids and indices should have same size.");
+  TRY(segments_gradient_inputs(c, &gradient, &indices, &segments, &count));
   TRY(rows_out(c, &gradient, count, &out));
-  TRY(fill(c, 0, &out));
-  rdna_tensor from = as_rows(&gradient), to = as_rows(&out);
-  TRY(call_scratch(c, gradient.dtype, 2, (int64_t[]){indices.shape[0], from.shape[1]}, &rows));
-  if (rdna_tensor_count(&rows) == 0 || count == 0) return RDNA_OK;
-  TRY(rdna_op_index_select(c->stream, &from, 0, &segments, &rows, NULL));
-  if (c->number != RDNA_SCATTER_ADD) TRY(divide_rows(c, &segments, gradient.shape[0], &rows));
-  return rdna_op_index_copy(c->stream, &to, 0, &indices, &rows, RDNA_SCATTER_ADD, true, NULL);
+  TRY(spread_segments(c, &gradient, &segments, &rows));
+  return add_rows(c, &rows, &indices, &out);
+}
+
+/* The same of those rows of the table alone that the indices name; output 1 is which. */
+rdna_status compute_sparse_segments_gradient_rows(call *c) {
+  struct distinct d;
+  rdna_tensor gradient, indices, segments, out, which, rows, number;
+  int64_t count;
+  TRY(segments_gradient_inputs(c, &gradient, &indices, &segments, &count));
+  TRY(find_distinct(c, &indices, &d));
+  TRY(rows_out(c, &gradient, d.count, &out));
+  TRY(call_output(c, 1, 1, &d.count, &which));
+  if (d.count == 0) return RDNA_OK;
+  TRY(rdna_op_masked_select(c->stream, &d.sorted, &d.first, &which));
+  TRY(back_in_order(c, &d, &d.number, &number));
+  TRY(spread_segments(c, &gradient, &segments, &rows));
+  return add_rows(c, &rows, &number, &out);
 }
 
 /* (places (count, 2), values, shape, matrix): a sparse matrix times a dense one; each value takes a row of the latter
