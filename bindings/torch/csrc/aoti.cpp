@@ -8,6 +8,7 @@
 
 // the functions that PyTorch calls have had these arguments since 2.13
 #if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 13)
+#include <ATen/DynamicLibrary.h>
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/DeviceGuard.h>
@@ -128,14 +129,13 @@ class Runner : public torch::inductor::AOTIModelContainerRunner {
     const c10::IValue file = torch::jit::pickle_load(bytes);
     const auto parts = file.toTupleRef().elements();
     executor_.begin(device_, parts[0]);
-    torch::inductor::TensorConstantMap weights;
+    update_user_managed_constant_buffer_func_ = holding();
+    std::unordered_map<std::string, at::Tensor> weights;
     for (const auto &entry : parts[1].toGenericDict()) {
       const at::Tensor &weight = entry.value().toTuple()->elements()[0].toTensor();
       const bool moves = entry.value().toTuple()->elements()[1].toBool();
-      weights_.push_back(moves ? weight.to(device_) : weight);
+      weights[entry.key().toStringRef()] = moves ? weight.to(device_) : weight;
     }
-    size_t i = 0;
-    for (const auto &entry : parts[1].toGenericDict()) weights[entry.key().toStringRef()] = &weights_[i++];
     if (!weights.empty()) update_constant_buffer(weights, false, true, true);
     proxy_executor_handle_ =
         reinterpret_cast<AOTIProxyExecutorHandle>(static_cast<torch::aot_inductor::ProxyExecutor *>(&executor_));
@@ -147,9 +147,17 @@ class Runner : public torch::inductor::AOTIModelContainerRunner {
     return AOTIModelContainerRunner::run_impl(inputs, stream);
   }
 
+  // The library's function that gives references to weights back, which PyTorch's does not (_aoti.py).
+  decltype(update_user_managed_constant_buffer_func_) holding() const {
+    try {
+      return reinterpret_cast<decltype(holding())>(model_so_->sym("rdna_hold_weights"));
+    } catch (const c10::Error &) {
+      TORCH_CHECK(false, "a package for rdna has no function that holds its weights: compile it again");
+    }
+  }
+
   c10::Device device_;
   Executor executor_;
-  std::vector<at::Tensor> weights_;  // the program borrows them
 };
 
 std::unique_ptr<torch::inductor::AOTIModelContainerRunner> make_runner(const std::string &library, size_t models,

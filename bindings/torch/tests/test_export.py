@@ -160,6 +160,39 @@ def test_a_package_without_its_weights(tmp_path):
 
 
 @aoti
+@pytest.mark.usefixtures("nothing_falls_back")
+@pytest.mark.parametrize("packed", [True, False])
+def test_memory_of_weights_is_given_back(tmp_path, packed):
+    model, x = nn.Linear(512, 512).to("rdna"), torch.randn(4, 512, device="rdna")
+    program = torch.export.export(model, (x,))
+    path = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "linear.pt2"),
+                                                    inductor_configs={"aot_inductor.package_constants_in_so": packed})
+    weights = {k: v.detach().clone() for k, v in model.state_dict().items()}
+    size = sum(t.nbytes for t in weights.values())
+
+    def right(factor):
+        expected = factor * (x.cpu().double() @ weights["weight"].cpu().double().T + weights["bias"].cpu().double())
+        torch.testing.assert_close(loaded(x).cpu().double(), expected, rtol=1e-4, atol=1e-4)
+
+    before = torch.rdna.memory_allocated()
+    for _ in range(2):
+        loaded = torch._inductor.aoti_load_package(path)
+        for factor in (1.0, 2.0, 3.0):
+            loaded.load_constants({k: v * factor for k, v in weights.items()}, check_full_update=True, user_managed=factor == 2)
+            right(factor)
+            assert torch.rdna.memory_allocated() - before < 1.1 * size
+        loaded.load_constants({"bias": weights["bias"]}, check_full_update=False)  # the other stays
+        with pytest.raises(RuntimeError, match="the package has bias on rdna, one on another device was given"):
+            loaded.load_constants({"bias": torch.zeros(512)}, check_full_update=False, user_managed=True)
+        with pytest.raises(RuntimeError, match="Cannot find constants .*weight"):
+            loaded.load_constants({"bias": weights["bias"]}, check_full_update=True)
+        loaded.load_constants({"weight": weights["weight"]}, check_full_update=False)
+        right(1)
+        del loaded
+        assert torch.rdna.memory_allocated() - before < 0.1 * size
+
+
+@aoti
 def test_numbers_that_are_not_whole_are_refused(tmp_path):
     class Half(nn.Module):
         def forward(self, x):

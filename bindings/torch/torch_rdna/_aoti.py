@@ -29,6 +29,36 @@ WITHOUT_KERNELS = {
     "aot_inductor.precompile_headers": False,  # there is none for rdna
     "aot_inductor.compile_wrapper_opt_level": "O0",  # it only calls
 }
+# PyTorch's own function that gives a program its weights makes a reference to each that it never gives back. This one is
+# in the library beside it, where the program's class is known: references that it holds are given back with the program,
+# or when it gets other weights. What is wrong is thrown: PyTorch's would print it, and raise an error without a word.
+HOLD_WEIGHTS = """
+extern "C" AOTIRuntimeError rdna_hold_weights(AOTInductorModelContainerHandle program, AOTInductorConstantMapHandle map, bool inactive, bool whole) {
+    static const bool ours[] = {OURS};
+    auto& container = *reinterpret_cast<torch::aot_inductor::AOTInductorModelContainer*>(program);
+    const auto& given = *reinterpret_cast<const std::unordered_map<std::string, AtenTensorHandle>*>(map);
+    if (whole) container.assert_all_constants(given);
+    std::unordered_map<std::string, AtenTensorHandle> held;
+    const auto others = container.extract_constants_map(!inactive);
+    for (size_t i = 0; i < container.num_constants(); i++) {
+        const std::string name = container.constant_name(i), said = container.constant_original_fqn(i);
+        const auto found = given.find(name);
+        if (found != given.end()) {
+            int32_t device = 0;
+            AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(found->second, &device));
+            AOTI_RUNTIME_CHECK(device == (ours[i] ? aoti_torch_device_type_privateuse1() : aoti_torch_device_type_cpu()),
+                               "the package has " + said + (ours[i] ? " on rdna" : " on the CPU") + ", one on another device was given");
+            held[name] = found->second;
+        } else if (inactive && container._is_tensor_constant_or_buffer_type_or_empty_parameter(i)) {
+            const auto other = others.find(said);
+            if (other != others.end()) held[name] = other->second;
+        }
+    }
+    for (auto& [name, handle] : held) AOTI_TORCH_ERROR_CODE_CHECK(aoti_torch_new_tensor_handle(handle, &handle));
+    container.update_constant_buffer(std::move(held), inactive, false);
+    return AOTI_RUNTIME_SUCCESS;
+}
+"""
 _packs_weights = contextvars.ContextVar("packs_weights", default=True)
 _FORMATS = (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d)  # c10's numbers
 
@@ -150,6 +180,8 @@ def _wrapper():
             with tempfile.NamedTemporaryFile(suffix=".rdna", dir=folder, delete=False) as file:
                 torch.save((self.steps, weights), file)
             self.additional_files.append(file.name)
+            ours = ", ".join("true" if is_ours(graph.get_original_value_of_constant(name).device) else "false" for name in graph.constants)
+            self.prefix.splice(HOLD_WEIGHTS.replace("OURS", ours or "true"))  # an array has at least one element
 
     return CppWrapper
 
@@ -260,7 +292,6 @@ def _load_constants(plain):
     def load_constants(self, constants_map, *, check_full_update, user_managed=False, allow_h2d_copy=False):
         if self.get_metadata().get("AOTI_DEVICE_KEY") == "rdna" and not user_managed:
             constants_map = {name: t.detach().clone() if is_ours(t.device) or not allow_h2d_copy else t.to("rdna") for name, t in constants_map.items()}
-            self.rdna_constants = {**getattr(self, "rdna_constants", {}), **constants_map}  # the model borrows them
             user_managed, allow_h2d_copy = True, False
         plain(self, constants_map, check_full_update=check_full_update, user_managed=user_managed, allow_h2d_copy=allow_h2d_copy)
 
