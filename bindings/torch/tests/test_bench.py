@@ -10,6 +10,7 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 
+import calls  # noqa: E402
 import check  # noqa: E402
 import models  # noqa: E402
 import picture  # noqa: E402
@@ -111,3 +112,10 @@ def test_a_picture_has_a_bar_for_each_ratio():
     # as far from 1 as the logarithms are
     assert math.isclose(float(shapes[1].get("width")) / float(shapes[0].get("width")), math.log(100) / math.log(2), rel_tol=1e-2)
     assert all(word in text for word in ("a &amp; b", "2.00", "0.01", "none"))
+
+
+def test_calls_of_many_operators():
+    sides.fallbacks("rdna")
+    lines = list(calls.measured(rounds=1, repeats=2))
+    assert [name for name, *_ in lines] == list(calls.calls("cpu")) and all(ours > 0 and theirs > 0 for _, ours, theirs in lines)
+    assert not sides.fallbacks("rdna")

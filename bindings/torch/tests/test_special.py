@@ -64,6 +64,14 @@ FUNCTIONS = {
     "scaled_modified_bessel_k1": (S.scaled_modified_bessel_k1, lambda x: mp.besselk(1, x) * mp.exp(x), positive, 16, None),
     "airy_ai": (S.airy_ai, mp.airyai, around(8), 16 + 2 * 60**1.5, lambda x: x < 0),
     "modified_bessel_i1": (S.modified_bessel_i1, lambda x: mp.besseli(1, x), around(3), 16 + 2 * 60, None),
+    "asin": (torch.asin, mp.asin, within, 4, None),
+    "acos": (torch.acos, mp.acos, within, 4, None),
+    "atan": (torch.atan, mp.atan, around(20), 4, None),
+    "sinh": (torch.sinh, mp.sinh, around(20), 4, None),
+    "cosh": (torch.cosh, mp.cosh, around(20), 4, None),
+    "asinh": (torch.asinh, mp.asinh, around(20), 4, None),
+    "acosh": (torch.acosh, mp.acosh, lambda n: 1 + positive(n), 4, None),
+    "atanh": (torch.atanh, mp.atanh, within, 4, None),
     **{
         f"polygamma {k}": (lambda x, k=k: torch.polygamma(k, x), lambda x, k=k: mp.psi(k, x), positive, 64 + 4 * k, lambda x: 1)
         for k in (0, 1, 2, 3, 7)
@@ -150,14 +158,14 @@ def test_edges(name, dtype):
     apart = 1e-6 if name.startswith("bessel_") else 0  # the CPU's are off by up to 2e-7 between their roots
     torch.testing.assert_close(ours(x.to("rdna")).cpu(), want.to(dtype), rtol=4 * torch.finfo(dtype).eps + 1e-9, atol=apart, equal_nan=True)
     zero = ours(torch.tensor([-0.0], dtype=dtype, device="rdna")).cpu()
-    if name in ("erfinv", "i1", "i1e"):
+    if name in ("erfinv", "i1", "i1e", "asin", "atan", "sinh", "asinh", "atanh"):
         assert torch.signbit(zero).item()
 
 
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "lgamma above 0"])
 def test_layouts_types_and_outputs(name):
     ours = FUNCTIONS[name][0]
-    x = (0.05 + 0.9 * torch.rand(6, 10)).to("rdna")
+    x = (0.05 + 0.9 * torch.rand(6, 10) + (name == "acosh")).to("rdna")
     want = ours(x)
     assert torch.equal(ours(x.t()), want.t()) and torch.equal(ours(x[::2, 1::3]), want[::2, 1::3])
     assert torch.equal(ours(x[:1].expand(4, 10)), want[:1].expand(4, 10)) and torch.equal(ours(x[2, 3]), want[2, 3])
@@ -265,6 +273,28 @@ def test_pairs_broadcast_numbers_and_types(name):
         got, theirs = ours(whole.to("rdna") + 1, whole.to("rdna")), ours(whole + 1, whole)
         assert got.dtype == torch.float32
         torch.testing.assert_close(got.cpu(), theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, torch.int32, torch.uint8])
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2", "xlogy", "hypot", "copysign", "fmax", "fmin"])
+def test_elementary_pairs(name, dtype):
+    """Beside the CPU: infinities and NaN, broadcast operands, both layouts, the type and the strides of the result."""
+    ours = getattr(torch, name)
+    x = torch.cat([torch.tensor([0.0, -0.0, 1, -1, math.inf, -math.inf, math.nan, 0.5, 2, 1e-3, 40]), 4 * torch.randn(52)])
+    x = (x if dtype.is_floating_point else x.nan_to_num(0, 5, 7).abs()).to(dtype).view(7, 9)
+    if not dtype.is_floating_point and name in ("logaddexp", "logaddexp2", "hypot"):
+        with pytest.raises((NotImplementedError, RuntimeError)):
+            ours(x.to("rdna"), x.to("rdna"))
+        return
+    y = x.flip(1)
+    for a, b in ((x, y), (x, y[0]), (x[:, :1], y), (x.t(), y.t()), (x[::2, 1::3], y[::2, 1::3]), (x[:0], y[:0])):
+        want, got = ours(a, b), ours(a.to("rdna"), b.to("rdna"))
+        assert got.stride() == want.stride()
+        torch.testing.assert_close(got.cpu(), want, rtol=4 * torch.finfo(want.dtype).eps if want.is_floating_point() else 0, atol=1e-5, equal_nan=True)
+    wide = torch.rand(9, dtype=torch.float64)
+    torch.testing.assert_close(ours(x.to("rdna"), wide.to("rdna")).cpu(), ours(x, wide), equal_nan=True)
+    if name in ("xlogy", "copysign"):
+        torch.testing.assert_close(ours(x.to("rdna"), -2.5 if name == "copysign" else 2.5).cpu(), ours(x, -2.5 if name == "copysign" else 2.5), equal_nan=True)
 
 
 def test_gradient_of_gammainc():

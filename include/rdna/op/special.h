@@ -31,6 +31,14 @@ typedef enum rdna_special {
   RDNA_SPECIAL_K0E, /* exp(x) K0(x); 16 */
   RDNA_SPECIAL_K1E,
   RDNA_SPECIAL_AIRY_AI, /* Airy's Ai(x); with z = |x|^(3/2), 16 + 2 z for x > 0, else 16 + z of 1 */
+  RDNA_SPECIAL_ASIN,    /* 4, as the rest */
+  RDNA_SPECIAL_ACOS,
+  RDNA_SPECIAL_ATAN,
+  RDNA_SPECIAL_SINH,
+  RDNA_SPECIAL_COSH,
+  RDNA_SPECIAL_ASINH,
+  RDNA_SPECIAL_ACOSH,
+  RDNA_SPECIAL_ATANH,
   RDNA_SPECIAL_COUNT
 } rdna_special;
 
@@ -62,6 +70,14 @@ typedef enum rdna_special_pair {
   RDNA_SPECIAL_PAIR_HERMITE_HE, /* the probabilists' */
   RDNA_SPECIAL_PAIR_LAGUERRE,
   RDNA_SPECIAL_PAIR_LEGENDRE,
+  RDNA_SPECIAL_PAIR_LOGADDEXP,  /* log(exp(x) + exp(y)); 4 of the larger of 1, |x| and |y| */
+  RDNA_SPECIAL_PAIR_LOGADDEXP2, /* log2(2^x + 2^y) */
+  RDNA_SPECIAL_PAIR_XLOGY,      /* x log(y), 0 for x = 0 unless y is a NaN; 4 */
+  RDNA_SPECIAL_PAIR_XLOG1PY,    /* x log(1 + y) */
+  RDNA_SPECIAL_PAIR_HYPOT,      /* sqrt(x^2 + y^2), which does not overflow before the result does; 2 */
+  RDNA_SPECIAL_PAIR_COPYSIGN,   /* |x| with the sign of y; exact, as the rest */
+  RDNA_SPECIAL_PAIR_FMAX,       /* the larger, or the one that is no NaN */
+  RDNA_SPECIAL_PAIR_FMIN,
   RDNA_SPECIAL_PAIR_COUNT
 } rdna_special_pair;
 

@@ -4,13 +4,16 @@
 #include "math/special/pair_kernels.h"
 #include "rdna/op/special.h"
 
-enum { GAMMA, ZETA, POLYNOMIAL };
+enum { GAMMA, ZETA, POLYNOMIAL, ADD, LOG, CHOICE };
 static const rdna__route routes[] = {
     [GAMMA] = {.name = "gamma", .kernels = {"pair_gamma_{f32|f64}"}, .when = "igamma, igammac"},
     [ZETA] = {.name = "zeta", .kernels = {"pair_zeta_{f32|f64}"}, .when = "zeta"},
     [POLYNOMIAL] = {.name = "polynomial",
                     .kernels = {"pair_polynomial_{f32|f64}"},
-                    .when = "Chebyshev's, Hermite's, Laguerre's and Legendre's polynomials"}};
+                    .when = "Chebyshev's, Hermite's, Laguerre's and Legendre's polynomials"},
+    [ADD] = {.name = "add", .kernels = {"pair_add_{f32|f64}"}, .when = "logaddexp, logaddexp2"},
+    [LOG] = {.name = "log", .kernels = {"pair_log_{f32|f64}"}, .when = "xlogy, xlog1py"},
+    [CHOICE] = {.name = "choice", .kernels = {"pair_choice_{f32|f64}"}, .when = "hypot, copysign, fmax, fmin"}};
 RDNA_FIXED_ROUTES(rdna__pair_routes, "special functions of two arguments", routes)
 
 const char *rdna_special_pair_name(rdna_special_pair function) {
@@ -30,6 +33,14 @@ const char *rdna_special_pair_name(rdna_special_pair function) {
       [RDNA_SPECIAL_PAIR_HERMITE_HE] = "hermite_he",
       [RDNA_SPECIAL_PAIR_LAGUERRE] = "laguerre",
       [RDNA_SPECIAL_PAIR_LEGENDRE] = "legendre",
+      [RDNA_SPECIAL_PAIR_LOGADDEXP] = "logaddexp",
+      [RDNA_SPECIAL_PAIR_LOGADDEXP2] = "logaddexp2",
+      [RDNA_SPECIAL_PAIR_XLOGY] = "xlogy",
+      [RDNA_SPECIAL_PAIR_XLOG1PY] = "xlog1py",
+      [RDNA_SPECIAL_PAIR_HYPOT] = "hypot",
+      [RDNA_SPECIAL_PAIR_COPYSIGN] = "copysign",
+      [RDNA_SPECIAL_PAIR_FMAX] = "fmax",
+      [RDNA_SPECIAL_PAIR_FMIN] = "fmin",
   };
   return (unsigned)function < RDNA_SPECIAL_PAIR_COUNT ? names[function] : NULL;
 }
@@ -66,8 +77,11 @@ rdna_status rdna_op_special_pair(rdna_stream *stream, rdna_special_pair function
   if (a.count == 0) return RDNA_OK;
   rdna_grid grid = {1, 1, 1};
   RDNA_TRY(rdna__check_groups(name, (int64_t)a.count, PAIR_THREADS, &grid.x));
-  const rdna__route *route = &routes[function < RDNA_SPECIAL_PAIR_ZETA    ? GAMMA
-                                     : function == RDNA_SPECIAL_PAIR_ZETA ? ZETA
-                                                                          : POLYNOMIAL];
+  const rdna__route *route = &routes[function < RDNA_SPECIAL_PAIR_ZETA        ? GAMMA
+                                     : function == RDNA_SPECIAL_PAIR_ZETA     ? ZETA
+                                     : function < RDNA_SPECIAL_PAIR_LOGADDEXP ? POLYNOMIAL
+                                     : function < RDNA_SPECIAL_PAIR_XLOGY     ? ADD
+                                     : function < RDNA_SPECIAL_PAIR_HYPOT     ? LOG
+                                                                              : CHOICE];
   return RDNA__ROUTE_LAUNCH(stream, route, 0, grid, &a, rdna_dtype_name(x->dtype));
 }

@@ -1,4 +1,5 @@
 #include "kernel/prelude.h"
+#include "math/special/elementary_functions.h"
 #include "math/special/pair_functions.h"
 #include "math/special/pair_kernels.h"
 

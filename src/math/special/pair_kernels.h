@@ -21,7 +21,13 @@ struct pair_args {
   F(zeta, f32, float)         \
   F(zeta, f64, double)        \
   F(polynomial, f32, float)   \
-  F(polynomial, f64, double)
+  F(polynomial, f64, double)  \
+  F(add, f32, float)          \
+  F(add, f64, double)         \
+  F(log, f32, float)          \
+  F(log, f64, double)         \
+  F(choice, f32, float)       \
+  F(choice, f64, double)
 
 #define RDNA_PAIR_KERNELS(X)                                              \
   X(pair_gamma_f32, struct pair_args, PAIR_THREADS, rdna__pair_case)      \
@@ -29,6 +35,12 @@ struct pair_args {
   X(pair_zeta_f32, struct pair_args, PAIR_THREADS, rdna__pair_case)       \
   X(pair_zeta_f64, struct pair_args, PAIR_THREADS, rdna__pair_case)       \
   X(pair_polynomial_f32, struct pair_args, PAIR_THREADS, rdna__pair_case) \
-  X(pair_polynomial_f64, struct pair_args, PAIR_THREADS, rdna__pair_case)
+  X(pair_polynomial_f64, struct pair_args, PAIR_THREADS, rdna__pair_case) \
+  X(pair_add_f32, struct pair_args, PAIR_THREADS, rdna__pair_case)        \
+  X(pair_add_f64, struct pair_args, PAIR_THREADS, rdna__pair_case)        \
+  X(pair_log_f32, struct pair_args, PAIR_THREADS, rdna__pair_case)        \
+  X(pair_log_f64, struct pair_args, PAIR_THREADS, rdna__pair_case)        \
+  X(pair_choice_f32, struct pair_args, PAIR_THREADS, rdna__pair_case)     \
+  X(pair_choice_f64, struct pair_args, PAIR_THREADS, rdna__pair_case)
 
 #endif

@@ -66,6 +66,29 @@ static wide wanted(rdna_special_pair f, double x, double y, double *units, doubl
     default:
       break;
   }
+  wide v = (wide)x, w = (wide)y;
+  switch (f) {
+    case RDNA_SPECIAL_PAIR_LOGADDEXP:
+    case RDNA_SPECIAL_PAIR_LOGADDEXP2:
+      *units = 4, *of = fmax(1, fmax(fabs(x), fabs(y)));
+      return f == RDNA_SPECIAL_PAIR_LOGADDEXP ? logl(expl(v) + expl(w)) : log2l(exp2l(v) + exp2l(w));
+    case RDNA_SPECIAL_PAIR_XLOGY:
+    case RDNA_SPECIAL_PAIR_XLOG1PY:
+      *units = 4;
+      return v * (f == RDNA_SPECIAL_PAIR_XLOGY ? logl(w) : log1pl(w));
+    case RDNA_SPECIAL_PAIR_HYPOT:
+      *units = 2;
+      return hypotl(v, w);
+    case RDNA_SPECIAL_PAIR_COPYSIGN:
+      *units = 0;
+      return copysignl(v, w);
+    case RDNA_SPECIAL_PAIR_FMAX:
+    case RDNA_SPECIAL_PAIR_FMIN:
+      *units = 0;
+      return f == RDNA_SPECIAL_PAIR_FMAX ? fmaxl(v, w) : fminl(v, w);
+    default:
+      break;
+  }
   int n = (int)y;
   bool shifted = f >= RDNA_SPECIAL_PAIR_SHIFTED_CHEBYSHEV_T && f <= RDNA_SPECIAL_PAIR_SHIFTED_CHEBYSHEV_W;
   *units = 16 * (n + 2) * (n + 2), *of = 1; /* of recurrences whose terms are larger than they */
@@ -74,7 +97,7 @@ static wide wanted(rdna_special_pair f, double x, double y, double *units, doubl
     return explicit_sum(f, n, (wide)x);
   }
   rdna_special_pair kind = shifted ? (rdna_special_pair)(f - 4) : f;
-  wide v = shifted ? 2 * (wide)x - 1 : (wide)x;
+  if (shifted) v = 2 * v - 1;
   *of = fmax(1, fabs((double)chebyshev(kind, n, v)));
   return chebyshev(kind, n, v);
 }
@@ -92,6 +115,10 @@ static void check(rdna_special_pair f, rdna_dtype dtype, int64_t count, int in_p
     if (shifted) any_set(&x, i, (1 + real_get(&x, i)) / 2);
     any_set(&y, i, gamma ? (i % 4 ? 12 : 100) * z : zeta ? 20 * z + 0.01 : 13 * z - 0.9);
     if (!gamma && !zeta && i % 17 == 5) any_set(&x, i, 1);
+    if (f >= RDNA_SPECIAL_PAIR_LOGADDEXP) { /* logarithms of what is above 0 */
+      bool log = f == RDNA_SPECIAL_PAIR_XLOGY || f == RDNA_SPECIAL_PAIR_XLOG1PY;
+      any_set(&x, i, 40 * u - 20), any_set(&y, i, log ? ldexp(z + 0x1p-30, (int)(i % 60) - 30) : 30 * z - 15);
+    }
     v[i] = real_get(&x, i), w[i] = real_get(&y, i);
   }
   operand_upload(&x), operand_upload(&y), operand_upload(&out);
@@ -164,6 +191,32 @@ static void edges(void **state) {
       {RDNA_SPECIAL_PAIR_LEGENDRE, inf, 1, inf},
       {RDNA_SPECIAL_PAIR_HERMITE_H, 1, 3.9, -4},
       {RDNA_SPECIAL_PAIR_LAGUERRE, 0, 7, 1},
+      {RDNA_SPECIAL_PAIR_LOGADDEXP, inf, inf, inf},
+      {RDNA_SPECIAL_PAIR_LOGADDEXP, -inf, -inf, -inf},
+      {RDNA_SPECIAL_PAIR_LOGADDEXP, -inf, 3, 3},
+      {RDNA_SPECIAL_PAIR_LOGADDEXP, inf, -inf, inf},
+      {RDNA_SPECIAL_PAIR_LOGADDEXP, nan, inf, nan},
+      {RDNA_SPECIAL_PAIR_LOGADDEXP2, 3, nan, nan},
+      {RDNA_SPECIAL_PAIR_LOGADDEXP2, 1000, 1000, 1001},
+      {RDNA_SPECIAL_PAIR_XLOGY, 0, 0, 0},
+      {RDNA_SPECIAL_PAIR_XLOGY, 0, -1, 0},
+      {RDNA_SPECIAL_PAIR_XLOGY, 0, nan, nan},
+      {RDNA_SPECIAL_PAIR_XLOGY, 2, 0, -inf},
+      {RDNA_SPECIAL_PAIR_XLOGY, nan, 1, nan},
+      {RDNA_SPECIAL_PAIR_XLOG1PY, 0, -1, 0},
+      {RDNA_SPECIAL_PAIR_XLOG1PY, 1, -1, -inf},
+      {RDNA_SPECIAL_PAIR_XLOG1PY, 1, -2, nan},
+      {RDNA_SPECIAL_PAIR_HYPOT, -inf, nan, inf},
+      {RDNA_SPECIAL_PAIR_HYPOT, nan, 1, nan},
+      {RDNA_SPECIAL_PAIR_HYPOT, 0, 0, 0},
+      {RDNA_SPECIAL_PAIR_HYPOT, 1, nan, nan},
+      {RDNA_SPECIAL_PAIR_COPYSIGN, inf, -0.0, -inf},
+      {RDNA_SPECIAL_PAIR_COPYSIGN, nan, 1, nan},
+      {RDNA_SPECIAL_PAIR_FMAX, nan, -3, -3},
+      {RDNA_SPECIAL_PAIR_FMAX, -3, nan, -3},
+      {RDNA_SPECIAL_PAIR_FMAX, nan, nan, nan},
+      {RDNA_SPECIAL_PAIR_FMIN, nan, inf, inf},
+      {RDNA_SPECIAL_PAIR_FMIN, 2, -inf, -inf},
   };
   for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
     double got = one(rows[r].f, rows[r].x, rows[r].y), want = rows[r].want;
@@ -172,6 +225,8 @@ static void edges(void **state) {
     }
   }
   assert_null(rdna_special_pair_name(RDNA_SPECIAL_PAIR_COUNT));
+  assert_true(fabs(one(RDNA_SPECIAL_PAIR_HYPOT, 1e308, -1e308) / hypot(1e308, 1e308) - 1) < 1e-15);
+  assert_true(fabs(one(RDNA_SPECIAL_PAIR_HYPOT, 3e-310, 4e-310) / 5e-310 - 1) < 1e-12);
 }
 
 int main(void) {

@@ -15,7 +15,10 @@ static const rdna__route routes[] = {
     {.name = "bessel", .kernels = {"special_bessel_{f32|f64}"}, .when = "i0, i0e, i1, i1e"},
     {.name = "wave", .kernels = {"special_wave_{f32|f64}"}, .when = "j0, j1, y0, y1"},
     {.name = "decay", .kernels = {"special_decay_{f32|f64}"}, .when = "k0, k0e, k1, k1e"},
-    {.name = "airy", .kernels = {"special_airy_{f32|f64}"}, .when = "airy_ai"}};
+    {.name = "airy", .kernels = {"special_airy_{f32|f64}"}, .when = "airy_ai"},
+    {.name = "arc", .kernels = {"special_arc_{f32|f64}"}, .when = "asin, acos, atan"},
+    {.name = "hyperbolic", .kernels = {"special_hyperbolic_{f32|f64}"}, .when = "sinh, cosh"},
+    {.name = "area", .kernels = {"special_area_{f32|f64}"}, .when = "asinh, acosh, atanh"}};
 RDNA_FIXED_ROUTES(rdna__special_routes, "special functions", routes)
 
 const char *rdna_special_name(rdna_special function) {
@@ -26,7 +29,9 @@ const char *rdna_special_name(rdna_special function) {
       [RDNA_SPECIAL_I1E] = "i1e",         [RDNA_SPECIAL_J0] = "j0",           [RDNA_SPECIAL_J1] = "j1",
       [RDNA_SPECIAL_Y0] = "y0",           [RDNA_SPECIAL_Y1] = "y1",           [RDNA_SPECIAL_K0] = "k0",
       [RDNA_SPECIAL_K1] = "k1",           [RDNA_SPECIAL_K0E] = "k0e",         [RDNA_SPECIAL_K1E] = "k1e",
-      [RDNA_SPECIAL_AIRY_AI] = "airy_ai",
+      [RDNA_SPECIAL_AIRY_AI] = "airy_ai", [RDNA_SPECIAL_ASIN] = "asin",       [RDNA_SPECIAL_ACOS] = "acos",
+      [RDNA_SPECIAL_ATAN] = "atan",       [RDNA_SPECIAL_SINH] = "sinh",       [RDNA_SPECIAL_COSH] = "cosh",
+      [RDNA_SPECIAL_ASINH] = "asinh",     [RDNA_SPECIAL_ACOSH] = "acosh",     [RDNA_SPECIAL_ATANH] = "atanh",
   };
   return (unsigned)function < RDNA_SPECIAL_COUNT ? names[function] : NULL;
 }
@@ -55,6 +60,17 @@ static const char *kernel_of(rdna_special function, bool wide) {
       return wide ? "special_decay_f64" : "special_decay_f32";
     case RDNA_SPECIAL_AIRY_AI:
       return wide ? "special_airy_f64" : "special_airy_f32";
+    case RDNA_SPECIAL_ASIN:
+    case RDNA_SPECIAL_ACOS:
+    case RDNA_SPECIAL_ATAN:
+      return wide ? "special_arc_f64" : "special_arc_f32";
+    case RDNA_SPECIAL_SINH:
+    case RDNA_SPECIAL_COSH:
+      return wide ? "special_hyperbolic_f64" : "special_hyperbolic_f32";
+    case RDNA_SPECIAL_ASINH:
+    case RDNA_SPECIAL_ACOSH:
+    case RDNA_SPECIAL_ATANH:
+      return wide ? "special_area_f64" : "special_area_f32";
     default:
       return wide ? "special_bessel_f64" : "special_bessel_f32";
   }

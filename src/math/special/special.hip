@@ -1,5 +1,6 @@
 #include "kernel/prelude.h"
 #include "math/special/bessel_functions.h"
+#include "math/special/elementary_functions.h"
 #include "math/special/special_kernels.h"
 
 /* A value a thread: in a loop the coefficients of a family would be kept in registers, and spilled. */

@@ -13,6 +13,9 @@ static rdna_special function_of(const char *kernel, int64_t n) {
   static const rdna_special bessel[] = {RDNA_SPECIAL_I0, RDNA_SPECIAL_I0E, RDNA_SPECIAL_I1, RDNA_SPECIAL_I1E};
   static const rdna_special wave[] = {RDNA_SPECIAL_J0, RDNA_SPECIAL_J1, RDNA_SPECIAL_Y0, RDNA_SPECIAL_Y1};
   static const rdna_special decay[] = {RDNA_SPECIAL_K0, RDNA_SPECIAL_K1, RDNA_SPECIAL_K0E, RDNA_SPECIAL_K1E};
+  if (strstr(kernel, "arc")) return (rdna_special)(RDNA_SPECIAL_ASIN + n % 3);
+  if (strstr(kernel, "hyperbolic")) return n % 2 ? RDNA_SPECIAL_SINH : RDNA_SPECIAL_COSH;
+  if (strstr(kernel, "area")) return (rdna_special)(RDNA_SPECIAL_ASINH + n % 3);
   if (strstr(kernel, "complement")) return RDNA_SPECIAL_ERFC;
   if (strstr(kernel, "inverse")) return n % 2 ? RDNA_SPECIAL_NDTRI : RDNA_SPECIAL_ERFINV;
   if (strstr(kernel, "log_gamma")) return RDNA_SPECIAL_LGAMMA;
@@ -37,7 +40,8 @@ RDNA_CASE_MAKER(rdna__special_case) {
   if (!x || !rdna__case_add(out_case, RDNA__OUT, dtype, count, offsetof(struct special_args, out))) {
     return rdna__case_no_memory(out_case);
   }
-  bool within = a.function == RDNA_SPECIAL_ERFINV || a.function == RDNA_SPECIAL_NDTRI;
+  bool within = a.function == RDNA_SPECIAL_ERFINV || a.function == RDNA_SPECIAL_NDTRI ||
+                a.function == RDNA_SPECIAL_ATANH || strstr(kernel->name, "arc");
   for (int64_t i = 0; i < count; i++) {
     double v = within ? rdna__random_unit(random) : 8 * rdna__random_normal(random);
     if (i % 9 == 4) v = hard[rdna__random_below(random, HARD)];

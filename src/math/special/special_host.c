@@ -1,5 +1,6 @@
 #include "kernel/host.h"
 #include "math/special/bessel_functions.h"
+#include "math/special/elementary_functions.h"
 #include "math/special/special_kernels.h"
 
 #define SPECIAL_TWIN(family, suffix, type)                                                                      \

@@ -33,7 +33,13 @@ struct special_args {
   F(decay, f32, float)             \
   F(decay, f64, double)            \
   F(airy, f32, float)              \
-  F(airy, f64, double)
+  F(airy, f64, double)             \
+  F(arc, f32, float)               \
+  F(arc, f64, double)              \
+  F(hyperbolic, f32, float)        \
+  F(hyperbolic, f64, double)       \
+  F(area, f32, float)              \
+  F(area, f64, double)
 
 #define RDNA_SPECIAL_KERNELS(X)                                                             \
   X(special_erf_complement_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)   \
@@ -51,6 +57,12 @@ struct special_args {
   X(special_decay_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)            \
   X(special_decay_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)            \
   X(special_airy_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)             \
-  X(special_airy_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)
+  X(special_airy_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)             \
+  X(special_arc_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)              \
+  X(special_arc_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)              \
+  X(special_hyperbolic_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)       \
+  X(special_hyperbolic_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)       \
+  X(special_area_f32, struct special_args, SPECIAL_THREADS, rdna__special_case)             \
+  X(special_area_f64, struct special_args, SPECIAL_THREADS, rdna__special_case)
 
 #endif

@@ -104,6 +104,22 @@ static wide wanted(rdna_special function, int order, double x, double got, doubl
     case RDNA_SPECIAL_AIRY_AI:
       *units = 16 + (x > 0 ? 2 : 1) * pow(fabs(x), 1.5), *of = x < 0;
       return x > 5 ? sqrtl(v / 3) / pi * bessel_k(1.0L / 3, 2 * v * sqrtl(v) / 3) : airy(v);
+    case RDNA_SPECIAL_ASIN:
+      return *units = 4, asinl(v);
+    case RDNA_SPECIAL_ACOS:
+      return *units = 4, acosl(v);
+    case RDNA_SPECIAL_ATAN:
+      return *units = 4, atanl(v);
+    case RDNA_SPECIAL_SINH:
+      return *units = 4, sinhl(v);
+    case RDNA_SPECIAL_COSH:
+      return *units = 4, coshl(v);
+    case RDNA_SPECIAL_ASINH:
+      return *units = 4, asinhl(v);
+    case RDNA_SPECIAL_ACOSH:
+      return *units = 4, acoshl(v);
+    case RDNA_SPECIAL_ATANH:
+      return *units = 4, atanhl(v);
     case RDNA_SPECIAL_COUNT:
       break;
   }
@@ -127,6 +143,20 @@ static double random_argument(rdna_special function, int64_t i) {
       return i % 3 == 0 ? 200 * g : 10 * g;
     case RDNA_SPECIAL_AIRY_AI:
       return i % 3 == 0 ? 60 * u : 4 * g;
+    case RDNA_SPECIAL_ASIN:
+    case RDNA_SPECIAL_ACOS:
+    case RDNA_SPECIAL_ATANH: /* near 1, near 0, and a few beyond */
+      return i % 5 == 0   ? 1 - ldexp(u, -(int)(i % 50))
+             : i % 5 == 1 ? ldexp(g, -(int)(i % 60))
+             : i % 5 == 2 ? ldexp(u, -(int)(i % 50)) - 1
+                          : 2.02 * u - 1.01;
+    case RDNA_SPECIAL_ACOSH:
+      return i % 3 ? 1 + ldexp(u, 50 - (int)(i % 100)) : 4 * g;
+    case RDNA_SPECIAL_ATAN:
+    case RDNA_SPECIAL_SINH:
+    case RDNA_SPECIAL_COSH:
+    case RDNA_SPECIAL_ASINH:
+      return i % 3 == 0 ? 300 * g : ldexp(g, 8 - (int)(i % 60));
     default:
       return i % 3 == 0 ? 20 * g : 3 * g;
   }
@@ -219,6 +249,20 @@ static void edges(void **state) {
       {RDNA_SPECIAL_K0E, 0, {(double)INFINITY, 1.1444630798068949, (double)NAN, 0, (double)NAN, (double)NAN}},
       {RDNA_SPECIAL_K1E, 0, {(double)INFINITY, 1.6361534862632582, (double)NAN, 0, (double)NAN, (double)NAN}},
       {RDNA_SPECIAL_AIRY_AI, 0, {0.35502805388781724, 0.13529241631288141, 0.53556088329235211, 0, 0, (double)NAN}},
+      {RDNA_SPECIAL_ASIN, 0, {0, M_PI / 2, -M_PI / 2, (double)NAN, (double)NAN, (double)NAN}},
+      {RDNA_SPECIAL_ACOS, 0, {M_PI / 2, 0, M_PI, (double)NAN, (double)NAN, (double)NAN}},
+      {RDNA_SPECIAL_ATAN, 0, {0, M_PI / 4, -M_PI / 4, M_PI / 2, -M_PI / 2, (double)NAN}},
+      {RDNA_SPECIAL_SINH,
+       0,
+       {0, 1.1752011936438014, -1.1752011936438014, (double)INFINITY, -(double)INFINITY, (double)NAN}},
+      {RDNA_SPECIAL_COSH,
+       0,
+       {1, 1.5430806348152438, 1.5430806348152438, (double)INFINITY, (double)INFINITY, (double)NAN}},
+      {RDNA_SPECIAL_ASINH,
+       0,
+       {0, 0.88137358701954303, -0.88137358701954303, (double)INFINITY, -(double)INFINITY, (double)NAN}},
+      {RDNA_SPECIAL_ACOSH, 0, {(double)NAN, 0, (double)NAN, (double)INFINITY, (double)NAN, (double)NAN}},
+      {RDNA_SPECIAL_ATANH, 0, {0, (double)INFINITY, -(double)INFINITY, (double)NAN, (double)NAN, (double)NAN}},
   };
   for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
     for (int i = 0; i < 6; i++) {
@@ -230,6 +274,18 @@ static void edges(void **state) {
     }
   }
   assert_null(rdna_special_name(RDNA_SPECIAL_COUNT));
+  /* the sign of zero, and what squares and exponentials would overflow at */
+  for (int f = RDNA_SPECIAL_ASIN; f < RDNA_SPECIAL_COUNT; f++) {
+    bool odd = f != RDNA_SPECIAL_ACOS && f != RDNA_SPECIAL_COSH && f != RDNA_SPECIAL_ACOSH;
+    if (odd && !signbit(one((rdna_special)f, 0, -0.0)))
+      fail_msg("%s of -0 is not -0", rdna_special_name((rdna_special)f));
+  }
+  assert_true(fabs(one(RDNA_SPECIAL_SINH, 0, -710) / sinh(-710) - 1) < 1e-15);
+  assert_true(fabs(one(RDNA_SPECIAL_COSH, 0, 710.4) / cosh(710.4) - 1) < 1e-15);
+  assert_true(isinf(one(RDNA_SPECIAL_COSH, 0, 711)));
+  assert_true(fabs(one(RDNA_SPECIAL_ASINH, 0, -1.7e308) / asinh(-1.7e308) - 1) < 1e-15);
+  assert_true(fabs(one(RDNA_SPECIAL_ACOSH, 0, 1.7e308) / acosh(1.7e308) - 1) < 1e-15);
+  assert_true(fabs(one(RDNA_SPECIAL_ASINH, 0, 1e160) / asinh(1e160) - 1) < 1e-15);
 }
 
 /* Below 0, by the recurrence psi_n(x) = psi_n(x + 1) - (-1)^n n! x^-(n + 1), which holds there too. */

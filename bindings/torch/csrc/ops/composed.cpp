@@ -47,51 +47,6 @@ at::Tensor within(const at::Tensor &x, const at::Scalar &low, const at::Scalar &
 
 // --- of one tensor
 
-at::Tensor asin(const Call &call) {
-  if (!fits(call)) return {};
-  const at::Tensor x = operand(call, 0);
-  return at::atan2(x, at::sqrt((1 - x) * (1 + x)));
-}
-at::Tensor acos(const Call &call) {
-  if (!fits(call)) return {};
-  const at::Tensor x = operand(call, 0);
-  return at::atan2(at::sqrt((1 - x) * (1 + x)), x);
-}
-at::Tensor atan(const Call &call) {
-  if (!fits(call)) return {};
-  const at::Tensor x = operand(call, 0);
-  return at::atan2(x, at::ones({}, x.options()));
-}
-at::Tensor sinh(const Call &call) {
-  if (is_complex(call.tensor(0).scalar_type())) return mapped(RDNA_COMPLEX_SINH, call.tensor(0));
-  if (!fits(call)) return {};
-  const at::Tensor x = operand(call, 0), a = at::abs(x), e = at::expm1(a);
-  const at::Tensor near = 0.5 * (e + e / (e + 1)), root = at::exp(0.5 * a), far = 0.5 * root * root;
-  return at::copysign(at::where(at::lt(a, 20), near, far), x);
-}
-at::Tensor cosh(const Call &call) {
-  if (is_complex(call.tensor(0).scalar_type())) return mapped(RDNA_COMPLEX_COSH, call.tensor(0));
-  if (!fits(call)) return {};
-  const at::Tensor root = at::exp(0.5 * at::abs(operand(call, 0)));  // exp itself overflows earlier
-  return 0.5 * root * root + 0.5 / root / root;
-}
-at::Tensor asinh(const Call &call) {
-  if (!fits(call)) return {};
-  const at::Tensor x = operand(call, 0), a = at::abs(x), s = a * a;
-  const at::Tensor near = at::log1p(a + s / (1 + at::sqrt(s + 1))), far = at::log(a) + M_LN2;
-  return at::copysign(at::where(at::gt(a, 1e8), far, near), x);
-}
-at::Tensor acosh(const Call &call) {
-  if (!fits(call)) return {};
-  const at::Tensor x = operand(call, 0), t = x - 1;
-  // one root of t (t + 2) would be a number below -1 too
-  return at::where(at::gt(x, 1e8), at::log(x) + M_LN2, at::log1p(t + at::sqrt(t) * at::sqrt(t + 2)));
-}
-at::Tensor atanh(const Call &call) {
-  if (!fits(call)) return {};
-  const at::Tensor x = operand(call, 0), a = at::abs(x);
-  return at::copysign(0.5 * at::log1p(2 * a / (1 - a)), x);
-}
 at::Tensor frac(const Call &call) {
   const at::Tensor x = call.tensor(0);
   return is_real(x.scalar_type()) ? x - at::trunc(x) : at::Tensor();
@@ -220,7 +175,7 @@ at::Tensor pdist_backward(const Call &call) {  // grad, self, p, pdist
 at::Tensor signbit(const Call &call) { return sign_bit(call.tensor(0)); }
 at::Tensor nan_to_num(const Call &call) {  // self, nan?, posinf?, neginf?
   const at::Tensor x = call.tensor(0);
-  if (!is_real(x.scalar_type())) return has_dtype(x.scalar_type()) ? x : at::Tensor();
+  if (!is_real(x.scalar_type())) return has_dtype(x.scalar_type()) ? x.clone() : at::Tensor();
   const bool half = x.scalar_type() == at::kHalf, brain = x.scalar_type() == at::kBFloat16;
   const double most = half                             ? 65504
                       : brain                          ? 0x1.fep127
@@ -311,51 +266,11 @@ at::Tensor prelu(const Call &call) {  // self, weight
 
 // --- of two tensors, which are broadcast
 
-at::Tensor fmax(const Call &call) {
-  const at::Tensor a = call.tensor(0), b = call.tensor(1);
-  if (is_integer(a.scalar_type()) && is_integer(b.scalar_type())) return at::maximum(a, b);
-  if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type()) return {};
-  return at::maximum(at::where(at::isnan(a), b, a), at::where(at::isnan(b), a, b));
-}
-at::Tensor fmin(const Call &call) {
-  const at::Tensor a = call.tensor(0), b = call.tensor(1);
-  if (is_integer(a.scalar_type()) && is_integer(b.scalar_type())) return at::minimum(a, b);
-  if (!is_real(a.scalar_type()) || a.scalar_type() != b.scalar_type()) return {};
-  return at::minimum(at::where(at::isnan(a), b, a), at::where(at::isnan(b), a, b));
-}
-at::Tensor copysign(const Call &call) {
-  if (!fits(call)) return {};
-  const at::Tensor a = operand(call, 0), b = operand(call, 1);
-  return at::where(at::ne(sign_bit(a), sign_bit(b)), -a, a);
-}
 at::Tensor heaviside(const Call &call) {
   const at::Tensor x = call.tensor(0), v = call.tensor(1);
   if (!has_dtype(x.scalar_type()) || x.scalar_type() != v.scalar_type()) return {};
   return at::where(at::eq(x, 0), v, at::gt(x, 0).to(x.scalar_type()));
 }
-at::Tensor hypot(const Call &call) {
-  if (!fits(call)) return {};
-  return at::abs(at::complex(operand(call, 0), operand(call, 1)));
-}
-at::Tensor logaddexp(const Call &call) {
-  if (!fits(call)) return {};
-  const at::Tensor a = operand(call, 0), b = operand(call, 1);
-  const at::Tensor some = at::maximum(a, b) + at::log1p(at::exp(-at::abs(a - b)));
-  return at::where(at::logical_and(at::isinf(a), at::eq(a, b)), a, some);
-}
-at::Tensor logaddexp2(const Call &call) {
-  if (!fits(call)) return {};
-  const at::Tensor a = operand(call, 0), b = operand(call, 1);
-  const at::Tensor some = at::maximum(a, b) + at::log1p(at::exp2(-at::abs(a - b))) * M_LOG2E;
-  return at::where(at::logical_and(at::isinf(a), at::eq(a, b)), a, some);
-}
-at::Tensor xlog(const Call &call, at::Tensor (*log)(const at::Tensor &)) {
-  if (!fits(call)) return {};
-  const at::Tensor x = operand(call, 0), y = operand(call, 1), some = x * log(y);
-  return some.masked_fill(at::logical_and(at::eq(x, 0).expand(some.sizes()), at::logical_not(at::isnan(y))), 0);
-}
-at::Tensor xlogy(const Call &call) { return xlog(call, at::log); }
-at::Tensor xlog1py(const Call &call) { return xlog(call, at::log1p); }
 
 // --- of matrices and dimensions
 
@@ -400,8 +315,7 @@ at::Tensor renorm(const Call &call) {  // self, p, dim, maxnorm
   for (int64_t d = 0; d < x.dim(); d++)
     if (d != wrap(call.integer(2), x.dim())) others.push_back(d);
   const at::Tensor n = at::linalg_vector_norm(wide(x), call.real(1), others, true);
-  const at::Tensor factor =
-      at::where(at::gt(n, call.scalar(3)), call.scalar(3) / (n + 1e-7), at::ones({}, n.options()));
+  const at::Tensor factor = (call.scalar(3) / (n + 1e-7)).masked_fill_(at::le(n, call.scalar(3)), 1);
   return like(wide(x) * factor, x);
 }
 at::Tensor count_nonzero(const Call &call) {  // self, dim
@@ -498,16 +412,18 @@ at::Tensor im2col(const Call &call) {  // self, kernel_size, dilation, padding, 
              stride = call.integers(4);
   if (window.size() != 2 || dilation.size() != 2 || padding.size() != 2 || stride.size() != 2) return {};
   check_windows(window, dilation, padding, stride);
-  int64_t h, w;
-  const at::Tensor rows = window_places(x.size(2), window[0], dilation[0], padding[0], stride[0], x, h);
-  const at::Tensor columns = window_places(x.size(3), window[1], dilation[1], padding[1], stride[1], x, w);
+  const int64_t h = (x.size(2) + 2 * padding[0] - dilation[0] * (window[0] - 1) - 1) / stride[0] + 1;
+  const int64_t w = (x.size(3) + 2 * padding[1] - dilation[1] * (window[1] - 1) - 1) / stride[1] + 1;
   if (h < 1 || w < 1) return {};
-  const at::Tensor padded = at::constant_pad_nd(x, {padding[1], padding[1], padding[0], padding[0]});
-  const at::Tensor out = padded.index_select(2, rows)
-                             .index_select(3, columns)
-                             .view({x.size(0), x.size(1), window[0], h, window[1], w})
-                             .permute({0, 1, 2, 4, 3, 5})
-                             .reshape({x.size(0), x.size(1) * window[0] * window[1], h * w});
+  const bool pads = padding[0] || padding[1];
+  const at::Tensor from = pads ? at::constant_pad_nd(x, {padding[1], padding[1], padding[0], padding[0]}) : x;
+  const int64_t down = from.stride(2), right = from.stride(3);
+  const at::Tensor out = from.as_strided({x.size(0), x.size(1), window[0], window[1], h, w},
+                                         {from.stride(0), from.stride(1), down * dilation[0], right * dilation[1],
+                                          down * stride[0], right * stride[1]},
+                                         from.storage_offset())
+                             .clone(at::MemoryFormat::Contiguous)
+                             .view({x.size(0), x.size(1) * window[0] * window[1], h * w});
   return batch ? out : out.squeeze(0);
 }
 at::Tensor col2im(const Call &call) {  // self, output_size, kernel_size, dilation, padding, stride
@@ -558,15 +474,6 @@ at::Tensor max_unpool(const Call &call) {  // self, indices, output_size, …
 }
 
 const Made rows[] = {
-    {"asin.out", asin},
-    {"acos.out", acos},
-    {"atan.out", atan},
-    {"sinh.out", sinh},
-    {"cosh.out", cosh},
-    {"asinh.out", asinh},
-    {"acosh.out", acosh},
-    {"atanh.out", atanh},
-    {"frac.out", frac},
     {"sinc.out", sinc},
     {"signbit.out", signbit},
     {"angle", angle},
@@ -577,6 +484,7 @@ const Made rows[] = {
     {"_cdist_backward", cdist_backward},
     {"_pdist_forward", pdist},
     {"_pdist_backward", pdist_backward},
+    {"nan_to_num", nan_to_num},
     {"nan_to_num.out", nan_to_num},
     {"special_entr.out", entr},
     {"logit", logit},
@@ -595,15 +503,7 @@ const Made rows[] = {
     {"glu_backward", glu_backward},
     {"glu_backward.grad_input", glu_backward},
     {"_prelu_kernel", prelu},
-    {"fmax.out", fmax},
-    {"fmin.out", fmin},
-    {"copysign.out", copysign},
     {"heaviside.out", heaviside},
-    {"hypot.out", hypot},
-    {"logaddexp.out", logaddexp},
-    {"logaddexp2.out", logaddexp2},
-    {"xlogy.OutTensor", xlogy},
-    {"special_xlog1py.out", xlog1py},
     {"trace", trace},
     {"addbmm", addbmm},
     {"addbmm.out", addbmm},
@@ -612,7 +512,6 @@ const Made rows[] = {
     {"norm.dtype_out", norm},
     {"nansum", nansum},
     {"nansum.out", nansum},
-    {"renorm.out", renorm},
     {"count_nonzero.dim_IntList", count_nonzero},
     {"linspace.out", linspace},
     {"logspace.out", logspace},
@@ -626,6 +525,9 @@ const Made rows[] = {
     {"max_unpool3d", max_unpool},
     {"max_unpool3d.out", max_unpool},
 };
+
+// Whose results have the types of their arguments: PyTorch's own form that makes a new tensor is left out too.
+const Made new_rows[] = {{"frac.out", frac}, {"renorm.out", renorm}};
 
 bool log_sigmoid(Call &call) {  // self, [output!, buffer!]; the buffer is the CPU's alone
   const at::Tensor x = call.tensor(0);
@@ -737,6 +639,7 @@ const Single singles[] = {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   add(m, rows, run_made);
+  add_new_forms(m, new_rows, run_made);
   add(m, singles);
 }
 

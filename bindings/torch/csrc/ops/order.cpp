@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "native.h"
 
@@ -33,24 +34,22 @@ bool give_two(Call &call, const at::Tensor &values, const at::Tensor &indices, c
   return call.give({values, indices});
 }
 
-// The lower median of each row along |dim|, and where it is, with size 1 there. A NaN is the median of a row that has
-// one, unless they are left out.
-std::pair<at::Tensor, at::Tensor> medians(const at::Tensor &x, int64_t dim, bool without_nan) {
-  auto [values, indices] = at::sort(x, /*stable=*/true, dim, /*descending=*/false);
-  const int64_t n = x.size(dim);
-  at::Tensor place;
-  if (at::isFloatingType(x.scalar_type())) {
+// The lower median of each row along |dim|, and where it is, with size 1 there; no place where |places| is false. A NaN
+// is the median of a row that has one, unless they are left out.
+std::pair<at::Tensor, at::Tensor> medians(const at::Tensor &x, int64_t dim, bool without_nan, bool places = true) {
+  const auto [values, indices] = at::sort(x, /*stable=*/true, dim, /*descending=*/false);
+  const int64_t n = x.size(dim), middle = (n - 1) / 2;
+  const bool floats = at::isFloatingType(x.scalar_type());
+  if (floats && without_nan) {
     const at::Tensor nan = at::isnan(x).sum(at::IntArrayRef{dim}, true);
-    if (without_nan)
-      place = at::clamp_min(n - 1 - nan, 0).div(2, "trunc");
-    else
-      place = at::where(at::gt(nan, 0), n - nan, at::full({}, (n - 1) / 2, nan.options()));
-  } else {
-    std::vector<int64_t> shape = x.sizes().vec();
-    shape[static_cast<size_t>(dim)] = 1;
-    place = at::full(shape, (n - 1) / 2, x.options().dtype(at::kLong));
+    const at::Tensor place = at::clamp_min(n - 1 - nan, 0).div(2, "trunc");
+    return {values.gather(dim, place), places ? indices.gather(dim, place) : at::Tensor()};
   }
-  return {values.gather(dim, place), indices.gather(dim, place)};
+  const at::Tensor v = values.narrow(dim, middle, 1), i = indices.narrow(dim, middle, 1);
+  if (!floats) return {v.clone(), places ? i.clone() : at::Tensor()};
+  // NaNs are sorted last, and the lesser of a number and a NaN is that; the first of them is the largest to argmax
+  const at::Tensor value = at::minimum(v, values.narrow(dim, n - 1, 1));
+  return {value, places ? at::where(at::isnan(value), at::argmax(x, dim, true), i) : at::Tensor()};
 }
 
 struct MedianRow {
@@ -61,7 +60,7 @@ struct MedianRow {
 bool median_of_all(const MedianRow &row, Call &call) {  // self
   const at::Tensor x = call.tensor(0);
   if (!describable(x) || x.scalar_type() == at::kBool || x.numel() == 0) return false;
-  return call.give(medians(x.reshape({-1}), 0, row.without_nan).first.reshape({}));
+  return call.give(medians(x.reshape({-1}), 0, row.without_nan, false).first.reshape({}));
 }
 const MedianRow medians_of_all[] = {{"median", false}, {"nanmedian", true}};
 
@@ -227,15 +226,25 @@ bool is_in(Call &call) {  // elements, test_elements, assume_unique, invert, out
   return call.give(out.finish());
 }
 
+// The least and the largest value, with one wait.
+std::pair<at::Scalar, at::Scalar> extremes(const at::Tensor &x) {
+  const at::Tensor ends = at::empty({2}, x.options());
+  at::Tensor least = ends.select(0, 0), most = ends.select(0, 1);
+  at::amin_out(least, x, {});
+  at::amax_out(most, x, {});
+  const at::Tensor here = ends.cpu();
+  return {here[0].item(), here[1].item()};
+}
+
 bool bincount(Call &call) {  // self, weights?, minlength
   const at::Tensor x = call.tensor(0), weights = call.tensor(1);
   const int64_t least = call.integer(2);
   if (!is_integer(x.scalar_type()) || x.scalar_type() == at::kBool || x.dim() != 1 || x.numel() == 0) return false;
   if (weights.defined() && (weights.sizes() != x.sizes() || !has_dtype(weights.scalar_type()))) return false;
   TORCH_CHECK(least >= 0, "minlength should be >= 0");
-  TORCH_CHECK(x.scalar_type() == at::kByte || x.min().item().toLong() >= 0,
-              "bincount only supports 1-d non-negative integral inputs.");
-  const int64_t size = std::max(least, x.max().item().toLong() + 1);
+  const auto [lowest, highest] = extremes(x);
+  TORCH_CHECK(lowest.toLong() >= 0, "bincount only supports 1-d non-negative integral inputs.");
+  const int64_t size = std::max(least, highest.toLong() + 1);
   const at::ScalarType type = !weights.defined()                    ? at::kLong
                               : weights.scalar_type() == at::kFloat ? at::kFloat
                                                                     : at::kDouble;
@@ -255,7 +264,8 @@ bool histc(Call &call) {  // self, bins, min, max, [out!]
   const at::Tensor flat = real ? x.reshape({-1}) : x.reshape({-1}).to(at::kLong);
   at::Scalar low = call.scalar(2), high = call.scalar(3);
   if (!real) low = low.to<int64_t>(), high = high.to<int64_t>();
-  if (low.toDouble() == high.toDouble() && x.numel()) low = flat.min().item(), high = flat.max().item();
+  const bool all = low.toDouble() == high.toDouble() && x.numel();  // none is outside
+  if (all) std::tie(low, high) = extremes(flat);
   const double first = low.toDouble(), last = high.toDouble();
   TORCH_CHECK(std::isfinite(first) && std::isfinite(last), "torch.histc: range of [", first, ", ", last,
               "] is not finite");
@@ -267,11 +277,12 @@ bool histc(Call &call) {  // self, bins, min, max, [out!]
   if (first == last && !real) low = low.toLong() - 1, high = high.toLong() + 1;
   const at::Scalar width =
       real ? at::Scalar(high.toDouble() - low.toDouble()) : at::Scalar(high.toLong() - low.toLong());
-  const at::Tensor inside = at::logical_and(at::ge(flat, low), at::le(flat, high));
+  const at::TensorOptions whole = x.options().dtype(at::kLong);
+  const at::Tensor inside = all ? at::ones({}, whole).expand(flat.sizes())
+                                : at::logical_and(at::ge(flat, low), at::le(flat, high)).to(at::kLong);
   const at::Tensor widths = (flat - low) * bins;
   const at::Tensor place = real ? at::div(widths, width).to(at::kLong) : at::div(widths, width, "floor");
-  const at::Tensor counts = at::zeros({bins}, x.options().dtype(at::kLong))
-                                .index_add_(0, at::clamp(place, 0, bins - 1), inside.to(at::kLong));
+  const at::Tensor counts = at::zeros({bins}, whole).index_add_(0, at::clamp(place, 0, bins - 1), inside);
   TORCH_CHECK(!call.output().defined() || call.output().scalar_type() == type, "torch.histc: out has type ",
               call.output().defined() ? call.output().scalar_type() : type, " and the input ", type);
   Output out(call.output(), {bins}, type, x, false);

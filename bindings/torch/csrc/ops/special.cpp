@@ -2,6 +2,7 @@
 // of Bessel and Airy. Integers become floats; f16 and bf16 are computed in f64, by f32, and rounded once more.
 #include "rdna/op/special.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/TensorOperators.h>
@@ -9,6 +10,7 @@
 
 #include <cmath>
 
+#include "complex.h"
 #include "native.h"
 
 namespace rdna_torch {
@@ -17,7 +19,16 @@ namespace {
 struct Row {
   const char *name;
   rdna_special function;
+  int complex = -1;  // rdna_complex_map, where there is one
 };
+
+// The contiguous |value| in |type|, with its dimensions in memory in the order of |x|'s, as PyTorch's own results have
+// it.
+at::Tensor laid_as(const at::Tensor &x, const at::Tensor &value, at::ScalarType type) {
+  if (x.is_contiguous()) return value.scalar_type() == type ? value : value.to(type);
+  const at::Tensor result = at::empty_like(x, x.options().dtype(type).device(value.device()));
+  return result.copy_(value);
+}
 
 bool map(Call &call, const at::Tensor &x, rdna_special function, int64_t order) {
   const at::ScalarType type = x.scalar_type();
@@ -28,17 +39,23 @@ bool map(Call &call, const at::Tensor &x, rdna_special function, int64_t order) 
   const at::ScalarType computed = result == at::kDouble ? at::kDouble : at::kFloat;
   if (given.defined() && !given.is_same(x)) at::assert_no_partial_overlap(given, x);
   const at::Tensor from = x.to(computed).contiguous();
-  const at::Tensor value = at::empty(x.sizes(), from.options());
+  const at::Tensor value = make(x.sizes(), computed, from);
   if (value.numel()) {
     const rdna_tensor in = describe(from), out = describe(value);
     check(rdna_op_special(stream_of(x), function, static_cast<int>(order), &in, &out));
   }
+  if (!given.defined()) return call.give(laid_as(x, value, result));
   Output out(given, x.sizes(), result, x, false);
   out.get().copy_(value);
   return call.give(out.finish());
 }
 
-bool run(const Row &row, Call &call) { return map(call, call.tensor(0), row.function, 0); }
+bool run(const Row &row, Call &call) {
+  const at::Tensor x = call.tensor(0);
+  if (row.complex >= 0 && is_complex(x.scalar_type()))
+    return give_or_write(call, mapped(static_cast<rdna_complex_map>(row.complex), x));
+  return map(call, x, row.function, 0);
+}
 
 bool polygamma(Call &call) {  // n, self, out
   TORCH_CHECK(call.integer(0) >= 0, "polygamma(n, x) does not support negative n.");
@@ -48,29 +65,43 @@ bool polygamma(Call &call) {  // n, self, out
 struct PairRow {
   const char *name;
   rdna_special_pair function;
+  bool whole = true;  // whether whole numbers become floats
 };
 
 // Of two, broadcast; either may be a number.
-bool pair(const PairRow &row, Call &call) {  // self, other, out
+bool pair(const PairRow &row, Call &call) {  // self, other, [out]
   const at::Tensor given = call.output();
+  const c10::Device device(kRdna, call.device());
   auto operand = [&](size_t i) {
-    return call[i].isTensor() ? call.tensor(i) : at::scalar_tensor(call.scalar(i)).to(given.device());
+    return call[i].isTensor() ? call.tensor(i) : at::scalar_tensor(call.scalar(i)).to(device);
   };
   const at::Tensor a = operand(0), b = operand(1);
+  if (given.defined())
+    for (const at::Tensor &t : {a, b}) at::assert_no_partial_overlap(given, t);
   const at::ScalarType common = call[0].isTensor() && call[1].isTensor() ? at::result_type(a, b)
                                 : call[0].isTensor()                     ? at::result_type(a, call.scalar(1))
                                                                          : at::result_type(b, call.scalar(0));
-  const at::ScalarType type = at::isIntegralType(common, true) ? default_type() : common;
-  if (!is_real(type) || !is_real(given.scalar_type())) return false;
+  const at::ScalarType type = at::isIntegralType(common, true) && row.whole ? default_type() : common;
+  if (is_integer(type) && (row.function == RDNA_SPECIAL_PAIR_FMAX || row.function == RDNA_SPECIAL_PAIR_FMIN))
+    return give_or_write(call, row.function == RDNA_SPECIAL_PAIR_FMAX ? at::maximum(a, b) : at::minimum(a, b));
+  if (!is_real(type) || (given.defined() && !is_real(given.scalar_type()))) return false;
   for (const at::Tensor &t : {a, b})
     if (!has_dtype(t.scalar_type())) return false;
-  const auto both = at::broadcast_tensors({a, b});
   const at::ScalarType computed = type == at::kDouble ? at::kDouble : at::kFloat;
-  const at::Tensor x = both[0].to(given.device(), computed).contiguous(),
-                   y = both[1].to(given.device(), computed).contiguous(), value = at::empty_like(x);
+  at::Tensor x = a.to(device, computed), y = b.to(device, computed);
+  if (!x.sizes().equals(y.sizes())) {
+    const std::vector<int64_t> shape = at::infer_size(x.sizes(), y.sizes());
+    x = x.expand(shape), y = y.expand(shape);
+  }
+  x = x.contiguous(), y = y.contiguous();
+  const at::Tensor value = make(x.sizes(), computed, x);
   if (value.numel()) {
     const rdna_tensor first = describe(x), second = describe(y), to = describe(value);
     check(rdna_op_special_pair(stream_of(x), row.function, &first, &second, &to));
+  }
+  if (!given.defined()) {
+    const bool one = x.dim() && !a.is_contiguous() && a.sizes().equals(value.sizes());
+    return call.give(laid_as(one ? a : b.sizes().equals(value.sizes()) ? b : value, value, type));
   }
   Output out(given, value.sizes(), type, value, false);
   out.get().copy_(value);
@@ -132,6 +163,14 @@ const Row rows[] = {
     {"special_scaled_modified_bessel_k0.out", RDNA_SPECIAL_K0E},
     {"special_scaled_modified_bessel_k1.out", RDNA_SPECIAL_K1E},
     {"special_airy_ai.out", RDNA_SPECIAL_AIRY_AI},
+    {"asin.out", RDNA_SPECIAL_ASIN},
+    {"acos.out", RDNA_SPECIAL_ACOS},
+    {"atan.out", RDNA_SPECIAL_ATAN},
+    {"sinh.out", RDNA_SPECIAL_SINH, RDNA_COMPLEX_SINH},
+    {"cosh.out", RDNA_SPECIAL_COSH, RDNA_COMPLEX_COSH},
+    {"asinh.out", RDNA_SPECIAL_ASINH},
+    {"acosh.out", RDNA_SPECIAL_ACOSH},
+    {"atanh.out", RDNA_SPECIAL_ATANH},
 };
 #define POLYNOMIAL(NAME, FUNCTION)                                                   \
   {"special_" NAME ".out", FUNCTION}, {"special_" NAME ".x_scalar_out", FUNCTION}, { \
@@ -155,6 +194,14 @@ const PairRow pairs[] = {
     POLYNOMIAL("hermite_polynomial_he", RDNA_SPECIAL_PAIR_HERMITE_HE),
     POLYNOMIAL("laguerre_polynomial_l", RDNA_SPECIAL_PAIR_LAGUERRE),
     POLYNOMIAL("legendre_polynomial_p", RDNA_SPECIAL_PAIR_LEGENDRE),
+    {"logaddexp.out", RDNA_SPECIAL_PAIR_LOGADDEXP, false},
+    {"logaddexp2.out", RDNA_SPECIAL_PAIR_LOGADDEXP2, false},
+    {"xlogy.OutTensor", RDNA_SPECIAL_PAIR_XLOGY},
+    {"special_xlog1py.out", RDNA_SPECIAL_PAIR_XLOG1PY},
+    {"hypot.out", RDNA_SPECIAL_PAIR_HYPOT, false},
+    {"copysign.out", RDNA_SPECIAL_PAIR_COPYSIGN},
+    {"fmax.out", RDNA_SPECIAL_PAIR_FMAX, false},
+    {"fmin.out", RDNA_SPECIAL_PAIR_FMIN, false},
 };
 const Single singles[] = {{"polygamma.out", polygamma},
                           {"special_erfcx.out", erfcx},
@@ -162,8 +209,8 @@ const Single singles[] = {{"polygamma.out", polygamma},
                           {"special_spherical_bessel_j0.out", spherical_j0}};
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
-  add(m, rows, run);
-  add(m, pairs, pair);
+  add_new_forms(m, rows, run);
+  add_new_forms(m, pairs, pair);
   add(m, singles);
 }
 
