@@ -16,7 +16,9 @@
 // Source: AMD's matrix instruction calculator. Products are exact, but for XF32's, whose factors lose 13 bits; each is
 // added with one rounding, in ascending k. How a card rounds, nobody has recorded. On gfx90a halves and BF16, as
 // factors, and sums with them lose their denormals. Source: MIOpen's guide, "MI200 MFMA behavior specifics".
+#include <immintrin.h>
 #include <math.h>
+#include <pthread.h>
 
 #include "machine/checker_state.h"
 #include "machine/float8.h"
@@ -91,29 +93,32 @@ bool emu__matrix_is_sparse(unsigned op) {
 
 static unsigned element_bits(enum kind kind) { return kind == F64 ? 64 : kind <= XF32 ? 32 : kind <= BF16 ? 16 : 8; }
 
+// Sides, depths and blocks are powers of two.
+static unsigned log2_of(unsigned power) { return (unsigned)__builtin_ctz(power); }
+
 // Where element (row or column, k) of a factor lies.
 static void find_factor(const struct shape *s, unsigned row, unsigned k, unsigned block, unsigned *lane,
                         unsigned *element) {
-  unsigned run = s->m * s->k * s->blocks / 64, groups = s->k / run;
-  *element = k % run;
+  unsigned run = s->m * s->k * s->blocks / 64, part = k >> log2_of(run), groups = s->k >> log2_of(run);
+  *element = k & (run - 1);
   // of doubles in blocks, the blocks lie between the rows and k
-  *lane = s->kind == F64 ? row + s->m * (block + s->blocks * k) : row + s->m * (k / run + groups * block);
+  *lane = s->kind == F64 ? row + s->m * (block + s->blocks * k) : row + s->m * (part + groups * block);
 }
 
 // Where element (row, column) of C and D lies; registers count elements.
 static void find_result(const struct shape *s, unsigned row, unsigned column, unsigned block, unsigned *lane,
                         unsigned *reg) {
+  unsigned groups = 64 >> log2_of(s->m);
   if (s->kind == F64) {
-    unsigned lanes = 64 / (s->m * s->blocks);  // rows in the lanes of one register
-    *lane = column + s->m * (block + s->blocks * (row % lanes));
-    *reg = row / lanes;
+    unsigned lanes = groups >> log2_of(s->blocks);  // rows in the lanes of one register
+    *lane = column + s->m * (block + s->blocks * (row & (lanes - 1)));
+    *reg = row >> log2_of(lanes);
   } else if (s->m == 4) {
     *lane = column + 4 * block;
     *reg = row;
   } else {
-    unsigned groups = 64 / s->m;
-    *lane = column + s->m * (row / 4 % groups);
-    *reg = row / (4 * groups) * 4 + row % 4 + s->m * s->m / 64 * block;
+    *lane = column + s->m * (row / 4 & (groups - 1));
+    *reg = (row / 4 >> log2_of(groups)) * 4 + row % 4 + s->m * s->m / 64 * block;
   }
 }
 
@@ -130,26 +135,70 @@ static bool flushes(const struct emu_wave *w, unsigned kind) {
 
 static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
 
-static double value_of(unsigned kind, const struct emu_wave *w, unsigned reg, unsigned lane, unsigned element) {
-  unsigned bits = element_bits((enum kind)kind), in_register = 32 / bits;
-  if (bits == 64) return emu__f64(*emu__vector(w, reg, lane) | (uint64_t)*emu__vector(w, reg + 1, lane) << 32);
-  uint32_t v = *emu__vector(w, reg + element / in_register, lane) >> element % in_register * bits;
+// ---- factors as numbers, in their lanes: (element of the lane, lane). Of B the columns, and of A the rows, that share
+// k and block lie beside each other.
+union factor {
+  float f[16][64];
+  int32_t i[16][64];
+  double d[64];
+};
+
+static float float8[2][256];  // FP8, BF8
+static void fill_float8(void) {
+  for (uint32_t i = 0; i < 256; i++) {
+    float8[0][i] = emu__f16_to_f32((uint16_t)emu__float8_to_half(i, EMU_FP8_FNUZ));
+    float8[1][i] = emu__f16_to_f32((uint16_t)emu__float8_to_half(i, EMU_BF8_FNUZ));
+  }
+}
+
+static void open_halves(const uint32_t *from, unsigned low, bool flush, float *to) {
+  const __m256i half = _mm256_set1_epi32(0xffff), field = _mm256_set1_epi32(0x7c00), sign = _mm256_set1_epi32(0x8000);
+  for (unsigned l = 0; l < 64; l += 8) {
+    __m256i v = _mm256_srl_epi32(_mm256_loadu_si256((const __m256i *)(from + l)), _mm_cvtsi32_si128((int)low));
+    v = _mm256_and_si256(v, half);
+    __m256i small = _mm256_cmpeq_epi32(_mm256_and_si256(v, field), _mm256_setzero_si256());
+    if (flush) v = _mm256_blendv_epi8(v, _mm256_and_si256(v, sign), small);
+    __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    _mm256_storeu_ps(to + l, _mm256_cvtph_ps(packed));
+  }
+}
+
+// One element of each lane, of the register whose lanes are `from`.
+static void open_element(const struct emu_wave *w, unsigned kind, const uint32_t *from, unsigned low, union factor *to,
+                         unsigned element) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  float *f = to->f[element];
+  bool flush = flushes(w, kind);
   switch (kind) {
     case F32:
-      return emu__f32(v);
+      memcpy(f, from, sizeof(to->f[0]));
+      break;
     case XF32:
-      return emu__f32(v & ~0x1fffu);
+      for (unsigned l = 0; l < 64; l++) f[l] = emu__f32(from[l] & ~0x1fffu);
+      break;
     case F16:
-      return emu__f16_to_f32((uint16_t)(flushes(w, kind) && !(v & 0x7c00) ? v & 0x8000 : v));
+      open_halves(from, low, flush, f);
+      break;
     case BF16:
-      return flushes(w, kind) ? flushed(emu__f32(v << 16)) : emu__f32(v << 16);
+      for (unsigned l = 0; l < 64; l++) f[l] = emu__f32(from[l] >> low << 16);
+      for (unsigned l = 0; flush && l < 64; l++) f[l] = flushed(f[l]);
+      break;
     case FP8:
-      return emu__f16_to_f32((uint16_t)emu__float8_to_half(v & 0xff, EMU_FP8_FNUZ));
     case BF8:
-      return emu__f16_to_f32((uint16_t)emu__float8_to_half(v & 0xff, EMU_BF8_FNUZ));
+      pthread_once(&once, fill_float8);
+      for (unsigned l = 0; l < 64; l++) f[l] = float8[kind == BF8][from[l] >> low & 0xff];
+      break;
     default:
-      return (int8_t)v;
+      for (unsigned l = 0; l < 64; l++) to->i[element][l] = (int8_t)(from[l] >> low);
   }
+}
+
+static void read_factor(const struct emu_wave *w, unsigned kind, unsigned reg, unsigned elements, union factor *to) {
+  unsigned bits = element_bits((enum kind)kind), in_register = 32 / bits;
+  for (unsigned l = 0; bits == 64 && l < 64; l++)
+    to->d[l] = emu__f64(*emu__vector(w, reg, l) | (uint64_t)*emu__vector(w, reg + 1, l) << 32);
+  for (unsigned e = 0; bits < 64 && e < elements; e++)
+    open_element(w, kind, emu__vector(w, reg + e / in_register, 0), e % in_register * bits, to, e);
 }
 
 // The lane that B is read from in place of `lane`. Source: AMD "CDNA3 Instruction Set Architecture", section
@@ -167,10 +216,9 @@ static uint32_t add_nan(double a, double b, float c) {
   return emu__bits32(first) | 0x400000;
 }
 
-// Factors as lanes hold them.
 struct factors {
-  double a[64][16], b[64][16];  // (lane, element)
-  uint32_t index[64];           // of a sparse product: two bits for each element of A
+  union factor a, b;
+  uint32_t index[64];  // of a sparse product: two bits for each element of A
 };
 
 static void read_factors(const struct emu_wave *w, const struct emu_inst *inst, const struct shape *s,
@@ -178,89 +226,205 @@ static void read_factors(const struct emu_wave *w, const struct emu_inst *inst, 
   const struct shape a = shape_of_a(s);
   unsigned run_a = a.m * a.k * a.blocks / 64, run_b = s->m * s->k * s->blocks / 64;
   unsigned cbsz = (unsigned)inst->imm & 7, abid = (unsigned)inst->imm >> 3 & 15, blgp = (unsigned)inst->imm >> 7;
-  unsigned negate = s->kind == F64 ? blgp : 0, kind_b = s->kind == FP8 || s->kind == BF8 ? s->kind_b : s->kind;
-  for (unsigned l = 0; l < 64; l++) {
-    unsigned from = s->kind == F64 ? l : permuted_lane(blgp, l);
-    for (unsigned e = 0; e < run_a; e++) {
-      f->a[l][e] = value_of(s->kind, w, inst->src[0].reg, l, e);
-      if (negate & 1) f->a[l][e] = -f->a[l][e];
-    }
+  read_factor(w, s->kind, inst->src[0].reg, run_a, &f->a);
+  read_factor(w, s->kind == FP8 || s->kind == BF8 ? s->kind_b : s->kind, inst->src[1].reg, run_b, &f->b);
+  if (s->kind == F64) {  // BLGP negates
+    for (unsigned l = 0; blgp & 1 && l < 64; l++) f->a.d[l] = -f->a.d[l];
+    for (unsigned l = 0; blgp & 2 && l < 64; l++) f->b.d[l] = -f->b.d[l];
+  } else if (blgp) {
     for (unsigned e = 0; e < run_b; e++) {
-      f->b[l][e] = value_of(kind_b, w, inst->src[1].reg, from, e);
-      if (negate & 2) f->b[l][e] = -f->b[l][e];
+      int32_t lanes[64];
+      memcpy(lanes, f->b.i[e], sizeof(lanes));
+      for (unsigned l = 0; l < 64; l++) f->b.i[e][l] = lanes[permuted_lane(blgp, l)];
     }
-    if (s->sparse) f->index[l] = *emu__vector(w, inst->src[2].reg, l) >> (cbsz ? 0 : abid * 2 * run_a % 32);
+  }
+  for (unsigned l = 0; s->sparse && l < 64; l++)
+    f->index[l] = *emu__vector(w, inst->src[2].reg, l) >> (cbsz ? 0 : abid * 2 * run_a % 32);
+}
+
+// A row of D: which product of a factor of A and a row of B comes i-th. Of A all rows lie alike, lane after lane.
+struct pair {
+  unsigned al, ae, bl, be;  // lane and element of A in row 0, and of B in column 0
+};
+struct row {
+  const struct factors *f;
+  unsigned row, count;
+  struct pair pairs[64];
+  struct pair every[64];  // of B, by k, of which a sparse product takes those that A's indices name
+};
+
+static void find_block(struct row *r, const struct factors *f, const struct shape *s, unsigned a_block,
+                       unsigned block) {
+  const struct shape a = shape_of_a(s);
+  r->f = f;
+  r->count = a.k;
+  for (unsigned i = 0; i < a.k; i++) find_factor(&a, 0, i, a_block, &r->pairs[i].al, &r->pairs[i].ae);
+  for (unsigned k = 0; k < s->k; k++) {
+    struct pair *p = s->sparse ? &r->every[k] : &r->pairs[k];
+    find_factor(s, 0, k, block, &p->bl, &p->be);
   }
 }
 
-// One element of D: the sum of products to c, whose bits these are.
-static uint64_t sum_of(const struct factors *f, const struct shape *s, unsigned row, unsigned column, unsigned a_block,
-                       unsigned block, uint64_t c) {
-  const struct shape a = shape_of_a(s);
-  float sum = emu__f32((uint32_t)c);
-  double total = emu__f64(c);
-  uint32_t integer = (uint32_t)c;
-  for (unsigned i = 0; i < a.k; i++) {
-    unsigned al, ae, bl, be;
-    find_factor(&a, row, i, a_block, &al, &ae);
-    find_factor(s, column, s->sparse ? i / 2 * 4 + (f->index[al] >> 2 * ae & 3) : i, block, &bl, &be);
-    double x = f->a[al][ae], y = f->b[bl][be];
-    if (s->kind == I8) {
-      integer += (uint32_t)((int32_t)x * (int32_t)y);
-    } else if (s->kind == F64) {
-      total = fma(x, y, total);
-    } else {
-      float next = fmaf((float)x, (float)y, sum);
-      sum = next == next ? next : emu__f32(add_nan(x, y, sum));
+static void find_row(struct row *r, const struct shape *s, unsigned row) {
+  r->row = row;
+  for (unsigned i = 0; s->sparse && i < r->count; i++) {
+    struct pair *p = &r->pairs[i];
+    const struct pair *b = &r->every[i / 2 * 4 + (r->f->index[p->al + row] >> 2 * p->ae & 3)];
+    p->bl = b->bl;
+    p->be = b->be;
+  }
+}
+
+// The columns of a row at once, eight in a vector; four where there are no more.
+static inline __attribute__((always_inline)) void sum_vectors(const struct row *r, unsigned vectors, float *sum) {
+  __m256 s[4];
+  for (unsigned v = 0; v < vectors; v++) s[v] = _mm256_loadu_ps(sum + 8 * v);
+  for (unsigned i = 0; i < r->count; i++) {
+    const struct pair *p = &r->pairs[i];
+    const float *b = r->f->b.f[p->be] + p->bl;
+    __m256 x = _mm256_broadcast_ss(&r->f->a.f[p->ae][p->al + r->row]);
+    for (unsigned v = 0; v < vectors; v++) s[v] = _mm256_fmadd_ps(x, _mm256_loadu_ps(b + 8 * v), s[v]);
+  }
+  for (unsigned v = 0; v < vectors; v++) _mm256_storeu_ps(sum + 8 * v, s[v]);
+}
+
+static void sum_four(const struct row *r, float *sum) {
+  __m128 s = _mm_loadu_ps(sum);
+  for (unsigned i = 0; i < r->count; i++) {
+    const struct pair *p = &r->pairs[i];
+    __m128 x = _mm_broadcast_ss(&r->f->a.f[p->ae][p->al + r->row]);
+    s = _mm_fmadd_ps(x, _mm_loadu_ps(r->f->b.f[p->be] + p->bl), s);
+  }
+  _mm_storeu_ps(sum, s);
+}
+
+// The same for one column, where a NaN came out: of several, and where none went in, the rules say which it is.
+static float sum_nan(const struct row *r, unsigned column, float sum) {
+  for (unsigned i = 0; i < r->count; i++) {
+    const struct pair *p = &r->pairs[i];
+    float x = r->f->a.f[p->ae][p->al + r->row], y = r->f->b.f[p->be][p->bl + column], next = fmaf(x, y, sum);
+    sum = next == next ? next : emu__f32(add_nan(x, y, sum));
+  }
+  return sum;
+}
+
+static void sum_floats(const struct row *r, unsigned columns, const uint32_t *c, uint32_t *d) {
+  float sum[32];
+  memcpy(sum, c, columns * 4);
+  if (columns == 4)
+    sum_four(r, sum);
+  else if (columns == 16)
+    sum_vectors(r, 2, sum);
+  else
+    sum_vectors(r, 4, sum);
+  for (unsigned j = 0; j < columns; j++)
+    if (sum[j] != sum[j]) sum[j] = sum_nan(r, j, emu__f32(c[j]));
+  memcpy(d, sum, columns * 4);
+}
+
+static inline __attribute__((always_inline)) void sum_integer_vectors(const struct row *r, unsigned vectors,
+                                                                      const uint32_t *c, uint32_t *d) {
+  __m256i s[4];
+  for (unsigned v = 0; v < vectors; v++) s[v] = _mm256_loadu_si256((const __m256i *)(c + 8 * v));
+  for (unsigned i = 0; i < r->count; i++) {
+    const struct pair *p = &r->pairs[i];
+    const int32_t *b = r->f->b.i[p->be] + p->bl;
+    __m256i x = _mm256_set1_epi32(r->f->a.i[p->ae][p->al + r->row]);
+    for (unsigned v = 0; v < vectors; v++) {
+      __m256i product = _mm256_mullo_epi32(x, _mm256_loadu_si256((const __m256i *)(b + 8 * v)));
+      s[v] = _mm256_add_epi32(s[v], product);
     }
   }
-  return s->kind == I8 ? integer : s->kind == F64 ? emu__bits64(total) : emu__bits32(sum);
+  for (unsigned v = 0; v < vectors; v++) _mm256_storeu_si256((__m256i *)(d + 8 * v), s[v]);
+}
+
+static void sum_integers(const struct row *r, unsigned columns, const uint32_t *c, uint32_t *d) {
+  if (columns == 16) {
+    sum_integer_vectors(r, 2, c, d);
+    return;
+  }
+  if (columns == 32) {
+    sum_integer_vectors(r, 4, c, d);
+    return;
+  }
+  memcpy(d, c, columns * 4);
+  for (unsigned i = 0; i < r->count; i++) {
+    const struct pair *p = &r->pairs[i];
+    const int32_t x = r->f->a.i[p->ae][p->al + r->row], *b = r->f->b.i[p->be] + p->bl;
+    for (unsigned j = 0; j < columns; j++) d[j] += (uint32_t)(x * b[j]);
+  }
+}
+
+static void sum_doubles(const struct row *r, unsigned columns, const double *c, double *d) {
+  memcpy(d, c, columns * 8);
+  for (unsigned i = 0; i < r->count; i++) {
+    const struct pair *p = &r->pairs[i];
+    const double x = r->f->a.d[p->al + r->row], *b = r->f->b.d + p->bl;
+    for (unsigned j = 0; j < columns; j++) d[j] = __builtin_fma(x, b[j], d[j]);
+  }
+}
+
+// A row of C, whose columns lie in lanes beside each other, summed up into D, which lies alike.
+static void run_row(struct emu_wave *w, const struct emu_inst *inst, const struct shape *s, const struct row *r,
+                    unsigned reg, unsigned lane, uint32_t (*d)[64]) {
+  const struct emu_operand *addend = s->sparse ? &inst->dst : &inst->src[2];
+  bool constant = addend->kind != EMU_OPERAND_VECTOR, flush = flushes(w, s->kind);
+  if (s->kind == F64) {
+    double c[16], sum[16];
+    bool negate = inst->imm >> 7 & 4;
+    for (unsigned j = 0; j < s->m; j++) {
+      uint64_t low = constant ? 0 : *emu__vector(w, addend->reg + 2 * reg, lane + j);
+      uint64_t high = constant ? 0 : *emu__vector(w, addend->reg + 2 * reg + 1, lane + j);
+      uint64_t bits = constant ? addend->value : low | high << 32;
+      c[j] = emu__f64(negate ? bits ^ UINT64_C(1) << 63 : bits);
+    }
+    sum_doubles(r, s->m, c, sum);
+    for (unsigned j = 0; j < s->m; j++) {
+      d[2 * reg][lane + j] = (uint32_t)emu__bits64(sum[j]);
+      d[2 * reg + 1][lane + j] = (uint32_t)(emu__bits64(sum[j]) >> 32);
+    }
+    return;
+  }
+  uint32_t c[32], *to = d[reg] + lane;
+  for (unsigned j = 0; j < s->m; j++)
+    c[j] = constant ? (uint32_t)addend->value : *emu__vector(w, addend->reg + reg, lane + j);
+  for (unsigned j = 0; flush && j < s->m; j++) c[j] = emu__bits32(flushed(emu__f32(c[j])));
+  if (s->kind == I8)
+    sum_integers(r, s->m, c, to);
+  else
+    sum_floats(r, s->m, c, to);
+  for (unsigned j = 0; flush && j < s->m; j++) to[j] = emu__bits32(flushed(emu__f32(to[j])));
 }
 
 // The whole product, so that D may lie over A, B and C.
 static void run_matrix(struct emu_wave *w, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   const struct shape *s = shape_of(inst->op);
-  const struct emu_operand *addend = s->sparse ? &inst->dst : &inst->src[2];
   unsigned cbsz = s->sparse ? 0 : (unsigned)inst->imm & 7, abid = (unsigned)inst->imm >> 3 & 15;
-  unsigned wide = s->kind == F64 ? 2 : 1, count = inst->dst.dwords / wide;
-  bool negate = s->kind == F64 && inst->imm >> 7 & 4;
   struct factors f;
-  uint64_t d[32][64];
+  struct row r;
+  uint32_t d[32][64];
   if (1u << cbsz > s->blocks) {
     emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "cbsz %u asks for more blocks than the product has.", cbsz);
     return;
   }
   // source: LLVM, FeatureMFMAInlineLiteralBug
-  if (addend->kind == EMU_OPERAND_CONSTANT && w->group->run->target->accumulators_apart) {
+  if (!s->sparse && inst->src[2].kind == EMU_OPERAND_CONSTANT && w->group->run->target->accumulators_apart) {
     emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "On gfx908 a constant in place of C gives wrong sums.");
     return;
   }
   read_factors(w, inst, s, &f);
   for (unsigned block = 0; block < s->blocks; block++) {
     unsigned others = (1u << cbsz) - 1, a_block = cbsz ? (block & ~others) + (abid & others) : block;
+    find_block(&r, &f, s, a_block, block);
     for (unsigned row = 0; row < s->m; row++) {
-      for (unsigned column = 0; column < s->m; column++) {
-        unsigned lane, reg;
-        find_result(s, row, column, block, &lane, &reg);
-        uint64_t c = addend->value;
-        if (addend->kind == EMU_OPERAND_VECTOR) {
-          c = *emu__vector(w, addend->reg + reg * wide, lane);
-          if (wide == 2) c |= (uint64_t)*emu__vector(w, addend->reg + reg * 2 + 1, lane) << 32;
-        }
-        if (negate) c ^= UINT64_C(1) << 63;
-        if (flushes(w, s->kind)) c = emu__bits32(flushed(emu__f32((uint32_t)c)));
-        d[reg][lane] = sum_of(&f, s, row, column, a_block, block, c);
-        if (flushes(w, s->kind)) d[reg][lane] = emu__bits32(flushed(emu__f32((uint32_t)d[reg][lane])));
-      }
+      unsigned lane, reg;
+      find_row(&r, s, row);
+      find_result(s, row, 0, block, &lane, &reg);
+      run_row(w, inst, s, &r, reg, lane, d);
     }
   }
-  for (unsigned r = 0; r < count; r++) {
-    for (unsigned l = 0; l < 64; l++) {
-      *emu__vector(w, inst->dst.reg + r * wide, l) = (uint32_t)d[r][l];
-      if (wide == 2) *emu__vector(w, inst->dst.reg + r * 2 + 1, l) = (uint32_t)(d[r][l] >> 32);
-    }
-  }
+  for (unsigned k = 0; k < inst->dst.dwords; k++) memcpy(emu__vector(w, inst->dst.reg + k, 0), d[k], sizeof(d[0]));
 }
 
 // Whether one of the k of a row of a factor is undefined.

@@ -1,16 +1,17 @@
 """MFMA of gfx908, gfx90a and gfx942: every element's place as AMD's matrix instruction calculator prints it, with whole numbers,
 whose sums are exact; registers of both kinds, constants, blocks that share a factor, lanes of B that are exchanged;
-sparse products with every set of indices; denormals. And the register that says on which accelerator a wave runs.
+sparse products with every set of indices; denormals; any floats as sums of exact products, each with one rounding. And the register that says on which accelerator a wave runs.
 Usage: matrix_cdna_test.py [emu_step]
 """
 import random
 import re
 import sys
+from fractions import Fraction
 
 import numpy as np
 
 from emulator import EXEC, Checks, Emulator, assemble
-from floats import F16, F32, F64, M32
+from floats import F16, F32, F64, M32, convert, fma
 from opcode_table import rows
 from opcodes_rdna4 import FNUZ
 
@@ -194,6 +195,38 @@ def check_sparse(t, form, cbsz, abid):
     t.expect(text, same, r.text or where)
 
 
+def read(v, register, low, lane, bits):
+    return sum(int(v[register + i, lane]) << 32 * i for i in range(bits // 32)) if bits >= 32 else \
+        int(v[register, lane]) >> low & ((1 << bits) - 1)
+
+
+def check_rounding(t, form):
+    """Some elements of a product of any floats, infinities and NaN among them: each product is exact, and added with one
+    rounding, in ascending k."""
+    rng, wide = t.rng, F64 if form.kind == "F64" else F32
+    file, base = ("a", FIRST) if t.target == "gfx908" else ("v", 0)
+    to_wide = {"F32": lambda x: x, "XF32": lambda x: x & ~0x1fff, "F64": lambda x: x, "BF16": lambda x: x << 16,
+               "F16": lambda x: convert(F32, F16, x)}[form.kind]
+    v = np.array([[rng.getrandbits(32) for _ in range(64)] for _ in range(ROWS)], np.uint32)
+    if form.bits == 32:  # numbers of like size, a few of them any bits
+        sizes = np.array([[F32.round(Fraction(rng.randrange(-10**9, 10**9), 10**8)) for _ in range(64)] for _ in range(16)])
+        v[:16] = np.where(np.array([[rng.random() < 0.02] * 64 for _ in range(16)]), v[:16], sizes)
+    sums = span(file, 16, form.in_result)
+    text = f"{form.mnemonic} {sums}, {span('v', 0, form.in_factor)}, {span('v', 8, form.in_factor)}, {sums}"
+    r = t.emulator.step(t.target, assemble(t.target, [text], 64)[0], [0] * 128, v)
+    for _ in range(8):
+        i, j, b = rng.randrange(form.m), rng.randrange(form.m), rng.randrange(form.blocks)
+        register, lane = form.result(i, j, b)
+        total = read(v, base + 16 + register, 0, lane, form.out)
+        for k in range(form.k):
+            x, y = (to_wide(read(v, first + at, low, where, form.bits)) for first, (at, low, where) in
+                    ((0, form.factor(form.m, i, k, b)), (8, form.factor(form.m, j, k, b))))
+            total = fma(wide, x, y, total)
+        got = read(r.v, base + 16 + register, 0, lane, form.out)
+        same = got == total or (form.kind == "F64" and F64.nan(got) and F64.nan(total))
+        t.expect(f"{text}: {i}, {j} of {b}", not r.status and same, f"{r.text} {got:#x}, {total:#x}")
+
+
 def check_denormals(t):
     """1 times a denormal number and a denormal addend: gfx90a makes them zero, gfx908 and gfx942 keep them."""
     file, base = ("a", FIRST) if t.target == "gfx908" else ("v", 0)
@@ -257,6 +290,8 @@ def main():
             older = t.target == "gfx908"  # whose shapes gfx90a has, too
             for variant in (t.rng.choice((0, 2, 3)),) if older else (0, 1, t.rng.randrange(2, 5)):
                 check(t, form, variant)
+            if form.kind in ("F32", "XF32", "F64") or (form.kind in ("F16", "BF16") and t.target != "gfx90a"):
+                check_rounding(t, form)
     return emulator.run_tests(testers, [test])
 
 
