@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 import sys
 
+import releases
+
 
 def emulated(script, cards, words):
     environment = {k: v for k, v in os.environ.items() if k != "RDNA_DRIVER"}
@@ -19,5 +21,6 @@ def test_a_tiny_cnn_trains_on_an_emulated_card():
     emulated("emulated.py", "gfx1100", "emulated and CPU")
 
 
+@releases.copies_on_devices
 def test_two_cards():
     emulated("two_devices.py", "gfx1100,gfx1100", "two devices compute")

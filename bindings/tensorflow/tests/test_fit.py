@@ -5,6 +5,7 @@ import contextlib
 import keras
 import numpy as np
 import pytest
+import releases
 import tensorflow as tf
 import tf_rdna
 
@@ -45,7 +46,9 @@ def on_cpu():
 
 
 @pytest.mark.parametrize("kind,scope,options", [
-    ("arrays", None, {}), ("dataset", "/device:RDNA:0", {"steps_per_execution": 3}), ("python", "/device:RDNA:0", {"run_eagerly": True}),
+    ("arrays", None, {}),
+    pytest.param("dataset", "/device:RDNA:0", {"steps_per_execution": 3}, marks=releases.copies_on_devices),
+    ("python", "/device:RDNA:0", {"run_eagerly": True}),
 ], ids=str)  # fmt: skip
 def test_fit_tracks_the_cpu(on_cpu, kind, scope, options):
     """However the data comes, it is the same, in the same order."""

@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import releases
 import tensorflow as tf
 from sklearn.datasets import load_digits
 
@@ -84,6 +85,7 @@ def test_a_transformer_tracks_the_cpu():
     assert ours[-1] < 0.8 * ours[0]
 
 
+@releases.copies_on_devices
 def test_recurrent_layers_track_the_cpu():
     rng = np.random.default_rng(6)
     x = rng.standard_normal((64, 7, 5)).astype(np.float32)

@@ -23,18 +23,17 @@ static void set_path(rdna__library *library, const char *path) {
   snprintf(library->path, sizeof library->path, "%.*s", (int)sizeof library->path - 1, path == NULL ? "" : path);
 }
 
-/* TensorFlow shows the LLVM inside it to all that is loaded later. A distribution's HIP comes with an LLVM of its own,
- * of another release, whose constructors end the process if they meet TensorFlow's classes: such a process binds
- * libraries to their own names first. Elsewhere it does not, since an allocator that somebody preloaded would be left
- * out, and the address sanitizer refuses it. */
-static int binding(void) {
+bool rdna__library_meets_llvm(void) {
   static const char llvm_class[] = "_ZTVN4llvm19raw_svector_ostreamE";
-  return dlsym(RTLD_DEFAULT, llvm_class) ? RTLD_DEEPBIND : 0;
+  return dlsym(RTLD_DEFAULT, llvm_class) != NULL;
 }
 
+/* A process that shows an LLVM binds libraries to their own names first. Elsewhere it does not, since an allocator that
+ * somebody preloaded would be left out, and the address sanitizer refuses it. */
+static int binding(void) { return rdna__library_meets_llvm() ? RTLD_DEEPBIND : 0; }
+
 bool rdna__library_open(rdna__library *library, const char *name, bool only_if_loaded) {
-  int flags = RTLD_NOW | RTLD_LOCAL | binding();
-  void *handle = dlopen(name, flags | (only_if_loaded ? RTLD_NOLOAD : 0));
+  void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | (only_if_loaded ? RTLD_NOLOAD : binding()));
   if (handle == NULL) {
     if (only_if_loaded) {
       dlerror();

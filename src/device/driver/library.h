@@ -17,6 +17,10 @@ typedef struct rdna__symbol {
   bool required;
 } rdna__symbol;
 
+/* Whether the process shows an LLVM to all that is loaded later, as TensorFlow does. A distribution's HIP comes with an
+ * LLVM of another release, whose constructors end the process if they meet the other's classes. */
+bool rdna__library_meets_llvm(void);
+
 /* Opens a path or a soname; |only_if_loaded| takes it only when the process has it already. A failure is noted
  * in |library| for the sentence. A library is never closed again: vendors' runtimes keep threads. */
 bool rdna__library_open(rdna__library *library, const char *name, bool only_if_loaded);

@@ -1,6 +1,7 @@
 /* A libamdhip64 for tests, in the flavour FAKE_HIP=5, 6 or 7: three devices whose memory is the host's and whose
  * streams finish at once. The property structs are declared here field by field from AMD's headers, where the driver
- * has offsets, so that a slip in one of the two shows. FAKE_HIP_NO_LAUNCH leaves hipModuleLaunchKernel out. */
+ * has offsets, so that a slip in one of the two shows. FAKE_HIP_NO_LAUNCH leaves hipModuleLaunchKernel out;
+ * FAKE_HIP_ABORTS ends the process that loads it. */
 #include "device/driver/hip/fake_hip.h"
 
 #include <stdint.h>
@@ -274,6 +275,9 @@ API hipModuleGetFunction(fake_function **function, void *module, const char *nam
   snprintf((*function)->name, sizeof(*function)->name, "%s", name);
   return done(0);
 }
+#ifdef FAKE_HIP_ABORTS
+__attribute__((constructor)) static void end_process(void) { abort(); }
+#endif
 #ifndef FAKE_HIP_NO_LAUNCH
 API hipModuleLaunchKernel(fake_function *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                           unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters,

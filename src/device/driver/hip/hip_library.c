@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/config.h"
 
@@ -68,6 +69,9 @@ rdna_status rdna__hip_library_open_emulator(rdna__library *library, const char *
   return rdna__fail(RDNA_UNAVAILABLE, "RDNA_HIP_LIBRARY names '%s', which does not load: %s", chosen, library->failure);
 }
 
+/* Whether there is AMD's kernel driver, or what Linux below Windows has for it: without either HIP finds no card. */
+static bool has_kernel_driver(void) { return access("/dev/kfd", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
+
 rdna_status rdna__hip_library_open(rdna__library *library) {
   const char *chosen = rdna__config_text(RDNA__CONFIG_HIP_LIBRARY);
   const char *emulate = rdna__config_text(RDNA__CONFIG_EMULATE);
@@ -81,7 +85,15 @@ rdna_status rdna__hip_library_open(rdna__library *library) {
     snprintf(asked_by, sizeof asked_by, "RDNA_EMULATE=%s", emulate);
     return open_emulator(library, asked_by);
   }
-  if (open_loaded(library) || open_wheel(library) || open_installed(library)) return RDNA_OK;
+  if (open_loaded(library)) return RDNA_OK;
+  if (rdna__library_meets_llvm() && !has_kernel_driver()) {
+    return rdna__fail(
+        RDNA_UNAVAILABLE,
+        "AMD's HIP runtime was not loaded: this process shows an LLVM (TensorFlow's), which HIP's own need "
+        "not survive, and there is neither /dev/kfd nor /dev/dxg, without which HIP finds no card; load "
+        "the kernel module amdgpu, give a container /dev/kfd, or set RDNA_HIP_LIBRARY to the file");
+  }
+  if (open_wheel(library) || open_installed(library)) return RDNA_OK;
   return rdna__fail(RDNA_UNAVAILABLE,
                     "AMD's HIP runtime (%s, .6 or .5) was not found in this process, in Python's rocm or torch wheels, "
                     "in ROCM_PATH, in /opt/rocm or by the dynamic linker (%s); install it (Debian: libamdhip64-5; pip: "

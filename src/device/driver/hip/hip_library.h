@@ -14,7 +14,8 @@
  *   5. $ROCM_PATH/lib, /opt/rocm/lib, /opt/rocm/core-X/lib, /opt/rocm-X/lib, newest first;
  *   6. libamdhip64.so.7, .6, .5 through the dynamic linker;
  *   7. any libamdhip64.so.N in the usual library folders, highest number first.
- * RDNA_UNAVAILABLE with what was looked for and what to do. */
+ * Where the process shows an LLVM (rdna__library_meets_llvm), 4 to 7 are looked for only if the kernel has a driver
+ * for a card. RDNA_UNAVAILABLE with what was looked for and what to do. */
 rdna_status rdna__hip_library_open(rdna__library *library);
 
 /* Opens the emulator alone, at the places of 1 and 2. |asked_by| starts the sentence of a failure. */

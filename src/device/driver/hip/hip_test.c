@@ -370,6 +370,19 @@ static void a_loaded_runtime_is_known_by_its_soname(void **state) {
   assert_string_equal(info.library, HIP6);
 }
 
+/* Beside TensorFlow's LLVM a HIP that cannot find a card is not even loaded: its constructor may end the process, which
+ * this one's does. */
+static void nothing_is_loaded_beside_an_llvm_without_a_card(void **state) {
+  if (access("/dev/kfd", F_OK) == 0 || access("/dev/dxg", F_OK) == 0)
+    skip_because("this machine's kernel has a driver");
+  place("rocm/lib", "libamdhip64.so.7", FAKE("hip7_aborts", "libamdhip64.so.7"));
+  in_scratch("ROCM_PATH", "rocm");
+  assert_non_null(dlopen(RDNA_FAKES "/llvm1/libllvm1.so", RTLD_NOW | RTLD_GLOBAL));
+  rdna_driver_info info = probe(NULL);
+  assert_int_equal(info.status, RDNA_UNAVAILABLE);
+  assert_non_null(strstr(info.message, "neither /dev/kfd nor /dev/dxg"));
+}
+
 static void a_broken_file_is_passed_over(void **state) {
   place("rocm/lib", "libamdhip64.so.8", "/etc/passwd");
   place("rocm/lib", "libamdhip64.so.7", HIP7);
@@ -390,6 +403,7 @@ ONE_PLACE(loaded, a_loaded_runtime_comes_first)
 ONE_PLACE(loaded_unnamed, a_loaded_runtime_of_any_name_comes_first)
 ONE_PLACE(loaded_soname, a_loaded_runtime_is_known_by_its_soname)
 ONE_PLACE(broken_file, a_broken_file_is_passed_over)
+ONE_PLACE(beside_llvm, nothing_is_loaded_beside_an_llvm_without_a_card)
 
 /* AMD's own library, as Debian packages it, on a machine without a card. */
 static void amds_library_says_why_not(void **state) {
@@ -459,6 +473,7 @@ int main(void) {
       {"a runtime in the process under another name", loaded_unnamed},
       {"a runtime in the process known by its soname", loaded_soname},
       {"a broken file", broken_file},
+      {"beside an LLVM", beside_llvm},
       {"AMD's library", amds_library},
       {"properties alone", properties_alone},
   };
