@@ -177,8 +177,8 @@ const Row rows[] = {
     "special_" NAME ".n_scalar_out", FUNCTION                                        \
   }
 const PairRow pairs[] = {
-    {"igamma.out", RDNA_SPECIAL_PAIR_IGAMMA},
-    {"igammac.out", RDNA_SPECIAL_PAIR_IGAMMAC},
+    {"igamma.out", RDNA_SPECIAL_PAIR_IGAMMA, false},
+    {"igammac.out", RDNA_SPECIAL_PAIR_IGAMMAC, false},
     {"special_zeta.out", RDNA_SPECIAL_PAIR_ZETA},
     {"special_zeta.self_scalar_out", RDNA_SPECIAL_PAIR_ZETA},
     {"special_zeta.other_scalar_out", RDNA_SPECIAL_PAIR_ZETA},
