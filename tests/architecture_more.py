@@ -147,6 +147,9 @@ class Qwen3Vl(Seeing):
     vision = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=64,
                   deepstack_visual_indexes=[0], num_position_embeddings=16)
 
+    def keys(self, config):
+        return {**super().keys(config), "n_deepstack_layers": len(config.vision_config.deepstack_visual_indexes)}
+
 
 class Qwen3VlMoe(Qwen3Vl, Mixture):
     architecture, model = "qwen3vlmoe", "Qwen3VLMoeForConditionalGeneration"

@@ -287,7 +287,7 @@ class Qwen25(Pictures, unittest.TestCase):
 
 class Lanes(Pictures, unittest.TestCase):
     """The same where every reply has the bits that it has alone."""
-    kind, mark, least, options = "qwen2.5-vl", "<|image_pad|>", 20, ("--lanes", 8)
+    kind, mark, least, options = "qwen3-vl", "<|image_pad|>", 20, ("--lanes", 8)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ os.environ.setdefault("RDNA_HIP_LIBRARY", str(serving.EMULATOR))
 class Emulated(unittest.TestCase):
     def test_rows(self):
         """In f32, and with what a prompt's products read rounded to 16 bits, as on a card."""
-        for row in (ROWS[1], ROWS[3]):
+        for row in (ROWS[1], ROWS[3], ROWS[6]):
             with self.subTest(row.name), tempfile.TemporaryDirectory() as folder:
                 path, tower_path = pathlib.Path(folder) / "model.gguf", pathlib.Path(folder) / "tower.gguf"
                 made, rng = SeeingModel(row, seed=6), np.random.default_rng(7)

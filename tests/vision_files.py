@@ -6,7 +6,7 @@ from PIL import Image
 
 import gguf_file as gf
 from rdna_program import DEMO_MODEL
-from vision_models import Gemma3Sees, Qwen25Sees, SeeingModel
+from vision_models import Gemma3Sees, Qwen3Sees, Qwen25Sees, SeeingModel
 
 GEMMA = """{{ bos_token }}{% for m in messages %}<{{ m.role }}> {% if m.content is string %}{{ m.content }}{% else %}
 {%- for part in m.content %}{% if part.type == 'image' %}<start_of_image>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}
@@ -25,7 +25,7 @@ def write_files(folder, kind="gemma3", seed=5):
         vocabulary["tokenizer.ggml.tokens"][-i] = tag
         vocabulary["tokenizer.ggml.token_type"][-i] = user_defined
     changes = dict(vocab_size=len(vocabulary["tokenizer.ggml.tokens"]), max_position_embeddings=CONTEXT)
-    row = Gemma3Sees(kind, changes) if gemma else Qwen25Sees(kind)
+    row = Gemma3Sees(kind, changes) if gemma else (Qwen3Sees if kind == "qwen3-vl" else Qwen25Sees)(kind)
     if not gemma:
         row.config["text_config"] = {**row.config["text_config"], **changes}
         row.config |= changes

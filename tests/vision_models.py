@@ -12,7 +12,7 @@ from PIL import Image
 
 import gguf_file as gf
 from architecture_models import Model
-from architecture_more import Qwen25Vl
+from architecture_more import Qwen25Vl, Qwen3Vl, Qwen3VlMoe
 from architecture_rows import Gemma3
 
 TOWER_NAMES = {
@@ -132,14 +132,17 @@ class SeeingModel(Model):
         gf.write(path, entries, tensors)
 
     def rows(self, picture, dtype=torch.float64):
-        """What the tower makes of a picture (height, width, 3) of bytes."""
+        """What the tower makes of a picture (height, width, 3) of bytes; behind it what it has for the language model's first
+        layers."""
         network = self.networks.setdefault((str({}), dtype), None) or self.network({}, dtype)
         self.networks[str({}), dtype] = network
         inputs = {name: value.to(dtype) if value.is_floating_point() else value
                   for name, value in self.row.inputs(self.config, [picture]).items()}
         with torch.no_grad(), self.mode(dtype):
-            got = network.model.get_image_features(**inputs, return_dict=True).pooler_output
+            features = network.model.get_image_features(**inputs, return_dict=True)
+        got = features.pooler_output
         got = torch.cat(list(got)) if isinstance(got, (list, tuple)) else got
+        got = torch.cat([got, *(torch.cat(list(of_layer)) for of_layer in getattr(features, "deepstack_features", None) or [])])
         assert got.dtype == dtype
         return got.reshape(-1, got.shape[-1]).double().numpy()
 
@@ -225,6 +228,50 @@ class Qwen25Sees(Qwen25Vl):
         return {"mm_token_type_ids": (ids == self.picture).long()}
 
 
+class Qwen3Sees(Qwen3Vl, Qwen25Sees):
+    """Qwen3-VL: positions of a square besides, and features of layers in the middle for the model's first layers."""
+
+    projector = "qwen3vl_merger"
+    vision = dict(depth=4, hidden_size=64, intermediate_size=72, num_heads=2, out_hidden_size=64, patch_size=4,
+                  spatial_merge_size=2, temporal_patch_size=2, num_position_embeddings=36, deepstack_visual_indexes=[2, 0])
+    deviations = {**Qwen25Sees.deviations, r"pos_embed": 0.5}
+    mean = deviation = [0.5, 0.5, 0.5]
+    names = {"norm1": "ln1", "norm2": "ln2", "attn.qkv": "attn_qkv", "attn.proj": "attn_out", "mlp.linear_fc1": "ffn_up",
+             "mlp.linear_fc2": "ffn_down"}
+    mergers = {"norm": "norm", "linear_fc1": "fc1", "linear_fc2": "fc2"}
+
+    def tower_keys(self, config):
+        vision = config.vision_config
+        side = int(vision.num_position_embeddings**0.5) * vision.patch_size
+        return {"use_gelu": True, "vision.image_size": side, "vision.spatial_merge_size": vision.spatial_merge_size,
+                "vision.is_deepstack_layers": [i in vision.deepstack_visual_indexes for i in range(vision.depth)],
+                "vision.image_min_pixels": self.limits[0], "vision.image_max_pixels": self.limits[1]}
+
+    def tower_tensors(self, name, array, config):
+        if self.serves_text(name):
+            return []
+        stem, end = name.split("visual.")[1].rsplit(".", 1)
+        if stem == "patch_embed.proj":
+            if array.ndim == 1:
+                return [("v.patch_embd.bias", array)]
+            return super().tower_tensors(name, array, config)
+        whole = {"pos_embed": "v.position_embd", "merger.norm": "v.post_ln", "merger.linear_fc1": "mm.0",
+                 "merger.linear_fc2": "mm.2"}
+        if stem in whole:
+            return [(f"{whole[stem]}.{end}", array)]
+        if stem.startswith("deepstack_merger_list."):
+            _, number, part = stem.split(".")
+            return [(f"v.deepstack.{config.vision_config.deepstack_visual_indexes[int(number)]}.{self.mergers[part]}.{end}", array)]
+        number, part = re.fullmatch(r"blocks\.(\d+)\.(.+)", stem).groups()
+        return [(f"v.blk.{number}.{self.names[part]}.{end}", array)]
+
+
+class Qwen3SeesWithExperts(Qwen3VlMoe, Qwen3Sees):
+    architecture, model, text = Qwen3VlMoe.architecture, Qwen3VlMoe.model, Qwen3VlMoe.text
+    layer_names, vision = Qwen3VlMoe.layer_names, Qwen3Sees.vision
+    deviations = {**Qwen3Sees.deviations, **Qwen3VlMoe.deviations}
+
+
 ROWS = [
     Gemma3Sees("gemma3"),
     Gemma3Sees("gemma3, a window shorter than the picture", dict(sliding_window=5)),
@@ -232,4 +279,8 @@ ROWS = [
                tokens=4),
     Qwen25Sees("qwen2.5-vl"),
     Qwen25Sees("qwen2.5-vl, without windows", {}, dict(depth=2, fullatt_block_indexes=[0, 1])),
+    Qwen3Sees("qwen3-vl"),
+    Qwen3Sees("qwen3-vl, one layer of the tower for the model's first", {},
+              dict(depth=2, deepstack_visual_indexes=[1], num_position_embeddings=9)),
+    Qwen3SeesWithExperts("qwen3-vl with experts", {}, dict(depth=2, deepstack_visual_indexes=[0, 1])),
 ]

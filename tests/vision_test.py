@@ -91,6 +91,35 @@ class Vision(unittest.TestCase):
                 blind = made.model.logits_of([texts[0], other, *parts[2:]])
                 self.assertGreater(relative_squared_error(blind[begun[2]], want[begun[2]]), 1e-4)
 
+    def test_deepstack(self):
+        """What the first layers add is there in every pass of a picture, on the host's layers and the device's."""
+        row = next(row for row in ROWS if row.projector == "qwen3vl_merger")
+        rng = np.random.default_rng(8)
+        made = Made(row, self.folder)
+        picture, texts = rng.integers(0, 256, (45, 30, 3), np.uint8), [rng.integers(0, 60, count).tolist() for count in (5, 9)]
+        want = made.model.logits_of([texts[0], picture, texts[1]])[-len(texts[1]):]
+        for host_layers in (0, 1, 2):
+            model = llm_sessions.Model(made.path, rdna_program.DEVICE, opened=False)
+            self.addCleanup(model.close)
+            model.open(host_layers)
+            tower = Tower(model, made.tower_path)
+            self.addCleanup(tower.close)
+            rows, grid = tower.see(picture, made.width), tower.grid(*picture.shape[:2])
+            tokens = int(np.prod(grid))
+            self.assertEqual((tower.info.deepstack, len(rows)), (2, 3 * tokens))
+            for batch in (64, 4):
+                session = llm_sessions.Session(model, want.shape[1], 64, batch)
+                self.addCleanup(session.close)
+                session.read(texts[0])
+                show(session, rows, grid)
+                self.assertLess(relative_squared_error(session.read(texts[1]), want), 1e-8, (host_layers, batch))
+        for layer in (1, 2):
+            without = rows.copy()
+            without[layer * tokens:(layer + 1) * tokens] = 0
+            session.rewind(len(texts[0]))
+            show(session, without, grid)
+            self.assertGreater(relative_squared_error(session.read(texts[1]), want), 1e-4, layer)
+
     def read(self, tower, session, made, parts, want, bound):
         at, begun = 0, []
         for part in parts:
@@ -101,7 +130,7 @@ class Vision(unittest.TestCase):
                 continue
             rows, grid = tower.see(part, made.width), tower.grid(*part.shape[:2])
             show(session, rows, grid)
-            at += len(rows)
+            at += int(np.prod(grid))
         return begun
 
     def test_steps_of_many(self):
@@ -114,6 +143,7 @@ class Vision(unittest.TestCase):
                     model, tower = self.open(made)
                     picture = rng.integers(0, 256, (40, 33, 3), np.uint8)
                     rows, grid = tower.see(picture, made.width), tower.grid(40, 33)
+                    tokens = int(np.prod(grid))
                     texts = [rng.integers(0, 60, count).tolist() for count in (9, 17, 12)]
                     seeing = made.model.logits_of([texts[0], picture, texts[1]])
                     blind = made.model.logits_of([texts[2], picture, texts[0]])[: len(texts[2])]
@@ -124,11 +154,11 @@ class Vision(unittest.TestCase):
                     got = cache.step([(a, texts[0], 9), (b, texts[2][:7], 7)])
                     shown = Picture(rows.ctypes.data_as(ctypes.c_void_p), *grid)
                     more = cache.step([(a, shown, 0), (b, texts[2][7:8], 1)])
-                    fork = cache.fork(a, 9 + len(rows))
+                    fork = cache.fork(a, 9 + tokens)
                     last = cache.step([(a, texts[1][:5], 5), (b, texts[2][8:], 4), (fork, texts[1], 17)])
                     rest = cache.step([(a, texts[1][5:], 12)])
-                    for of, mine in ((seeing, [(0, got[0]), (9 + len(rows), last[0]), (14 + len(rows), rest[0]),
-                                               (9 + len(rows), last[2])]),
+                    for of, mine in ((seeing, [(0, got[0]), (9 + tokens, last[0]), (14 + tokens, rest[0]),
+                                               (9 + tokens, last[2])]),
                                      (blind, [(0, got[1]), (7, more[1]), (8, last[1])])):
                         for at, logits in mine:
                             self.assertLess(relative_squared_error(logits, of[at : at + len(logits)]), 1e-8, at)
@@ -233,6 +263,27 @@ class Vision(unittest.TestCase):
         ):
             with self.subTest(sentence), self.assertRaisesRegex(RuntimeError, sentence):
                 opens(**options)
+        made = Made(next(row for row in ROWS if row.projector == "qwen3vl_merger"), self.folder)
+        self.open(made)
+        for sentence, options in (
+                ("'v.position_embd.weight' has 35 rows, which are no square",
+                 dict(change=tensor("v.position_embd.weight", np.zeros((35, 64))))),
+                ("no tensor 'v.deepstack.1.norm.weight'",
+                 dict(change=replaced("clip.vision.is_deepstack_layers", [True, True, True, False]))),
+                ("no use for, 'v.deepstack.2",
+                 dict(change=replaced("clip.vision.is_deepstack_layers", [True, False, False, False]))),
+                ("is_deepstack_layers", dict(change=replaced("clip.vision.is_deepstack_layers", [True, False]))),
+                ("'v.deepstack.0.norm.weight' is 64", dict(change=tensor("v.deepstack.0.norm.weight", np.zeros(64)))),
+                ("'v.blk.0.attn_qkv.weight' is", dict(change=tensor("v.blk.0.attn_qkv.weight", np.zeros((128, 64))))),
+                ("no use for, 'v.deepstack.", dict(without=("vision.is_deepstack_layers",))),
+        ):
+            with self.subTest(sentence), self.assertRaisesRegex(RuntimeError, sentence):
+                opens(**options)
+        fewer = Made(next(row for row in ROWS if row.name.startswith("qwen3-vl, one layer")), self.folder)
+        made.model.write_tower(fewer.tower_path)
+        with self.assertRaisesRegex(RuntimeError, "rows for 2 of the model's layers, .*n_deepstack_layers. reads those of 1"):
+            self.open(fewer)
+        made = Made(ROWS[0], self.folder)
         made.model.write_tower(made.tower_path, change=replaced("clip.vision.projection_dim", 64))
         other = Made(type(ROWS[0])("narrow", dict(hidden_size=32)), self.folder)
         narrow = llm_sessions.Model(other.path, rdna_program.DEVICE)

@@ -38,6 +38,8 @@ typedef struct rdna_llm_info {
   rdna_llm_pooling pooling; /* as the file says */
   int labels;               /* of a model that judges texts; 0: it does not */
   int whole_pictures;       /* 1: tokens of a picture see each other both ways, so that it is read in one pass */
+  int deepstack; /* behind so many of the first layers another vector of a picture's token is added (DeepStack, Meng et
+                    al., 2024) */
 } rdna_llm_info;
 
 /* Puts the weights of |file| on |device|. On the host they are used where the file is mapped, so |file| must stay open
@@ -68,10 +70,10 @@ RDNA_API rdna_llm *rdna_llm_retain(rdna_llm *llm);
 RDNA_API void rdna_llm_release(rdna_llm *llm); /* NULL is fine */
 RDNA_API const rdna_llm_info *rdna_llm_get_info(const rdna_llm *llm);
 
-/* What a picture is to a model that sees some: vectors in place of its tokens' embeddings, which rdna/vision.h makes.
- */
+/* What a picture is to a model that sees some: vectors in place of its tokens' embeddings, and those that the model's
+ * first layers add, which rdna/vision.h makes. */
 typedef struct rdna_llm_picture {
-  const float *rows;     /* (height * width, the model's width), in host memory, contiguous */
+  const float *rows;     /* (1 + deepstack, height * width, the model's width), in host memory, contiguous */
   int32_t height, width; /* in tokens, which go row by row */
 } rdna_llm_picture;
 

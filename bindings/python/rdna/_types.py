@@ -73,7 +73,7 @@ STRUCTS = {  # fields and their types
     "rdna_grid": "x c_uint32, y c_uint32, z c_uint32",
     "rdna_llm_info": "architecture c_char*32, layers c_int, width c_int, heads c_int, kv_heads c_int, head_dim c_int, hidden c_int, vocabulary c_int, "
         "context c_int, parameters c_uint64, weight_bytes c_uint64, bytes_per_token c_uint64, cache_values c_uint64, encoder c_int, pooling"
-        " c_int, labels c_int, whole_pictures c_int",
+        " c_int, labels c_int, whole_pictures c_int, deepstack c_int",
     "rdna_llm_open_options": "size c_size_t, host_layers c_int, host_experts c_int, progress c_void_p, progress_data c_void_p",
     "rdna_llm_picture": "rows c_void_p, height c_int32, width c_int32",
     "rdna_llm_session_options": "size c_size_t, context c_int, kv_dtype c_int, batch c_int, exact c_int",
@@ -136,7 +136,7 @@ STRUCTS = {  # fields and their types
     "rdna_choice": "implementation c_char_p, why c_char_p",
     "rdna_tune_stats": "entries c_uint64, hits c_uint64, misses c_uint64",
     "rdna_vendor_info": "name c_char_p, driver c_char_p, status c_int, message c_char_p, library c_char_p, version c_char_p",
-    "rdna_vision_info": "projector c_char*32, layers c_int, width c_int, row c_int, patch c_int, most_tokens c_int, weight_bytes c_uint64",
+    "rdna_vision_info": "projector c_char*32, layers c_int, width c_int, row c_int, patch c_int, most_tokens c_int, weight_bytes c_uint64, deepstack c_int",
 }
 FUNCTIONS = {  # result, arguments
     "rdna_array_arange": "c_int c_void_p c_int c_int64 rdna_scalar rdna_scalar c_void_p",

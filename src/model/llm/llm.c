@@ -181,6 +181,7 @@ static rdna_status load(rdna_llm *llm, const rdna_llm_open_options *options, boo
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%d layers and the experts of %d on the host, of a model of %d layers",
                       options->host_layers, options->host_experts, layers);
   llm->info.whole_pictures = llm->decoder.whole_pictures;
+  llm->info.deepstack = llm->decoder.deepstack;
   llm->decoder.width = llm->info.width;
   llm->decoder.vocabulary = llm->info.vocabulary;
   w->staging = w->in_place ? 0 : rdna__uploader_staging(w->bytes_total);

@@ -202,7 +202,10 @@ static void place_spans(rdna_llm_cache *c, step *of, bool *out_paged) {
     span->first = first, span->count = part->count;
     span->length = s->position + part->count;
     span->rows = NULL;
-    if (part->picture) span->rows = part->picture->rows + (size_t)part->first * (size_t)c->llm->info.width;
+    if (part->picture) {
+      span->rows = part->picture->rows + (size_t)part->first * (size_t)c->llm->info.width;
+      span->of_picture = (int64_t)part->picture->height * part->picture->width;
+    }
     span->both_ways = part->picture && c->llm->decoder.whole_pictures;
     if (c->lanes && is_few(part))
       span->length = rounded_length(c, span->length);

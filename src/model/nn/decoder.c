@@ -135,20 +135,43 @@ static rdna_status feed_beside(const rdna__nn_pass *pass, const rdna__nn_decoder
   return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, branch, &beside, zero, zero, branch);
 }
 
-/* Ends a layer: adds |branch| to the residual stream |x|, injects the token's vector for this layer, scales, and norms
- * for the next one. */
+/* Whether rows of pictures are added behind layer |index| (DeepStack). */
+static bool adds_pictures(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index) {
+  for (int i = 0; decoder->first + index < decoder->deepstack && i < pass->span_count; i++)
+    if (pass->spans[i].rows) return true;
+  return false;
+}
+
+/* x += the rows of the model's layer |number|, which are put at |place|. */
+static rdna_status add_pictures(const rdna__nn_pass *pass, int number, const rdna_tensor *place, const rdna_tensor *x) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  for (int i = 0; i < pass->span_count; i++) {
+    const rdna__nn_span *span = &pass->spans[i];
+    if (!span->rows) continue;
+    rdna_tensor to = rdna__nn_rows(x, span->first, span->count), rows = rdna__nn_rows(place, span->first, span->count);
+    const float *from = span->rows + (1 + number) * span->of_picture * x->shape[1];
+    RDNA_TRY(rdna_copy_to_device(pass->stream, rows.data, from, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&rows))));
+    RDNA_TRY(rdna_op_zip(pass->stream, RDNA_ZIP_ADD, &to, &rows, zero, zero, &to));
+  }
+  return RDNA_OK;
+}
+
+/* Ends a layer: adds |branch| to the residual stream |x|, injects the token's vector for this layer, scales, adds what
+ * pictures have for it, and norms for the next one. */
 static rdna_status finish_layer(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index,
                                 const rdna_tensor *branch, const reader *next, const rdna_tensor *x,
                                 const rdna_tensor *place, rdna_tensor *h) {
   const rdna__nn_layer *layer = &decoder->layers[index];
   const rdna__nn_norm no_norm = {0};
   const reader none = {.norm = &no_norm};
-  bool more = layer->injection.norm.data || layer->output_scale != 1;
+  bool deeper = adds_pictures(pass, decoder, index),
+       more = deeper || layer->injection.norm.data || layer->output_scale != 1;
   RDNA_TRY(add(pass, decoder, branch, &layer->ffn_post_norm, more ? &none : next, x, place, h));
   if (!more) return RDNA_OK;
   if (layer->injection.norm.data) RDNA_TRY(rdna__nn_inject(pass, decoder, index, x));
   RDNA_TRY(rdna__nn_scale(pass->stream, x, layer->output_scale));
   rdna_tensor free_row = rdna__nn_matrix(pass->projected, pass->count, decoder->width);
+  if (deeper) RDNA_TRY(add_pictures(pass, decoder->first + index, &free_row, x));
   return give(pass, decoder, next, x, &free_row, place, h);
 }
 

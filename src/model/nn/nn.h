@@ -164,6 +164,7 @@ typedef struct rdna__nn_decoder {
   /* Tokens see those behind them too: texts are read whole, in one pass, and nothing is kept of them. */
   bool bidirectional;
   bool whole_pictures; /* and tokens of a picture those of it, in models whose texts are causal */
+  int deepstack;       /* behind so many of the model's first layers rows of pictures are added to x */
   /* What norms give is the residual stream, and not its blocks' input alone:
    *
    *     norm --+-- attention --(+)-- norm --+-- feed-forward --(+)-- norm  …
@@ -201,12 +202,13 @@ typedef struct rdna__nn_adapter {
 
 /* The tokens of one sequence in a pass, which are neighbours, and where its keys and values lie. */
 typedef struct rdna__nn_span {
-  int first, count;  /* tokens */
-  int64_t length;    /* the positions that the last of them sees, or more: rows behind them hold numbers */
-  int64_t base;      /* its position 0 is this row of the caches, and the others follow; -1: they are in pages */
-  rdna_tensor pages; /* i32: the pages of |length| positions, where base is -1 */
-  const float *rows; /* (count, width), on the host, in place of embeddings: it is of a picture; NULL: it is text */
-  bool both_ways;    /* its tokens see each other, all |length| positions; it is none of those with few tokens */
+  int first, count;   /* tokens */
+  int64_t length;     /* the positions that the last of them sees, or more: rows behind them hold numbers */
+  int64_t base;       /* its position 0 is this row of the caches, and the others follow; -1: they are in pages */
+  rdna_tensor pages;  /* i32: the pages of |length| positions, where base is -1 */
+  const float *rows;  /* (count, width), on the host, in place of embeddings: it is of a picture; NULL: it is text */
+  int64_t of_picture; /* tokens of that: what layer i adds stands (1 + i) of_picture rows behind */
+  bool both_ways;     /* its tokens see each other, all |length| positions; it is none of those with few tokens */
 } rdna__nn_span;
 
 /* One pass of tokens through the layers: where activations and caches are. The tokens of a sequence stand in order.

@@ -17,11 +17,11 @@ static rdna_status load_projection(rdna_vision *v) {
   for (int64_t i = 0; turned && i < in * out; i++) turned[i % out * in + i / out] = values[i];
   free(values);
   if (!turned) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a projection");
-  rdna_status status = rdna__put_vector(w, turned, in * out, &v->projection.weight);
+  rdna_status status = rdna__put_vector(w, turned, in * out, &v->merger.projection.weight);
   free(turned);
   RDNA_TRY(status);
-  v->projection.weight = rdna__nn_matrix(v->projection.weight.data, out, in);
-  v->projection.scale = 1;
+  v->merger.projection.weight = rdna__nn_matrix(v->merger.projection.weight.data, out, in);
+  v->merger.projection.scale = 1;
   rdna__weights_count(w, (uint64_t)(in * out) * sizeof(float), in * out);
   return RDNA_OK;
 }
@@ -66,7 +66,7 @@ static rdna_status project(rdna__vision_pass *p, const rdna_tensor *rows) {
   rdna_tensor tokens = rdna__nn_matrix(p->h.data, down * p->picture.width, width);
   RDNA_TRY(rdna_op_reduce(p->nn.stream, RDNA_REDUCTION_MEAN, &squares, 1U << 1 | 1U << 3, 0, &means));
   RDNA_TRY(rdna_op_rms_norm(p->nn.stream, &tokens, &v->soft_norm, v->norms.norm_epsilon, &tokens));
-  return rdna__nn_linear(&p->nn, &v->projection, &tokens, rows);
+  return rdna__nn_linear(&p->nn, &v->merger.projection, &tokens, rows);
 }
 
 const rdna__vision_kind rdna__vision_gemma3 = {.projector = "gemma3",

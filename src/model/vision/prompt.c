@@ -32,7 +32,8 @@ size_t rdna__shown_until(const rdna__shown *pictures, size_t count, size_t at, s
 
 rdna_status rdna__shown_see(rdna__shown *s, rdna_vision *vision) {
   if (s->rows) return RDNA_OK;
-  size_t values = (size_t)rdna__shown_tokens(s) * (size_t)rdna_vision_get_info(vision)->row;
+  const rdna_vision_info *info = rdna_vision_get_info(vision);
+  size_t values = (size_t)rdna__shown_tokens(s) * (size_t)info->row * (1 + (size_t)info->deepstack);
   float *rows = malloc(values * sizeof *rows);
   if (!rows) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's rows");
   rdna_status status = rdna__vision_run(vision, &s->picture, s->pixels, rows);

@@ -1,5 +1,7 @@
-/* Qwen2.5-VL's tower (Bai et al., 2025): pictures keep their shape; heads turn by the patch's row and column; in most
- * layers patches see those of their window alone; four patches become a token, by two products with a GELU between. */
+/* Qwen's towers: pictures keep their shape; heads turn by the patch's row and column; four patches become a token, by
+ * two products with a GELU between. In Qwen2.5-VL's (Bai et al., 2025) patches see those of their window alone in most
+ * layers. Qwen3-VL's (2025) has positions besides, those of a square stretched to the picture, and more rows of a
+ * token, of layers in its middle, which the language model's first layers add (DeepStack, Meng et al., 2024). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 #include "model/vision/tower.h"
 #include "rdna/op.h"
 
-enum { SIDE = 2 };
+enum { SIDE = 2, NAME = 64 };
 static const double BASE = 10000;
 
 /* Half of a head's pairs turn by the row, half by the column. */
@@ -39,11 +41,12 @@ static rdna_status read_windows(rdna_vision *v) {
                     v->info.patch * v->side);
 }
 
-static rdna_status read_pixels(rdna_vision *v) {
+/* Where the file does not say how large pictures are, |fewest| to |tokens| tokens. */
+static rdna_status read_pixels(rdna_vision *v, int fewest, int tokens) {
   const int of_token = v->side * v->side * v->info.patch * v->info.patch;
   int least, most;
-  RDNA_TRY(rdna__key_count(&v->weights, "vision.image_min_pixels", 4 * of_token, &least));
-  RDNA_TRY(rdna__key_count(&v->weights, "vision.image_max_pixels", 1280 * of_token, &most));
+  RDNA_TRY(rdna__key_count(&v->weights, "vision.image_min_pixels", fewest * of_token, &least));
+  RDNA_TRY(rdna__key_count(&v->weights, "vision.image_max_pixels", tokens * of_token, &most));
   if (least > most || most < of_token)
     return rdna__fail(RDNA_BAD_DATA, "pictures of %d to %d pixels, and a token has %d", least, most, of_token);
   v->least_pixels = least, v->most_pixels = most;
@@ -51,20 +54,85 @@ static rdna_status read_pixels(rdna_vision *v) {
   return RDNA_OK;
 }
 
-static rdna_status load(rdna_vision *v) {
+/* PREFIX|inner| and PREFIX|projection|. */
+static rdna_status load_merger(rdna_vision *v, const char *prefix, const char *inner, const char *projection,
+                               rdna__vision_merger *out) {
+  int64_t merged = SIDE * SIDE * (int64_t)v->info.width;
+  char full[NAME];
+  snprintf(full, sizeof full, "%s%s", prefix, inner);
+  RDNA_TRY(rdna__load_linear(&v->weights, full, merged, merged, &out->inner));
+  snprintf(full, sizeof full, "%s%s", prefix, projection);
+  return rdna__load_linear(&v->weights, full, v->info.row, merged, &out->projection);
+}
+
+static rdna_status load(rdna_vision *v, int fewest, int tokens) {
   rdna__weights *w = &v->weights;
-  int64_t width = v->info.width, merged = SIDE * SIDE * width;
+  int64_t width = v->info.width;
   RDNA_TRY(rdna__key_count(w, "vision.spatial_merge_size", SIDE, &v->side));
   if (v->side != SIDE || width / v->heads % 4 != 0)
     return rdna__fail(RDNA_UNSUPPORTED,
                       "tokens of %d x %d patches and heads of %d values; 2 x 2 and multiples of 4 are run", v->side,
                       v->side, v->info.width / v->heads);
-  RDNA_TRY(read_pixels(v));
-  RDNA_TRY(read_windows(v));
+  RDNA_TRY(read_pixels(v, fewest, tokens));
   RDNA_TRY(load_frequencies(v));
   RDNA_TRY(rdna__load_vector(w, "v.post_ln.weight", width, &v->last_norm.weight));
-  RDNA_TRY(rdna__load_linear(w, "mm.0", merged, merged, &v->inner));
-  return rdna__load_linear(w, "mm.2", v->info.row, merged, &v->projection);
+  return load_merger(v, "mm.", "0", "2", &v->merger);
+}
+
+static rdna_status load_qwen25(rdna_vision *v) {
+  RDNA_TRY(load(v, 4, 1280));
+  return read_windows(v);
+}
+
+/* Of a square, whose sides are not the pictures'. */
+static rdna_status load_positions(rdna_vision *v) {
+  static const char name[] = "v.position_embd.weight";
+  const int64_t width = v->info.width;
+  int count;
+  float *values;
+  RDNA_TRY(rdna__table_rows(&v->weights, name, &count));
+  while (v->grid * v->grid < count) v->grid++;
+  if (v->grid * v->grid != count)
+    return rdna__fail(RDNA_BAD_DATA, "'%s' has %d rows, which are no square", name, count);
+  RDNA_TRY(rdna__read_matrix(&v->weights, name, count, width, &values));
+  rdna_status status = rdna__put_vector(&v->weights, values, count * width, &v->positions);
+  free(values);
+  RDNA_TRY(status);
+  v->positions = rdna__nn_matrix(v->positions.data, count, width);
+  rdna__weights_count(&v->weights, (uint64_t)(count * width) * sizeof(float), count * width);
+  return RDNA_OK;
+}
+
+/* The mergers of layers that the file marks. */
+static rdna_status load_deep(rdna_vision *v) {
+  rdna__weights *w = &v->weights;
+  const int64_t merged = SIDE * SIDE * (int64_t)v->info.width;
+  char name[NAME];
+  if (!rdna__key_is_array(w, "vision.is_deepstack_layers")) return RDNA_OK;
+  int32_t *marks = malloc((size_t)v->info.layers * sizeof *marks);
+  if (!marks) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the kinds of layers");
+  rdna_status status = rdna__key_array(w, "vision.is_deepstack_layers", v->info.layers, marks);
+  for (int i = 0; status == RDNA_OK && i < v->info.layers; i++) {
+    rdna__vision_merger *deep = &v->layers[i].deep;
+    if (!marks[i]) continue;
+    v->info.deepstack++;
+    snprintf(name, sizeof name, "v.deepstack.%d.norm.weight", i);
+    status = rdna__load_vector(w, name, merged, &deep->norm.weight);
+    snprintf(name, sizeof name, "v.deepstack.%d.norm.bias", i);
+    if (status == RDNA_OK) status = rdna__load_vector(w, name, merged, &deep->norm.bias);
+    snprintf(name, sizeof name, "v.deepstack.%d.", i);
+    if (status == RDNA_OK) status = load_merger(v, name, "fc1", "fc2", deep);
+  }
+  free(marks);
+  return status;
+}
+
+static rdna_status load_qwen3(rdna_vision *v) {
+  v->norms.layer_norm = true;
+  RDNA_TRY(load(v, 64, 4096));
+  RDNA_TRY(rdna__load_vector(&v->weights, "v.post_ln.bias", v->info.width, &v->last_norm.bias));
+  RDNA_TRY(load_positions(v));
+  return load_deep(v);
 }
 
 /* To the nearest, ties to even, as Python does it. */
@@ -107,14 +175,28 @@ static rdna_status arrange(rdna__vision_pass *p, int32_t *starts, int *out_count
   return RDNA_OK;
 }
 
-static rdna_status project(rdna__vision_pass *p, const rdna_tensor *rows) {
-  const rdna_vision *v = p->vision;
+static rdna_tensor merged(const rdna_tensor *patches) {
+  return rdna__nn_matrix(patches->data, patches->shape[0] / (SIDE * SIDE), SIDE * SIDE * patches->shape[1]);
+}
+
+static rdna_status merge(rdna__vision_pass *p, const rdna__vision_merger *merger, const rdna_tensor *x,
+                         const rdna_tensor *rows) {
   const rdna_scalar zero = rdna_scalar_real(0);
-  int64_t tokens = rows->shape[0], merged = SIDE * SIDE * (int64_t)v->info.width;
-  rdna_tensor x = rdna__nn_matrix(p->x.data, tokens, merged), h = rdna__nn_matrix(p->h.data, tokens, merged);
-  RDNA_TRY(rdna__nn_linear(&p->nn, &v->inner, &x, &h));
+  rdna_tensor h = merged(&p->h);
+  RDNA_TRY(rdna__nn_linear(&p->nn, &merger->inner, x, &h));
   RDNA_TRY(rdna_op_map(p->nn.stream, RDNA_MAP_GELU_ERF, &h, zero, zero, &h));
-  return rdna__nn_linear(&p->nn, &v->projection, &h, rows);
+  return rdna__nn_linear(&p->nn, &merger->projection, &h, rows);
+}
+
+static rdna_status project(rdna__vision_pass *p, const rdna_tensor *rows) {
+  rdna_tensor x = merged(&p->x);
+  return merge(p, &p->vision->merger, &x, rows);
+}
+
+static rdna_status deepen(rdna__vision_pass *p, const rdna__vision_merger *merger, const rdna_tensor *rows) {
+  rdna_tensor x = merged(&p->x), h = merged(&p->h), normed = merged(&p->branch);
+  RDNA_TRY(rdna__nn_normalize(&p->nn, &p->vision->norms, &x, &merger->norm, &h, &normed));
+  return merge(p, merger, &normed, rows);
 }
 
 const rdna__vision_kind rdna__vision_qwen25 = {.projector = "qwen2.5vl_merger",
@@ -125,7 +207,20 @@ const rdna__vision_kind rdna__vision_qwen25 = {.projector = "qwen2.5vl_merger",
                                                .filter = RDNA__FILTER_BICUBIC,
                                                .gated = true,
                                                .activation = RDNA__NN_GATE_SILU,
-                                               .load = load,
+                                               .load = load_qwen25,
                                                .measure = measure,
                                                .arrange = arrange,
                                                .project = project};
+
+const rdna__vision_kind rdna__vision_qwen3 = {.projector = "qwen3vl_merger",
+                                              .architectures = {"qwen3vl", "qwen3vlmoe"},
+                                              .mark = "<|image_pad|>",
+                                              .before = "",
+                                              .after = "",
+                                              .filter = RDNA__FILTER_BICUBIC,
+                                              .activation = RDNA__NN_GATE_GELU_TANH,
+                                              .load = load_qwen3,
+                                              .measure = measure,
+                                              .arrange = arrange,
+                                              .project = project,
+                                              .deepen = deepen};

@@ -36,6 +36,58 @@ static void cut_patches(const rdna__vision_pass *p, const uint8_t *pixels, float
   }
 }
 
+/* Where place |i| of |count| lies among |grid| that have the same ends: behind |*first|, by so much of the way to the
+ * next. */
+static float between(int64_t i, int64_t count, int64_t grid, int64_t *first) {
+  float at = (float)(i * (grid - 1)) / (float)(count > 1 ? count - 1 : 1), whole = floorf(at);
+  *first = (int64_t)whole;
+  return at - whole;
+}
+
+/* The numbers of the four positions around each patch, (4, patches), and their shares. */
+static void find_around(const rdna__vision_pass *p, int32_t *numbers, float *shares) {
+  const int64_t count = p->nn.count, grid = p->vision->grid, side = p->vision->side;
+  for (int64_t i = 0; i < count; i++) {
+    int64_t row, column, top, left;
+    place_of(p, i, &row, &column);
+    const float down = between(row, p->picture.height * side, grid, &top);
+    const float right = between(column, p->picture.width * side, grid, &left);
+    const int64_t below = top + (top + 1 < grid), beside = left + (left + 1 < grid);
+    for (int k = 0; k < 4; k++) {
+      numbers[k * count + i] = (int32_t)((k / 2 ? below : top) * grid + (k % 2 ? beside : left));
+      shares[k * count + i] = (k / 2 ? down : 1 - down) * (k % 2 ? right : 1 - right);
+    }
+  }
+}
+
+/* x += positions, of which each patch has shares of the four around it */
+static rdna_status add_between(rdna__vision_pass *p) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  const int64_t around[] = {4, p->nn.count};
+  const size_t values = 4 * (size_t)p->nn.count;
+  rdna_tensor numbers, shares;
+  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_I32, 2, around, &numbers));
+  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_F32, 2, around, &shares));
+  int32_t *of_host = malloc(values * (sizeof *of_host + sizeof(float)));
+  if (!of_host) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the positions of %d patches", p->nn.count);
+  float *host_shares = (float *)(of_host + values);
+  find_around(p, of_host, host_shares);
+  rdna_status status = rdna_copy_to_device(p->nn.stream, numbers.data, of_host, values * sizeof *of_host);
+  if (status == RDNA_OK)
+    status = rdna_copy_to_device(p->nn.stream, shares.data, host_shares, values * sizeof *host_shares);
+  free(of_host);
+  RDNA_TRY(status);
+  for (int k = 0; k < 4; k++) {
+    rdna_tensor ids = rdna__nn_rows(&numbers, k, 1), share = rdna__nn_rows(&shares, k, 1);
+    ids.rank = 1, ids.shape[0] = p->nn.count, ids.stride[0] = 1;
+    share.shape[0] = p->nn.count, share.shape[1] = share.stride[0] = 1;
+    RDNA_TRY(rdna_op_embedding(p->nn.stream, &p->vision->positions, &ids, &p->branch, NULL));
+    RDNA_TRY(rdna_op_zip(p->nn.stream, RDNA_ZIP_MUL, &p->branch, &share, zero, zero, &p->branch));
+    RDNA_TRY(rdna_op_zip(p->nn.stream, RDNA_ZIP_ADD, &p->x, &p->branch, zero, zero, &p->x));
+  }
+  return RDNA_OK;
+}
+
 /* x = patches W^T + bias + positions */
 static rdna_status embed(rdna__vision_pass *p, const uint8_t *pixels) {
   const rdna_vision *v = p->vision;
@@ -52,6 +104,7 @@ static rdna_status embed(rdna__vision_pass *p, const uint8_t *pixels) {
   RDNA_TRY(status);
   RDNA_TRY(rdna_op_linear(p->nn.stream, &patches, &v->patches, v->patch_bias.data ? &v->patch_bias : NULL, &p->x));
   if (!v->positions.data) return RDNA_OK;
+  if (v->grid) return add_between(p);
   return rdna_op_zip(p->nn.stream, RDNA_ZIP_ADD, &p->x, &v->positions, zero, zero, &p->x);
 }
 
@@ -156,7 +209,7 @@ static rdna_status prepare(rdna__vision_pass *p) {
   return status;
 }
 
-/* The tokens' rows, in the picture's order. */
+/* The tokens' |rows|, in the picture's order. */
 static rdna_status take_rows(const rdna__vision_pass *p, const rdna_tensor *rows, float *out) {
   size_t row = (size_t)rows->shape[1], bytes = (size_t)rows->shape[0] * row * sizeof *out;
   if (!p->order) return rdna_copy_to_host(p->nn.stream, out, rows->data, bytes);
@@ -174,12 +227,17 @@ static rdna_status run(rdna__vision_pass *p, const uint8_t *pixels, float *out) 
   const rdna_vision *v = p->vision;
   int64_t tokens = (int64_t)p->picture.height * p->picture.width, row = v->info.row;
   rdna_tensor rows;
+  float *deep = out;
   RDNA_TRY(prepare(p));
   RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_F32, 2, (int64_t[]){tokens, row}, &rows));
   RDNA_TRY(embed(p, pixels));
   for (int i = 0; i < v->info.layers; i++) {
-    RDNA_TRY(attend(p, &v->layers[i]));
-    RDNA_TRY(feed(p, &v->layers[i]));
+    const rdna__vision_layer *layer = &v->layers[i];
+    RDNA_TRY(attend(p, layer));
+    RDNA_TRY(feed(p, layer));
+    if (!layer->deep.projection.weight.data) continue;
+    RDNA_TRY(v->kind->deepen(p, &layer->deep, &rows));
+    RDNA_TRY(take_rows(p, &rows, deep += tokens * row));
   }
   RDNA_TRY(rdna__nn_normalize(&p->nn, &v->norms, &p->x, &v->last_norm, &p->branch, &p->x));
   RDNA_TRY(v->kind->project(p, &rows));

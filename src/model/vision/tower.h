@@ -11,11 +11,18 @@
 #include "model/vision/resize.h"
 #include "rdna/vision.h"
 
+/* Makes a row of the model's width of neighbouring patches: a product, a GELU, a product. */
+typedef struct rdna__vision_merger {
+  rdna__nn_norm norm;                     /* of all their values; weight.data NULL: none */
+  rdna__matrix_weights inner, projection; /* weight.data NULL: projection alone, or there is no merger */
+} rdna__vision_merger;
+
 typedef struct rdna__vision_layer {
   rdna__nn_norm attention_norm, ffn_norm;
   rdna__matrix_weights q, k, v, out;
   rdna__nn_ffn ffn;
-  bool windowed; /* patches see those of their window alone */
+  bool windowed;            /* patches see those of their window alone */
+  rdna__vision_merger deep; /* of what the layer gives, for the language model's next of these (DeepStack) */
 } rdna__vision_layer;
 
 typedef struct rdna__vision_kind rdna__vision_kind;
@@ -35,10 +42,11 @@ struct rdna_vision {
   rdna_tensor patches;               /* (width, 3 patch patch), f32 */
   rdna_tensor patch_bias;            /* (width); data NULL: none */
   rdna_tensor positions;             /* (patches, width), f32; data NULL: none */
+  int grid; /* those are of a square with so many on a side, whose corners are the picture's; 0: of the patches */
   rdna_tensor row_freq, column_freq; /* by which heads turn; data NULL: they do not. See rdna__nn_rotation */
   rdna__nn_norm last_norm;
-  rdna_tensor soft_norm;                  /* of tokens that were averaged */
-  rdna__matrix_weights inner, projection; /* inner: before a GELU; weight.data NULL: projection alone */
+  rdna_tensor soft_norm; /* of tokens that were averaged */
+  rdna__vision_merger merger;
   rdna__vision_layer *layers;
 };
 
@@ -63,17 +71,19 @@ struct rdna__vision_kind {
   rdna__filter filter;
   bool gated;
   rdna__nn_gate activation;
-  /* Reads the kind's own keys and tensors. Common ones were read, and the layers' are afterwards. */
+  /* Reads the kind's own keys and tensors. Common ones were read, and those of all layers are afterwards. */
   rdna_status (*load)(rdna_vision *vision);
   /* How many tokens a picture becomes. */
   rdna_status (*measure)(const rdna_vision *vision, int height, int width, rdna_llm_picture *out_picture);
   /* Orders the patches, in pass->order; NULL: they go row by row. */
   rdna_status (*arrange)(rdna__vision_pass *pass, int32_t *starts, int *out_count);
-  /* |rows| (tokens, row) of pass->x. */
+  /* |rows| (tokens, row) of pass->x; and by a layer's merger, where some layer has one. That leaves x as it is, and
+   * writes to h and branch. */
   rdna_status (*project)(rdna__vision_pass *pass, const rdna_tensor *rows);
+  rdna_status (*deepen)(rdna__vision_pass *pass, const rdna__vision_merger *merger, const rdna_tensor *rows);
 };
 
-extern const rdna__vision_kind rdna__vision_gemma3, rdna__vision_qwen25;
+extern const rdna__vision_kind rdna__vision_gemma3, rdna__vision_qwen25, rdna__vision_qwen3;
 
 /* From vision.c. |*out| (height, width, 3), the caller's to free: |pixels| at the size that the tokens of |picture| ask
  * for, *out_height x *out_width. */

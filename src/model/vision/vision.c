@@ -11,7 +11,7 @@
 
 enum { MOST_SIDE = 1 << 14, MOST_RATIO = 200, MOST_LAYERS = 1 << 10, MOST_PATCH = 256, NAME = 96 };
 
-static const rdna__vision_kind *const kinds[] = {&rdna__vision_gemma3, &rdna__vision_qwen25};
+static const rdna__vision_kind *const kinds[] = {&rdna__vision_gemma3, &rdna__vision_qwen25, &rdna__vision_qwen3};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static rdna_status find_kind(rdna_text name, const rdna__vision_kind **out) {
@@ -126,15 +126,33 @@ static rdna_status load_ffn(rdna_vision *v, int layer, rdna__nn_ffn *ffn) {
   return load_matrix(v, layer, turned ? "ffn_up" : "ffn_down", width, hidden, &ffn->down);
 }
 
+/* Newer files have q, k and v as one. */
+static rdna_status load_qkv(rdna_vision *v, int i, rdna__vision_layer *layer) {
+  rdna__matrix_weights *const parts[] = {&layer->q, &layer->k, &layer->v}, all;
+  const char *const names[] = {"attn_q", "attn_k", "attn_v"};
+  const int width = v->info.width;
+  char full[NAME];
+  snprintf(full, sizeof full, "v.blk.%d.attn_qkv.weight", i);
+  if (!rdna_gguf_has_tensor(v->weights.file, full)) {
+    for (int k = 0; k < 3; k++) RDNA_TRY(load_matrix(v, i, names[k], width, width, parts[k]));
+    return RDNA_OK;
+  }
+  RDNA_TRY(load_matrix(v, i, "attn_qkv", 3 * width, width, &all));
+  for (int k = 0; k < 3; k++) {
+    *parts[k] = all;
+    parts[k]->weight = rdna__nn_rows(&all.weight, (int64_t)k * width, width);
+    if (all.bias.data) parts[k]->bias = rdna__nn_rows(&all.bias, (int64_t)k * width, width);
+  }
+  return RDNA_OK;
+}
+
 static rdna_status load_layer(rdna_vision *v, int i) {
   rdna__vision_layer *layer = &v->layers[i];
   int width = v->info.width;
   layer->windowed = v->period > 0 && (i + 1) % v->period != 0;
   RDNA_TRY(load_norm(v, i, "ln1", &layer->attention_norm));
   RDNA_TRY(load_norm(v, i, "ln2", &layer->ffn_norm));
-  RDNA_TRY(load_matrix(v, i, "attn_q", width, width, &layer->q));
-  RDNA_TRY(load_matrix(v, i, "attn_k", width, width, &layer->k));
-  RDNA_TRY(load_matrix(v, i, "attn_v", width, width, &layer->v));
+  RDNA_TRY(load_qkv(v, i, layer));
   RDNA_TRY(load_matrix(v, i, "attn_out", width, width, &layer->out));
   return load_ffn(v, i, &layer->ffn);
 }
@@ -173,9 +191,9 @@ static rdna_status load(rdna_vision *v) {
   w->in_place = rdna__device_driver(w->device)->code_format == RDNA__CODE_HOST;
   RDNA_TRY(read_keys(v));
   RDNA_TRY(load_patches(v));
-  RDNA_TRY(v->kind->load(v));
   v->layers = calloc((size_t)v->info.layers, sizeof *v->layers);
   if (!v->layers) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d layers", v->info.layers);
+  RDNA_TRY(v->kind->load(v));
   for (int i = 0; i < v->info.layers; i++) RDNA_TRY(load_layer(v, i));
   RDNA_TRY(rdna__check_all_read(w, v->info.layers, false));
   v->info.weight_bytes = w->bytes;
@@ -214,7 +232,8 @@ rdna_status rdna_vision_check(const rdna_vision *v, const rdna_gguf *model) {
   if (!v || !model) return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_vision_check needs a tower and a model's file");
   rdna_text name;
   char key[NAME];
-  uint64_t width;
+  rdna_gguf_key found;
+  uint64_t width, deepstack = 0;
   bool is_for = false;
   RDNA_TRY(rdna_gguf_get_text(model, "general.architecture", &name));
   for (int i = 0; i < 4 && v->kind->architectures[i]; i++) is_for |= rdna__text_is(name, v->kind->architectures[i]);
@@ -224,10 +243,17 @@ rdna_status rdna_vision_check(const rdna_vision *v, const rdna_gguf *model) {
                       v->kind->architectures[0], (int)name.size, name.data);
   snprintf(key, sizeof key, "%.*s.embedding_length", (int)name.size, name.data);
   RDNA_TRY(rdna_gguf_get_u64(model, key, &width));
-  if (width == (uint64_t)v->info.row) return RDNA_OK;
+  snprintf(key, sizeof key, "%.*s.n_deepstack_layers", (int)name.size, name.data);
+  if (rdna_gguf_find_key(model, key, &found)) RDNA_TRY(rdna_gguf_get_u64(model, key, &deepstack));
+  if (width != (uint64_t)v->info.row)
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "the tower gives rows of %d values, and the model reads %llu: it is another's", v->info.row,
+                      (unsigned long long)width);
+  if (deepstack == (uint64_t)v->info.deepstack) return RDNA_OK;
   return rdna__fail(RDNA_INVALID_ARGUMENT,
-                    "the tower gives rows of %d values, and the model reads %llu: it is another's", v->info.row,
-                    (unsigned long long)width);
+                    "the tower has rows for %d of the model's layers, and the model (%s) reads those of %llu: it is "
+                    "another's",
+                    v->info.deepstack, key, (unsigned long long)deepstack);
 }
 
 /* ---- pictures ---- */

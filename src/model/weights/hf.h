@@ -125,6 +125,7 @@ typedef struct rdna__hf_config {
   int64_t latent, unrotated, value_dim;   /* of latent attention: its vector, a head's keys but for RoPE, its values */
   int64_t k_heads, v_heads, k_dim, v_dim; /* of recurrent layers; 0: there are none */
   int64_t first_position;                 /* row of the table of positions that the first token has */
+  int64_t deepstack;                      /* layers that add vectors of pictures (DeepStack) */
   bool tied;
 } rdna__hf_config;
 

@@ -304,6 +304,11 @@ rdna_status rdna__hf_config_read(json_t *json, rdna__hf_config *out_config) {
   RDNA_TRY(read_sizes(&c));
   const json_t *tied = json_object_get(c.json, "tie_word_embeddings");
   c.tied = tied ? json_is_true(tied) : json_is_true(json_object_get(json, "tie_word_embeddings"));
+  const json_t *vision = json_object_get(json, "vision_config");
+  c.deepstack = (int64_t)json_array_size(json_object_get(vision, "deepstack_visual_indexes"));
+  if (c.deepstack > c.layers)
+    return rdna__fail(RDNA_BAD_DATA, "'deepstack_visual_indexes' are %lld, of a model of %lld layers",
+                      (long long)c.deepstack, (long long)c.layers);
   RDNA_TRY(check_activation(&c));
   RDNA_TRY(check_windows(&c));
   RDNA_TRY(check_others(&c));

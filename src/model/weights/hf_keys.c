@@ -351,6 +351,7 @@ static rdna_status put_special(const putting *p) {
   if (c->architecture->recurrent && !c->architecture->delta) RDNA_TRY(put_convolutions(p));
   if (strcmp(c->architecture->gguf, "gemma4") == 0) RDNA_TRY(put_two_kinds(p));
   RDNA_TRY(put_sections(p));
+  if (c->deepstack > 0) RDNA_TRY(put_count(p, "n_deepstack_layers", c->deepstack));
   for (int i = 0; i < 2 && strcmp(c->architecture->gguf, "gemma2") == 0; i++) {
     const char *caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
     if (json_is_null(json_object_get(c->json, caps[i]))) /* a key that is missing means the usual cap */

@@ -7,19 +7,22 @@
 #include "model/weights/convert.h"
 #include "model/weights/hf.h"
 
-enum { NAME = 96, PATH_BYTES = 4096, MOST_PIECES = 3 };
+enum { NAME = 96, PATH_BYTES = 4096, MOST_PIECES = 3, MOST_LAYERS = 1 << 10 };
 
 typedef struct kind {
-  const char *hf, *projector, *tower, *head;    /* head: what stands before names of what makes rows */
+  const char *hf;                               /* of "architectures", each between two bars */
+  const char *projector, *tower, *head;         /* head: what stands before names of what makes rows */
   const char *use;                              /* clip.use_gelu or clip.use_silu */
   const char *width, *layers, *heads, *epsilon; /* settings of vision_config; epsilon NULL: 1e-6 */
+  enum { SIGLIP, WINDOWS, DEEPSTACK } others;   /* what other settings there are */
+  bool together;                                /* q, k and v stay one */
   struct name {
     const char *hf, *gguf; /* behind "layers.N." and "v.blk.N.", or what begins without a layer, with a dot before it */
   } names[20];
 } kind;
 
 static const kind kinds[] = {
-    {"Gemma3ForConditionalGeneration",
+    {"|Gemma3ForConditionalGeneration|",
      "gemma3",
      "vision_tower.",
      "multi_modal_projector.",
@@ -28,6 +31,8 @@ static const kind kinds[] = {
      "num_hidden_layers",
      "num_attention_heads",
      "layer_norm_eps",
+     SIGLIP,
+     false,
      {{"layer_norm1", "ln1"},
       {"layer_norm2", "ln2"},
       {"self_attn.q_proj", "attn_q"},
@@ -41,7 +46,7 @@ static const kind kinds[] = {
       {".post_layernorm", "v.post_ln"},
       {".mm_soft_emb_norm", "mm.soft_emb_norm"},
       {".mm_input_projection_weight", "mm.input_projection.weight"}}},
-    {"Qwen2_5_VLForConditionalGeneration",
+    {"|Qwen2_5_VLForConditionalGeneration|",
      "qwen2.5vl_merger",
      "visual.",
      NULL,
@@ -50,6 +55,8 @@ static const kind kinds[] = {
      "depth",
      "num_heads",
      NULL,
+     WINDOWS,
+     false,
      {{"norm1", "ln1"},
       {"norm2", "ln2"},
       {"attn.qkv", "attn_qkv"},
@@ -61,6 +68,31 @@ static const kind kinds[] = {
       {".merger.ln_q", "v.post_ln"},
       {".merger.mlp.0", "mm.0"},
       {".merger.mlp.2", "mm.2"}}},
+    {"|Qwen3VLForConditionalGeneration|Qwen3VLMoeForConditionalGeneration|",
+     "qwen3vl_merger",
+     "visual.",
+     NULL,
+     "clip.use_gelu",
+     "hidden_size",
+     "depth",
+     "num_heads",
+     NULL,
+     DEEPSTACK,
+     true,
+     {{"norm1", "ln1"},
+      {"norm2", "ln2"},
+      {"attn.qkv", "attn_qkv"},
+      {"attn.proj", "attn_out"},
+      {"mlp.linear_fc1", "ffn_up"},
+      {"mlp.linear_fc2", "ffn_down"},
+      {".patch_embed.proj", "v.patch_embd"},
+      {".pos_embed", "v.position_embd"},
+      {".merger.norm", "v.post_ln"},
+      {".merger.linear_fc1", "mm.0"},
+      {".merger.linear_fc2", "mm.2"},
+      {"deepstack_merger_list.norm", "norm"},
+      {"deepstack_merger_list.linear_fc1", "fc1"},
+      {"deepstack_merger_list.linear_fc2", "fc2"}}},
 };
 
 struct rdna__hf_tower {
@@ -68,7 +100,7 @@ struct rdna__hf_tower {
   const json_t *config, *vision, *text, *processor;
   const rdna__safetensors *weights;
   rdna_gguf_writer *writer;
-  float **made; /* (count) values of tensors, but for matrices of layers, which stay as they are */
+  float **made; /* (count) values of tensors, but for matrices of products, which stay as they are */
   size_t count;
 };
 
@@ -76,14 +108,16 @@ struct rdna__hf_tower {
 
 static rdna_status find_kind(rdna__hf_tower *c) {
   const char *name = json_string_value(json_array_get(json_object_get(c->config, "architectures"), 0));
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (name && strcmp(kinds[i].hf, name) == 0) c->kind = &kinds[i];
+  char between[NAME];
+  snprintf(between, sizeof between, "|%.80s|", name ? name : "");
+  for (size_t i = 0; name && !strchr(name, '|') && i < sizeof kinds / sizeof *kinds; i++)
+    if (strstr(kinds[i].hf, between)) c->kind = &kinds[i];
   c->vision = json_object_get(c->config, "vision_config");
   c->text = json_object_get(c->config, "text_config");
   if (!json_is_object(c->text)) c->text = c->config; /* as older folders of Qwen have it */
   if (c->kind && json_is_object(c->vision)) return RDNA_OK;
-  return rdna__fail(RDNA_UNSUPPORTED, "'%.80s' has no tower that can be converted; those of %s and %s are known",
-                    name ? name : "", kinds[0].hf, kinds[1].hf);
+  return rdna__fail(RDNA_UNSUPPORTED, "'%.80s' has no tower that can be converted; those of %s, %s and %s are known",
+                    name ? name : "", kinds[0].hf, kinds[1].hf, kinds[2].hf);
 }
 
 static rdna_status put_count(const rdna__hf_tower *c, const json_t *from, const char *name, int64_t initial,
@@ -121,10 +155,20 @@ static rdna_status put_gemma(const rdna__hf_tower *c) {
   return rdna_gguf_writer_put(c->writer, "clip.vision.projector.scale_factor", RDNA_GGUF_TYPE_U32, &scale);
 }
 
-/* Of layers that see all patches, the first number says which others do, too. */
-static rdna_status put_qwen(const rdna__hf_tower *c) {
-  const json_t *whole = json_object_get(c->vision, "fullatt_block_indexes");
+/* How large pictures may be. */
+static rdna_status put_pixels(const rdna__hf_tower *c) {
   const json_t *size = json_object_get(c->processor, "size"); /* as transformers 5 has the limits */
+  bool old = rdna__hf_is_set(c->processor, "min_pixels");
+  RDNA_TRY(put_count(c, c->vision, "spatial_merge_size", 2, "clip.vision.spatial_merge_size"));
+  RDNA_TRY(put_count(c, old ? c->processor : size, old ? "min_pixels" : "shortest_edge", 56 * 56,
+                     "clip.vision.image_min_pixels"));
+  return put_count(c, old ? c->processor : size, old ? "max_pixels" : "longest_edge", 28 * 28 * 1280,
+                   "clip.vision.image_max_pixels");
+}
+
+/* Of layers that see all patches, the first number says which others do, too. */
+static rdna_status put_windows(const rdna__hf_tower *c) {
+  const json_t *whole = json_object_get(c->vision, "fullatt_block_indexes");
   uint32_t period = (uint32_t)json_integer_value(json_array_get(whole, 0)) + 1;
   for (size_t i = 0; i < json_array_size(whole); i++)
     if (json_integer_value(json_array_get(whole, i)) != (json_int_t)((i + 1) * period - 1))
@@ -132,12 +176,39 @@ static rdna_status put_qwen(const rdna__hf_tower *c) {
                         "'fullatt_block_indexes' are not at equal distances, for which GGUF has no key");
   RDNA_TRY(rdna_gguf_writer_put(c->writer, "clip.vision.n_wa_pattern", RDNA_GGUF_TYPE_U32, &period));
   RDNA_TRY(put_count(c, c->vision, "window_size", 112, "clip.vision.window_size"));
-  RDNA_TRY(put_count(c, c->vision, "spatial_merge_size", 2, "clip.vision.spatial_merge_size"));
-  bool old = rdna__hf_is_set(c->processor, "min_pixels");
-  RDNA_TRY(put_count(c, old ? c->processor : size, old ? "min_pixels" : "shortest_edge", 56 * 56,
-                     "clip.vision.image_min_pixels"));
-  return put_count(c, old ? c->processor : size, old ? "max_pixels" : "longest_edge", 28 * 28 * 1280,
-                   "clip.vision.image_max_pixels");
+  return put_pixels(c);
+}
+
+/* Of which layers the language model gets vectors: the number |index| of them; -1: none such. */
+static int deep_layer(const rdna__hf_tower *c, size_t index) {
+  const json_t *layer = json_array_get(json_object_get(c->vision, "deepstack_visual_indexes"), index);
+  json_int_t number = json_is_integer(layer) ? json_integer_value(layer) : -1;
+  return number >= 0 && number < MOST_LAYERS ? (int)number : -1;
+}
+
+static rdna_status put_deepstack(const rdna__hf_tower *c) {
+  bool marks[MOST_LAYERS] = {false};
+  int64_t layers, positions, patch, side = 1;
+  RDNA_TRY(rdna__hf_count(c->vision, c->kind->layers, 0, &layers));
+  RDNA_TRY(rdna__hf_count(c->vision, "num_position_embeddings", 2304, &positions));
+  RDNA_TRY(rdna__hf_count(c->vision, "patch_size", 16, &patch));
+  while (side < 1 << 12 && side * side < positions) side++;
+  if (side * side != positions || layers > MOST_LAYERS || patch < 1 || patch > 1 << 12)
+    return rdna__fail(RDNA_BAD_DATA, "%lld positions, which are no square, patches of %lld, or %lld layers",
+                      (long long)positions, (long long)patch, (long long)layers);
+  const json_t *list = json_object_get(c->vision, "deepstack_visual_indexes");
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    int layer = deep_layer(c, i);
+    if (layer < 0 || layer >= layers || marks[layer])
+      return rdna__fail(RDNA_BAD_DATA, "'deepstack_visual_indexes' are not of the %lld layers, or twice of one",
+                        (long long)layers);
+    marks[layer] = true;
+  }
+  const uint32_t image = (uint32_t)(side * patch);
+  RDNA_TRY(rdna_gguf_writer_put(c->writer, "clip.vision.image_size", RDNA_GGUF_TYPE_U32, &image));
+  RDNA_TRY(rdna_gguf_writer_put_array(c->writer, "clip.vision.is_deepstack_layers", RDNA_GGUF_TYPE_BOOL, marks,
+                                      (size_t)layers));
+  return put_pixels(c);
 }
 
 static rdna_status put_settings(const rdna__hf_tower *c) {
@@ -161,19 +232,28 @@ static rdna_status put_settings(const rdna__hf_tower *c) {
   RDNA_TRY(rdna_gguf_writer_put(c->writer, "clip.vision.attention.layer_norm_epsilon", RDNA_GGUF_TYPE_F32, &number));
   RDNA_TRY(put_colours(c, "image_mean"));
   RDNA_TRY(put_colours(c, "image_std"));
-  return k->head ? put_gemma(c) : put_qwen(c);
+  if (k->others == WINDOWS) return put_windows(c);
+  return k->others == DEEPSTACK ? put_deepstack(c) : put_gemma(c);
 }
 
 /* ---- tensors ---- */
 
+/* Whether it is a matrix of a product. */
+static bool is_matrix(const char *name, int rank) {
+  static const char *const begins[] = {"v.blk.", "v.deepstack.", "mm.0.", "mm.2."};
+  for (size_t i = 0; rank == 2 && i < sizeof begins / sizeof *begins; i++)
+    if (strncmp(name, begins[i], strlen(begins[i])) == 0) return true;
+  return false;
+}
+
 /* |count| values of |t| from |first| on, |step| apart in runs of |run|, plus |more|, as the tensor |name|; a matrix of
- * a layer as it is. */
+ * a product as it is. */
 static rdna_status add_tensor(rdna__hf_tower *c, const char *name, const rdna__safetensor *t, int rank,
                               const int64_t *shape, int64_t first, int64_t run, int64_t step, float more) {
   rdna_gguf_tensor out = {.name = name, .dtype = RDNA_F32, .rank = rank};
   int64_t count = 1;
   for (int i = 0; i < rank; i++) count *= out.shape[i] = shape[i];
-  if (rank == 2 && strncmp(name, "v.blk.", 6) == 0) {
+  if (is_matrix(name, rank)) {
     out.dtype = t->dtype;
     out.data = t->data + rdna_dtype_bytes(t->dtype, first);
     return rdna_gguf_writer_add_tensor(c->writer, &out, NULL, NULL);
@@ -186,13 +266,14 @@ static rdna_status add_tensor(rdna__hf_tower *c, const char *name, const rdna__s
   return rdna_gguf_writer_add_tensor(c->writer, &out, NULL, NULL);
 }
 
-/* One tensor of the folder, which becomes |to| with |end| behind it: three where q, k and v are one, of which each has
- * a third of the rows, and two where a convolution has two frames. */
-static rdna_status add(rdna__hf_tower *c, const rdna__safetensor *t, int layer, const char *to, const char *end) {
+/* One tensor of the folder, which becomes |to| with |end| behind it, of a layer behind |place| and its number: three
+ * where q, k and v are one, of which each has a third of the rows, and two where a convolution has two frames. */
+static rdna_status add(rdna__hf_tower *c, const rdna__safetensor *t, const char *place, int layer, const char *to,
+                       const char *end) {
   int64_t count = 1;
-  char name[NAME], before[16] = "";
+  char name[NAME], before[32] = "";
   for (int i = 0; i < t->rank; i++) count *= t->shape[i];
-  if (layer >= 0) snprintf(before, sizeof before, "v.blk.%d.", layer);
+  if (layer >= 0) snprintf(before, sizeof before, "%s%d.", place, layer);
   snprintf(name, sizeof name, "%s%s%s", before, to, end);
   if (t->rank == 5 && t->shape[2] == 2) {
     int64_t shape[] = {t->shape[0], t->shape[1], t->shape[3], t->shape[4]}, run = shape[2] * shape[3];
@@ -203,7 +284,8 @@ static rdna_status add(rdna__hf_tower *c, const rdna__safetensor *t, int layer, 
   if (t->rank > 4 || t->rank < 1 || count < 1)
     return rdna__fail(RDNA_BAD_DATA, "'%s' has %d dimensions, or nothing in it", t->name, t->rank);
   float more = strcmp(to, "mm.soft_emb_norm") == 0 ? 1 : 0;
-  if (strcmp(to, "attn_qkv") != 0) return add_tensor(c, name, t, t->rank, t->shape, 0, count, count, more);
+  if (c->kind->together || strcmp(to, "attn_qkv") != 0)
+    return add_tensor(c, name, t, t->rank, t->shape, 0, count, count, more);
   int64_t shape[] = {t->shape[0] / MOST_PIECES, t->rank > 1 ? t->shape[1] : 1};
   if (t->rank > 2 || t->shape[0] % MOST_PIECES != 0)
     return rdna__fail(RDNA_BAD_DATA, "'%s' is no three matrices in one", t->name);
@@ -216,16 +298,21 @@ static rdna_status add(rdna__hf_tower *c, const rdna__safetensor *t, int layer, 
 
 /* |name| behind the tower's own, without ".weight" or ".bias", which |end| becomes. */
 static rdna_status add_named(rdna__hf_tower *c, const rdna__safetensor *t, const char *name) {
-  const char *at = strstr(name, "layers."), *dot = strrchr(name, '.'), *end = "";
+  static const char deep[] = "deepstack_merger_list.";
+  const char *at = strstr(name, "layers."), *dot = strrchr(name, '.'), *end = "", *place = "v.blk.";
   int layer = -1, read = 0;
   char stem[NAME];
-  if (!at) at = strncmp(name, "blocks.", 7) == 0 ? name : NULL;
+  bool is_deep = strncmp(name, deep, sizeof deep - 1) == 0;
+  if (!at) at = is_deep || strncmp(name, "blocks.", 7) == 0 ? name : NULL;
   if (at && sscanf(strchr(at, '.') + 1, "%d.%n", &layer, &read) == 1 && read > 0) name = strchr(at, '.') + 1 + read;
+  if (is_deep && layer >= 0) layer = deep_layer(c, (size_t)layer), place = "v.deepstack.";
   bool has_end = dot && (strcmp(dot, ".weight") == 0 || strcmp(dot, ".bias") == 0);
   if (has_end) end = dot;
-  snprintf(stem, sizeof stem, "%s%.*s", layer < 0 ? "." : "", (int)(has_end ? dot - name : (long)strlen(name)), name);
+  const char *before = layer < 0 ? "." : "";
+  if (layer >= 0 && is_deep) before = deep;
+  snprintf(stem, sizeof stem, "%s%.*s", before, (int)(has_end ? dot - name : (long)strlen(name)), name);
   for (const struct name *n = c->kind->names; n->hf; n++)
-    if (strcmp(n->hf, stem) == 0) return add(c, t, layer, n->gguf, end);
+    if (strcmp(n->hf, stem) == 0) return add(c, t, place, layer, n->gguf, end);
   if (strncmp(name, "head.", 5) == 0) return RDNA_OK; /* SigLIP's, which language models do not read */
   return rdna__fail(RDNA_UNSUPPORTED, "the tensor '%s' has no place in a tower of this kind", t->name);
 }

@@ -15,6 +15,10 @@ static rdna_status qwen2vl_keys(rdna_llm *llm) {
 }
 static rdna_status qwen3vl_keys(rdna_llm *llm) {
   RDNA_TRY(keys(llm));
+  RDNA_TRY(rdna__key_count_or_none(&llm->weights, "n_deepstack_layers", &llm->decoder.deepstack));
+  if (llm->decoder.deepstack > llm->info.layers)
+    return rdna__fail(RDNA_BAD_DATA, "%d layers read vectors of pictures, of a model of %d layers",
+                      llm->decoder.deepstack, llm->info.layers);
   return rdna__arch_rope_in_pictures(llm, true);
 }
 
