@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 
 import gguf_file as gf
+from architecture_delta import Qwen35
 from architecture_models import Model
 from architecture_more import Qwen25Vl, Qwen3Vl, Qwen3VlMoe
 from architecture_rows import Gemma3
@@ -243,8 +244,9 @@ class Qwen3Sees(Qwen3Vl, Qwen25Sees):
     def tower_keys(self, config):
         vision = config.vision_config
         side = int(vision.num_position_embeddings**0.5) * vision.patch_size
+        deep = getattr(vision, "deepstack_visual_indexes", [])
         return {"use_gelu": True, "vision.image_size": side, "vision.spatial_merge_size": vision.spatial_merge_size,
-                "vision.is_deepstack_layers": [i in vision.deepstack_visual_indexes for i in range(vision.depth)],
+                "vision.is_deepstack_layers": [i in deep for i in range(vision.depth)],
                 "vision.image_min_pixels": self.limits[0], "vision.image_max_pixels": self.limits[1]}
 
     def tower_tensors(self, name, array, config):
@@ -272,6 +274,20 @@ class Qwen3SeesWithExperts(Qwen3VlMoe, Qwen3Sees):
     deviations = {**Qwen3Sees.deviations, **Qwen3VlMoe.deviations}
 
 
+class Qwen35Sees(Qwen3Sees, Qwen35):
+    """Qwen3.5: the same without features for other layers, before layers with states."""
+
+    architecture, model, base, text = Qwen35.architecture, "Qwen3_5ForConditionalGeneration", Qwen35.base, {}
+    layer_names, deviations = Qwen35.layer_names, {**Qwen3Sees.deviations, **Qwen35.deviations}
+    vision = {name: value for name, value in Qwen3Sees.vision.items() if name != "deepstack_visual_indexes"}
+
+    def norm_is_offset(self, name):
+        return self.serves_text(name) and Qwen35.norm_is_offset(self, name)
+
+    def keys(self, config):
+        return super(Qwen3Vl, self).keys(config)
+
+
 ROWS = [
     Gemma3Sees("gemma3"),
     Gemma3Sees("gemma3, a window shorter than the picture", dict(sliding_window=5)),
@@ -283,4 +299,5 @@ ROWS = [
     Qwen3Sees("qwen3-vl, one layer of the tower for the model's first", {},
               dict(depth=2, deepstack_visual_indexes=[1], num_position_embeddings=9)),
     Qwen3SeesWithExperts("qwen3-vl with experts", {}, dict(depth=2, deepstack_visual_indexes=[0, 1])),
+    Qwen35Sees("qwen3.5", {}, dict(depth=2)),
 ]

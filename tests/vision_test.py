@@ -79,7 +79,8 @@ class Vision(unittest.TestCase):
                 session = llm_sessions.Session(model, vocabulary, len(want) + 8, 64)
                 self.addCleanup(session.close)
                 begun = self.read(tower, session, made, parts, want, max(1e-8, 4 * f32))
-                for back in (2, 4):  # behind a picture, and before two
+                # behind a picture, and before two; layers with states have left these places for later ones
+                for back in () if row.architecture == "qwen35" else (2, 4):
                     session.rewind(begun[back])
                     self.read(tower, session, made, parts[back:], want[begun[back]:], max(1e-8, 4 * f32))
                 # one token at a time behind a picture, and a picture matters
@@ -119,6 +120,27 @@ class Vision(unittest.TestCase):
             session.rewind(len(texts[0]))
             show(session, without, grid)
             self.assertGreater(relative_squared_error(session.read(texts[1]), want), 1e-4, layer)
+
+    def test_back_into_a_picture(self):
+        """Layers with states come back to where a picture begins or ends, not into it, and are none the worse for being asked."""
+        row = next(row for row in ROWS if row.architecture == "qwen35")
+        rng = np.random.default_rng(10)
+        made = Made(row, self.folder)
+        model, tower = self.open(made)
+        picture, texts = rng.integers(0, 256, (40, 33, 3), np.uint8), [rng.integers(0, 60, count).tolist() for count in (5, 9)]
+        want = made.model.logits_of([texts[0], picture, texts[1]])
+        end = len(want) - len(texts[1])
+        session = llm_sessions.Session(model, want.shape[1], 64, 64)
+        self.addCleanup(session.close)
+        self.read(tower, session, made, [texts[0], picture, texts[1]], want, 1e-8)
+        with self.assertRaisesRegex(RuntimeError, "rewinding to position 7, for which the picture at 5 would .* is 5"):
+            session.rewind(7)
+        for position in (end + 4, end):
+            session.rewind(position)
+            got = session.read(texts[1][position - end:])
+            self.assertLess(relative_squared_error(got, want[position:]), 1e-8, position)
+        session.rewind(3)
+        self.read(tower, session, made, [texts[0][3:]], want[3:5], 1e-8)
 
     def read(self, tower, session, made, parts, want, bound):
         at, begun = 0, []

@@ -107,14 +107,15 @@ RDNA_CHECKED rdna_status rdna_llm_session_eval_all(rdna_llm_session *session, co
 
 /* Appends the tokens of |picture|, of which nothing is written yet. RDNA_INVALID_ARGUMENT: more tokens than the cache
  * has room for, or than a pass where it must be read in one; nothing was appended then. RDNA_UNSUPPORTED: as
- * rdna_llm_step has it, and models with recurrent layers. */
+ * rdna_llm_step has it. */
 RDNA_CHECKED rdna_status rdna_llm_session_see(rdna_llm_session *session, const rdna_llm_picture *picture);
 
 RDNA_API int rdna_llm_session_position(const rdna_llm_session *session); /* tokens in the cache */
 RDNA_API int rdna_llm_session_context(const rdna_llm_session *session);  /* tokens that it has room for */
 /* Forgets the tokens from |position| on. RDNA_INVALID_ARGUMENT when it is past the end or negative. Models with
  * recurrent layers go back to a checkpoint and read what lies between again, which can fail as an evaluation can;
- * rewind once more then. */
+ * rewind once more then. They go back to some of the places where pictures began or text was read behind one;
+ * RDNA_INVALID_ARGUMENT where a picture would be read again. */
 RDNA_CHECKED rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int position);
 
 /* ---- what a model needs, before it is there ---- */

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "model/llm/cache.h"
 
-enum { MOST_LOGITS = 64 };
+enum { MOST_LOGITS = 64, OF_PICTURE = -1 /* in the history, in place of a token */ };
 
 struct rdna_llm_session {
   rdna_llm_cache *cache;
@@ -82,6 +82,13 @@ rdna_status rdna_llm_session_rewind(rdna_llm_session *session, int position) {
   if (position < 0 || position > s->position)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rewinding to position %d of a session with %d tokens", position,
                       s->position);
+  const int reach = rdna_llm_sequence_reach(s, position);
+  for (int i = reach; i < position; i++)
+    if (session->history[i] < 0)
+      return rdna__fail(RDNA_INVALID_ARGUMENT,
+                        "rewinding to position %d, for which the picture at %d would be read again: the last place to "
+                        "come back to before it is %d",
+                        position, i, reach);
   RDNA_TRY(rdna_llm_sequence_truncate(s, position));
   while (s->position < position) { /* what lies between the checkpoint and that place is read again */
     int left = position - s->position, part = left < session->cache->batch ? left : session->cache->batch;
@@ -124,13 +131,15 @@ rdna_status rdna_llm_session_see(rdna_llm_session *session, const rdna_llm_pictu
   rdna_llm_part part = {
       .sequence = session->sequence, .picture = picture, .count = all < INT32_MAX ? (int32_t)all : INT32_MAX};
   RDNA_TRY(rdna__llm_check_part(cache, &part));
-  if (rdna__llm_has_states(cache->llm))
-    return rdna__fail(RDNA_UNSUPPORTED, "a session of a %s, which has recurrent layers, is given a picture",
-                      cache->llm->info.architecture);
   if (cache->llm->info.whole_pictures && part.count > cache->batch)
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "a picture of %d tokens is read in one pass, and those have %d; ask for more", part.count,
                       cache->batch);
+  if (rdna__llm_has_states(cache->llm)) { /* what is before it and the text behind it begin at places to come back to */
+    RDNA_TRY(rdna_llm_sequence_checkpoint(session->sequence));
+    for (int64_t i = 0; i < all; i++) session->history[session->sequence->position + i] = OF_PICTURE;
+    session->read_last = true;
+  }
   for (const float *none; part.first < all; part.first += part.count) {
     int left = (int)all - part.first;
     part.count = left < cache->batch ? left : cache->batch;

@@ -1,7 +1,8 @@
 /* Qwen's towers: pictures keep their shape; heads turn by the patch's row and column; four patches become a token, by
  * two products with a GELU between. In Qwen2.5-VL's (Bai et al., 2025) patches see those of their window alone in most
  * layers. Qwen3-VL's (2025) has positions besides, those of a square stretched to the picture, and more rows of a
- * token, of layers in its middle, which the language model's first layers add (DeepStack, Meng et al., 2024). */
+ * token, of layers in its middle, which the language model's first layers add (DeepStack, Meng et al., 2024). Qwen3.5's
+ * (2026) is the same without these. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,7 +214,7 @@ const rdna__vision_kind rdna__vision_qwen25 = {.projector = "qwen2.5vl_merger",
                                                .project = project};
 
 const rdna__vision_kind rdna__vision_qwen3 = {.projector = "qwen3vl_merger",
-                                              .architectures = {"qwen3vl", "qwen3vlmoe"},
+                                              .architectures = {"qwen3vl", "qwen3vlmoe", "qwen35", "qwen35moe"},
                                               .mark = "<|image_pad|>",
                                               .before = "",
                                               .after = "",

@@ -68,7 +68,8 @@ static const kind kinds[] = {
       {".merger.ln_q", "v.post_ln"},
       {".merger.mlp.0", "mm.0"},
       {".merger.mlp.2", "mm.2"}}},
-    {"|Qwen3VLForConditionalGeneration|Qwen3VLMoeForConditionalGeneration|",
+    {"|Qwen3VLForConditionalGeneration|Qwen3VLMoeForConditionalGeneration|Qwen3_5ForConditionalGeneration|"
+     "Qwen3_5MoeForConditionalGeneration|",
      "qwen3vl_merger",
      "visual.",
      NULL,

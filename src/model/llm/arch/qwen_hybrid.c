@@ -11,6 +11,12 @@ static rdna_status keys(rdna_llm *llm) {
   return rdna__arch_rope(llm, RDNA_ROPE_LAYOUT_HALVES);
 }
 
+/* Those that see pictures have three positions a token, which are one and the same for text. */
+static rdna_status seeing_keys(rdna_llm *llm) {
+  RDNA_TRY(keys(llm));
+  return rdna__arch_rope_in_pictures(llm, true);
+}
+
 /* The file says of each layer whether it is recurrent, or of which interval the last is not. */
 static rdna_status is_recurrent(const rdna_llm *llm, int index, bool *out) {
   const rdna__weights *w = &llm->weights;
@@ -101,5 +107,5 @@ static rdna_status grouped(rdna_llm *llm, int index, rdna__nn_layer *l) { return
 static rdna_status tiled(rdna_llm *llm, int index, rdna__nn_layer *l) { return layer(llm, index, l, true); }
 
 const rdna__llm_arch rdna__arch_qwen3next = {"qwen3next", keys, grouped};
-const rdna__llm_arch rdna__arch_qwen35 = {"qwen35", keys, tiled};
-const rdna__llm_arch rdna__arch_qwen35moe = {"qwen35moe", keys, tiled};
+const rdna__llm_arch rdna__arch_qwen35 = {"qwen35", seeing_keys, tiled};
+const rdna__llm_arch rdna__arch_qwen35moe = {"qwen35moe", seeing_keys, tiled};
