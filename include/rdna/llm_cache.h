@@ -22,7 +22,7 @@ typedef struct rdna_llm_sequence rdna_llm_sequence; /* tokens in a row, whose ke
 /* What steps give of a token. */
 typedef enum rdna_llm_gives {
   RDNA_LLM_GIVES_LOGITS = 0, /* (vocabulary) */
-  RDNA_LLM_GIVES_STATES,     /* (width): what the last norm makes of it, from which embeddings are made */
+  RDNA_LLM_GIVES_STATES,     /* (width): what the last norm makes of it, from which embeddings are made; or |layers| */
   RDNA_LLM_GIVES_LABELS,     /* (labels): what a model says of it that judges texts */
   RDNA_LLM_GIVES_COUNT
 } rdna_llm_gives;
@@ -44,7 +44,11 @@ typedef struct rdna_llm_cache_options {
   int lanes;
   int gives;       /* rdna_llm_gives: what stands in place of logits wherever this header says so */
   int checkpoints; /* the most of one sequence, see rdna_llm_sequence_checkpoint; 0 means 3 */
-  int reserved;    /* 0; here so that the struct has no padding, see rdna/op.h */
+  int layer_count; /* of |layers|, up to 8; 0: none */
+  /* With RDNA_LLM_GIVES_STATES: states before these layers side by side, (layer_count * width), in place of the last
+   * norm's; layer 0 reads the embeddings, and the number of all layers stands for the last norm. Layers that no given
+   * state depends on are not run. What other models read of a language model are such states. */
+  const int *layers;
 } rdna_llm_cache_options;
 #define RDNA_LLM_CACHE_OPTIONS_INIT .size = sizeof(rdna_llm_cache_options)
 

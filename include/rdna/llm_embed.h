@@ -21,6 +21,9 @@ typedef struct rdna_llm_embedder_options {
   int sequences;            /* the most texts in one pass; 0 means 64 */
   rdna_dtype kv_dtype;      /* of the cache, which encoders have not: as in rdna_llm_session_options */
   int exact;                /* as in rdna_llm_session_options */
+  const int *layers;        /* as in rdna_llm_cache_options: states that vectors are made of. NULL: the last norm's */
+  int layer_count;
+  int reserved; /* 0; here so that the struct has no padding, see rdna/op.h */
 } rdna_llm_embedder_options;
 #define RDNA_LLM_EMBEDDER_OPTIONS_INIT .size = sizeof(rdna_llm_embedder_options)
 
@@ -28,7 +31,7 @@ typedef struct rdna_llm_embedder_info {
   size_t size; /* of the struct: RDNA_LLM_EMBEDDER_INFO_INIT sets it */
   rdna_llm_pooling pooling;
   int context, batch; /* as chosen */
-  int values;         /* of a vector: the model's width, or how many labels it has */
+  int values;         /* of a vector: the model's width, or that of each of |layers|, or how many labels it has */
 } rdna_llm_embedder_info;
 #define RDNA_LLM_EMBEDDER_INFO_INIT .size = sizeof(rdna_llm_embedder_info)
 

@@ -281,7 +281,7 @@ static rdna_status warn_of_cut(const imaging *g) {
   static const char *const names[] = {"the prompt", "the negative prompt"};
   for (int i = 0; i < 2; i++) {
     size_t count, read;
-    if (!texts[i] || !(g->options->plain || g->model->flows)) continue;
+    if (!texts[i] || !(g->options->plain || g->model->family)) continue;
     RDNA_TRY(rdna_image_model_tokens(g->model, texts[i], &count, &read));
     if (read < count)
       fprintf(stderr, "rdna image: %s has %zu tokens, of which the model reads %zu\n", names[i], count, read);

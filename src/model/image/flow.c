@@ -1,11 +1,12 @@
 /* Noise levels of straight lines. Settings and their defaults are diffusers'. */
+#include "model/image/flow.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
 #include "model/image/settings.h"
-#include "rdna/image_flow.h"
 
 enum { MOST_STEPS = 10000, TRAINED = 1000, MOST_TOKENS = 1 << 28, MOST_SHIFT = 100 };
 
@@ -83,12 +84,18 @@ static void space(const shifting *by, rdna_image_flow *f) {
   }
 }
 
-static rdna_status set_levels(const shifting *by, rdna_image_flow *f) {
+static double shifted(double level, double factor) { return factor * level / (1 - level + factor * level); }
+
+/* Level |i| before it is shifted. Trained levels were shifted themselves, where that is alike for all pictures. */
+static double level_of(const shifting *by, rdna__flow_levels levels, int steps, int i) {
+  if (levels == FLOW_LEVELS_EVEN) return (double)(steps - i) / steps;
+  double least = shifted(1.0 / TRAINED, by->dynamic ? 1 : by->shift);
+  return steps > 1 ? 1 - (1 - least) * i / (steps - 1) : 1;
+}
+
+static rdna_status set_levels(const shifting *by, rdna__flow_levels levels, rdna_image_flow *f) {
   double factor = !by->dynamic ? by->shift : by->linear ? by->mu : exp(by->mu);
-  for (int i = 0; i < f->steps; i++) {
-    double even = (double)(f->steps - i) / f->steps;
-    f->sigma[i] = factor * even / (1 - even + factor * even);
-  }
+  for (int i = 0; i < f->steps; i++) f->sigma[i] = shifted(level_of(by, levels, f->steps, i), factor);
   double rest = 1 - f->sigma[f->steps - 1];
   if (by->last > 0 && !(rest > 0))
     return rdna__fail(RDNA_UNSUPPORTED, "one step cannot begin at 1 and at a 'shift_terminal' of %g; take more steps",
@@ -100,6 +107,11 @@ static rdna_status set_levels(const shifting *by, rdna_image_flow *f) {
 }
 
 rdna_status rdna_image_flow_create(const char *settings, int steps, int tokens, rdna_image_flow **out_flow) {
+  return rdna__flow_create(settings, steps, tokens, FLOW_LEVELS_EVEN, out_flow);
+}
+
+rdna_status rdna__flow_create(const char *settings, int steps, int tokens, rdna__flow_levels levels,
+                              rdna_image_flow **out_flow) {
   if (!settings || !out_flow || steps < 1 || steps > MOST_STEPS || tokens < 1 || tokens > MOST_TOKENS)
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "rdna_image_flow_create needs settings, 1 to %d steps, a picture's tokens and a place",
@@ -118,7 +130,7 @@ rdna_status rdna_image_flow_create(const char *settings, int steps, int tokens, 
     return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a schedule");
   }
   *f = (rdna_image_flow){.steps = steps, .sigma = sigma};
-  status = set_levels(&by, f);
+  status = set_levels(&by, levels, f);
   if (status == RDNA_OK)
     *out_flow = f;
   else

@@ -50,7 +50,7 @@ typedef struct drawing {
 
 /* Values of the mask that the model reads, or that latents are kept by. */
 static size_t mask_size(const drawing *d) {
-  size_t factor = d->model->flows ? (size_t)d->model->info.factor : 1;
+  size_t factor = d->model->family ? (size_t)d->model->info.factor : 1;
   return factor * factor * d->area;
 }
 
@@ -143,7 +143,7 @@ static rdna_status check_loras(const rdna_image_model *m, const rdna_image_reque
 
 static rdna_status check_mask(const rdna_image_model *m, const rdna_image_request *r) {
   if (r->mask && !r->init) return rdna__fail(RDNA_INVALID_ARGUMENT, "a mask without the initial picture that it is of");
-  if (r->mask && m->flows && !m->inpaints)
+  if (r->mask && m->family && !m->inpaints)
     return rdna__fail(RDNA_UNSUPPORTED, "%s draws without a mask only; FLUX.1 Fill has one", m->info.family);
   if (r->mask && (m->refiner || m->refines))
     return rdna__fail(RDNA_UNSUPPORTED, "a mask and a refiner; pictures are refined as a whole only");
@@ -226,9 +226,9 @@ static rdna_status share_steps(drawing *d) {
   *base = (stage){.model = m, .guided = r->guidance > 1 && !m->distilled};
   d->stage_count = 1;
   d->now = base;
-  if (m->flows) {
-    RDNA_TRY(rdna__flux_schedule(m, r, &d->flow));
-    base->first = rdna__flux_first(m, r);
+  if (m->family) {
+    RDNA_TRY(rdna__flow_schedule(m, r, &d->flow));
+    base->first = rdna__flow_first(m, r);
     base->end = r->steps;
   } else {
     RDNA_TRY(rdna_image_schedule_create(m->schedule, r->sampler, r->spacing, r->steps, &base->schedule));
@@ -254,12 +254,12 @@ static int steps_before(const drawing *d, int step) {
 }
 
 static rdna_status check_schedule(const rdna_image_model *m, const rdna_image_request *r, rdna__request_part *part) {
-  if (m->flows) {
+  if (m->family) {
     rdna_image_flow *flow = NULL;
     *part = strcmp(r->sampler, "euler") != 0    ? RDNA__REQUEST_SAMPLER
             : strcmp(r->spacing, "simple") != 0 ? RDNA__REQUEST_SPACING
                                                 : RDNA__REQUEST_STEPS;
-    rdna_status status = rdna__flux_schedule(m, r, &flow);
+    rdna_status status = rdna__flow_schedule(m, r, &flow);
     rdna_image_flow_release(flow);
     return status;
   }
@@ -426,14 +426,23 @@ static void fill_flow_input(drawing *d, const float *latents, const float *hidde
   memcpy(d->input + 2 * d->count, d->mask, mask_size(d) * sizeof *d->mask);
 }
 
+/* output += guidance (prompted - output), where there are answers to both texts */
+static void guide(drawing *d) {
+  float guidance = (float)d->r.guidance;
+  const float *prompted = d->output + d->count;
+  for (size_t k = 0; d->now->guided && k < d->count; k++) d->output[k] += guidance * (prompted[k] - d->output[k]);
+}
+
 static rdna_status take_flow_step(drawing *d, int step, const float *hidden, float *latents) {
-  const float *sample = latents;
+  rdna_image_model *m = d->model;
+  rdna__image_asking a = {.texts = &d->now->texts, .request = &d->r, .sample = latents, .context = d->context};
+  a.level = rdna_image_flow_sigma(d->flow, step);
   if (hidden) {
     fill_flow_input(d, latents, hidden);
-    sample = d->input;
+    a.sample = d->input;
   }
-  RDNA_TRY(
-      rdna__flux_ask(d->model, &d->now->texts, &d->r, timestep_of(d, d->now, step), sample, d->context, d->output));
+  for (; a.which < a.texts->count; a.which++) RDNA_TRY(m->family->ask(m, &a, d->output + (size_t)a.which * d->count));
+  guide(d);
   return rdna_image_flow_step(d->flow, step, d->output, latents, d->count);
 }
 
@@ -449,13 +458,12 @@ static void keep_rest(drawing *d, int step, const float *begun, float *latents) 
 static rdna_status take_step(drawing *d, int step, const float *hidden, float *latents) {
   if (d->flow) return take_flow_step(d, step, hidden, latents);
   rdna_image_schedule *schedule = d->now->schedule;
-  float scale = (float)rdna_image_schedule_input_scale(schedule, step), guidance = (float)d->r.guidance;
+  float scale = (float)rdna_image_schedule_input_scale(schedule, step);
   bool noisy = rdna_image_schedule_needs_noise(schedule);
   for (int i = 0; i < d->now->texts.count; i++)
     fill_input(d, scale, latents, hidden, d->input + (size_t)i * d->area * (size_t)d->channels);
   RDNA_TRY(ask(d, step));
-  const float *prompted = d->output + d->count;
-  for (size_t k = 0; d->now->guided && k < d->count; k++) d->output[k] += guidance * (prompted[k] - d->output[k]);
+  guide(d);
   if (noisy) rdna_image_noise_draw(d->noise, d->fresh, d->count);
   return rdna_image_schedule_step(schedule, step, d->output, noisy ? d->fresh : NULL, latents, d->count);
 }
@@ -608,7 +616,8 @@ static rdna_status read_texts(drawing *d) {
   rdna_image_model *m = d->now->model;
   rdna__image_texts *t = &d->now->texts;
   RDNA_TRY(tell(d, "text", 0, 0, NULL));
-  RDNA_TRY(m->flows ? rdna__flux_encode(m, &d->r, t) : rdna__pipeline_encode(m, &d->r, d->now->guided, t));
+  bool guided = d->now->guided;
+  RDNA_TRY(m->family ? m->family->encode(m, &d->r, guided, t) : rdna__pipeline_encode(m, &d->r, guided, t));
   size_t texts = (size_t)t->count;
   RDNA_TRY(check_finite(m, "a text encoder", RDNA_F32, t->states, texts * (size_t)t->tokens * (size_t)t->width));
   RDNA_TRY(check_finite(m, "a text encoder", RDNA_F32, t->pooled, texts * (size_t)t->pooled_width));
@@ -619,7 +628,7 @@ static rdna_status read_texts(drawing *d) {
 static rdna_status need_network(const drawing *d) {
   rdna_image_model *m = d->now->model;
   const rdna__image_texts *t = &d->now->texts;
-  if (d->flow) return rdna__flux_need(m, t);
+  if (d->flow) return m->family->need(m, t);
   RDNA_TRY(rdna__pipeline_need_unet(m));
   const rdna_image_unet_info *info = rdna_image_unet_get_info(m->unet);
   int numbers = numbers_of(m);

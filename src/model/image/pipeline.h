@@ -2,7 +2,9 @@
 #ifndef RDNA_MODEL_IMAGE_PIPELINE_H
 #define RDNA_MODEL_IMAGE_PIPELINE_H
 
+#include "model/image/family.h"
 #include "model/image/inversion.h"
+#include "model/image/language.h"
 #include "model/image/lora.h"
 #include "model/image/settings.h"
 #include "model/image/unet.h"
@@ -42,24 +44,18 @@ struct rdna_image_model {
   char *control_paths[RDNA__PIPELINE_CONTROLS]; /* (control_count) */
   rdna_image_control *controls[RDNA__PIPELINE_CONTROLS];
   int control_count;
-  bool flows;                       /* FLUX: see pipeline_flux.c */
-  bool looks;                       /* … Kontext: it looks at the initial picture, and takes all steps */
-  int text_tokens;                  /* … that its transformer reads */
+  const rdna__image_family *family; /* of models that flow: see family.h; NULL: it has a U-Net */
+  bool looks;                       /* FLUX Kontext: it looks at the initial picture, and takes all steps */
+  int text_tokens;                  /* … that its transformer reads of T5 */
   char *transformer_file, *t5_file; /* … whose transformer and T5 are these files, or NULL: the folder's */
   rdna_dtype weights;               /* of blocks: matrices are rounded to it, see rdna__network */
-  rdna_image_t5 *t5;                /* … in place of a second encoder */
-  rdna_image_flux *flux;            /* … in place of the U-Net */
-  rdna__image_notes *notes;         /* of a rehearsal, or NULL */
+  rdna_image_t5 *t5;                /* a family's text encoders beside CLIP's, or NULL */
+  rdna__language *language;
+  void *network;            /* … and what it has in place of the U-Net */
+  rdna__image_notes *notes; /* of a rehearsal, or NULL */
 };
 
 #define RDNA__REFINE_FROM 0.8 /* where nobody says it */
-
-/* What the encoders make of the texts of a request: the negative one, where there is guidance, and the prompt. */
-typedef struct rdna__image_texts {
-  int count, tokens, width, pooled_width; /* the last 0: there are no vectors */
-  float *states;                          /* (count, tokens, width) */
-  float *pooled;                          /* (count, pooled_width) */
-} rdna__image_texts;
 
 /* |guided|: of two texts. To be given back by _deinit whatever is returned. */
 rdna_status rdna__pipeline_encode(rdna_image_model *model, const rdna_image_request *request, bool guided,
@@ -111,23 +107,21 @@ void rdna__pipeline_note(rdna_image_model *model, const char *part, uint64_t wei
 /* When it has left: gives what it had back to the driver. */
 void rdna__pipeline_left(const rdna_image_model *model);
 
-/* ---- FLUX ---- */
+/* ---- models that flow ---- */
 
-/* What the folder's parts are together. */
-rdna_status rdna__flux_fit(rdna_image_model *model);
-/* Brings the transformer to the device, which must read what |texts| are. */
-rdna_status rdna__flux_need(rdna_image_model *model, const rdna__image_texts *texts);
-void rdna__flux_drop(rdna_image_model *model);
-void rdna__flux_drop_encoder(rdna_image_model *model);
-/* Of the prompt alone. To be given back by rdna__image_texts_deinit whatever is returned. */
-rdna_status rdna__flux_encode(rdna_image_model *model, const rdna_image_request *request, rdna__image_texts *out_texts);
-rdna_status rdna__flux_tokens(rdna_image_model *model, const char *text, size_t *out_count, size_t *out_read);
-rdna_status rdna__flux_schedule(const rdna_image_model *model, const rdna_image_request *request,
+/* Brings T5 to the device, of the folder's parts |encoder| and |tokenizer|. */
+rdna_status rdna__flow_need_t5(rdna_image_model *model, const char *encoder, const char *tokenizer);
+/* Without it: how many tokens |text| has, and how many of them are read of |most| with the end. */
+rdna_status rdna__flow_t5_tokens(const rdna_image_model *model, const char *encoder, const char *tokenizer,
+                                 const char *text, int most, size_t *out_count, size_t *out_read);
+/* Settings of the part |name|: of its folder, or of |file|, unless that is NULL. */
+rdna_status rdna__flow_open_settings(const rdna_image_model *model, const char *file, const char *name, json_t **out);
+/* Drop what is on the device. */
+void rdna__flow_drop_encoders(rdna_image_model *model);
+void rdna__flow_drop_network(rdna_image_model *model);
+rdna_status rdna__flow_schedule(const rdna_image_model *model, const rdna_image_request *request,
                                 rdna_image_flow **out_flow);
 /* The step that is taken first. */
-int rdna__flux_first(const rdna_image_model *model, const rdna_image_request *request);
-/* |out| and |sample| are of one picture, as is |context|, the latents of one that is looked at, or NULL. */
-rdna_status rdna__flux_ask(rdna_image_model *model, const rdna__image_texts *texts, const rdna_image_request *request,
-                           double timestep, const float *sample, const float *context, float *out);
+int rdna__flow_first(const rdna_image_model *model, const rdna_image_request *request);
 
 #endif

@@ -9,46 +9,16 @@
 #include "model/image/component.h"
 #include "model/image/flux.h"
 #include "model/image/pipeline.h"
-#include "model/image/t5_tokenizer.h"
 
-enum {
-  PATH_BYTES = 4096,
-  SIDE = 128,
-  SCHNELL_TOKENS = 256,
-  DEV_TOKENS = 512,
-  PATCH = 2
-}; /* as both were trained and published */
+enum { SIDE = 128, SCHNELL_TOKENS = 256, DEV_TOKENS = 512, PATCH = 2 }; /* as both were trained and published */
 
 /* ---- opening ---- */
-
-/* Settings of the part |name|: of its folder, or of |file|, unless that is NULL. */
-static rdna_status open_settings(const rdna_image_model *m, const char *file, const char *name, json_t **out) {
-  char path[PATH_BYTES];
-  rdna__component c;
-  int length =
-      file ? snprintf(path, sizeof path, "%s/%s", file, name) : snprintf(path, sizeof path, "%s/config.json", name);
-  if (length >= (int)sizeof path) return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of the %s is too long", name);
-  if (!file) return rdna__pipeline_open_settings(m->folder, path, out, NULL);
-  if (!rdna__component_is_file(file)) return rdna__fail(RDNA_NOT_FOUND, "there is no file %s", file);
-  RDNA_TRY(rdna__component_open(path, "", NULL, &c));
-  *out = json_incref(c.settings);
-  rdna__component_close(&c);
-  return RDNA_OK;
-}
-
-static rdna_status read_vocabulary(const rdna_image_model *m, int *out) {
-  json_t *json;
-  RDNA_TRY(open_settings(m, m->t5_file, "text_encoder_2", &json));
-  rdna_status status = rdna__setting_whole(json, "vocab_size", 0, 1, 1 << 24, out);
-  json_decref(json);
-  return rdna__annotate(status, "T5 of %s", m->t5_file ? m->t5_file : m->folder);
-}
 
 static rdna_status read_parts(rdna_image_model *m, rdna__flux_settings *flux, rdna__autoencoder_settings *autoencoder) {
   json_t *json;
   RDNA_TRY(rdna__pipeline_open_settings(m->folder, "scheduler/scheduler_config.json", &json, &m->schedule));
   json_decref(json);
-  RDNA_TRY(open_settings(m, m->transformer_file, "transformer", &json));
+  RDNA_TRY(rdna__flow_open_settings(m, m->transformer_file, "transformer", &json));
   const char *where = m->transformer_file ? m->transformer_file : m->folder;
   rdna_status status = rdna__annotate(rdna__flux_settings_read(json, flux), "the transformer's settings in %s", where);
   json_decref(json);
@@ -59,7 +29,8 @@ static rdna_status read_parts(rdna_image_model *m, rdna__flux_settings *flux, rd
   return status;
 }
 
-rdna_status rdna__flux_fit(rdna_image_model *m) {
+static rdna_status fit(rdna_image_model *m, const char *pipeline) {
+  m->looks = strcmp(pipeline, "FluxKontextPipeline") == 0;
   rdna__flux_settings flux;
   rdna__autoencoder_settings of;
   rdna_image_flow *flow;
@@ -102,40 +73,21 @@ rdna_status rdna__flux_fit(rdna_image_model *m) {
 
 /* ---- parts ---- */
 
-static rdna_status need_t5(rdna_image_model *m) {
-  if (m->t5) return RDNA_OK;
-  char tokenizer[PATH_BYTES];
-  if (!m->t5_file)
-    return rdna__t5_create(m->device, m->folder, "text_encoder_2", "tokenizer_2", m->dtype, m->weights, &m->t5);
-  if (!rdna__component_is_file(m->t5_file)) return rdna__fail(RDNA_NOT_FOUND, "there is no file %s for T5", m->t5_file);
-  if (snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer_2", m->folder) >= (int)sizeof tokenizer)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of tokenizer_2 is too long");
-  return rdna__t5_create(m->device, m->t5_file, "text_encoder_2", tokenizer, m->dtype, m->weights, &m->t5);
-}
-
-rdna_status rdna__flux_need(rdna_image_model *m, const rdna__image_texts *texts) {
+static rdna_status need(rdna_image_model *m, const rdna__image_texts *texts) {
   const char *where = m->transformer_file ? m->transformer_file : m->folder;
-  if (!m->flux) RDNA_TRY(rdna__flux_create(m->device, where, "transformer", m->dtype, m->weights, &m->flux));
-  const rdna_image_flux_info *info = rdna_image_flux_get_info(m->flux);
+  rdna_image_flux *made = m->network;
+  if (!made) RDNA_TRY(rdna__flux_create(m->device, where, "transformer", m->dtype, m->weights, &made));
+  m->network = made;
+  const rdna_image_flux_info *info = rdna_image_flux_get_info(made);
   if (info->text_width == texts->width && info->pooled_width == texts->pooled_width) return RDNA_OK;
   return rdna__fail(RDNA_BAD_DATA,
                     "%s: text encoders make %d values of a token and %d of a text, and the transformer reads %d and %d",
                     m->folder, texts->width, texts->pooled_width, info->text_width, info->pooled_width);
 }
 
-void rdna__flux_drop_encoder(rdna_image_model *m) {
-  if (m->t5) rdna__pipeline_note(m, "T5", rdna_image_t5_get_info(m->t5)->weights_bytes);
-  rdna_image_t5_release(m->t5);
-  if (m->t5) rdna__pipeline_left(m);
-  m->t5 = NULL;
-}
+static void release(void *network) { rdna_image_flux_release(network); }
 
-void rdna__flux_drop(rdna_image_model *m) {
-  if (m->flux) rdna__pipeline_note(m, "transformer", rdna_image_flux_get_info(m->flux)->weights_bytes);
-  rdna_image_flux_release(m->flux);
-  if (m->flux) rdna__pipeline_left(m);
-  m->flux = NULL;
-}
+static uint64_t weights_of(const void *network) { return rdna_image_flux_get_info(network)->weights_bytes; }
 
 /* ---- texts ---- */
 
@@ -156,11 +108,12 @@ static rdna_status encode_vector(rdna_image_model *m, const rdna_image_request *
   return status;
 }
 
-rdna_status rdna__flux_encode(rdna_image_model *m, const rdna_image_request *r, rdna__image_texts *t) {
+static rdna_status encode(rdna_image_model *m, const rdna_image_request *r, bool guided, rdna__image_texts *t) {
   const char *prompt = r->prompt ? r->prompt : "";
-  *t = (rdna__image_texts){.count = 1, .tokens = m->text_tokens};
+  (void)guided; /* which of distilled models is false */
+  *t = (rdna__image_texts){.count = 1, .tokens = m->text_tokens, .lengths = {m->text_tokens}};
   RDNA_TRY(encode_vector(m, r, prompt, t));
-  RDNA_TRY(need_t5(m));
+  RDNA_TRY(rdna__flow_need_t5(m, "text_encoder_2", "tokenizer_2"));
   t->width = rdna_image_t5_get_info(m->t5)->width;
   t->states = malloc((size_t)t->tokens * (size_t)t->width * sizeof *t->states);
   int32_t *ids = malloc((size_t)t->tokens * sizeof *ids);
@@ -171,53 +124,38 @@ rdna_status rdna__flux_encode(rdna_image_model *m, const rdna_image_request *r, 
   return status;
 }
 
-/* The tokenizer alone: T5 is the largest of what is not yet needed. */
-rdna_status rdna__flux_tokens(rdna_image_model *m, const char *text, size_t *out_count, size_t *out_read) {
-  char path[PATH_BYTES];
-  rdna__t5_tokenizer t;
-  rdna_tokens tokens = {0};
-  int vocabulary;
-  if (snprintf(path, sizeof path, "%s/tokenizer_2", m->folder) >= (int)sizeof path)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of tokenizer_2 is too long");
-  RDNA_TRY(read_vocabulary(m, &vocabulary));
-  RDNA_TRY(rdna__t5_tokenizer_open(path, vocabulary, &t));
-  rdna_status status = rdna_tokenizer_encode(t.tokenizer, text, strlen(text), RDNA_ENCODE_PARSE_SPECIAL, &tokens);
-  size_t most = (size_t)m->text_tokens - 1;
-  *out_count = tokens.count;
-  *out_read = tokens.count < most ? tokens.count : most;
-  rdna_tokens_deinit(&tokens);
-  rdna__t5_tokenizer_close(&t);
-  return status;
+static rdna_status count_tokens(rdna_image_model *m, const char *text, size_t *out_count, size_t *out_read) {
+  return rdna__flow_t5_tokens(m, "text_encoder_2", "tokenizer_2", text, m->text_tokens, out_count, out_read);
 }
 
 /* ---- steps ---- */
 
-rdna_status rdna__flux_schedule(const rdna_image_model *m, const rdna_image_request *r, rdna_image_flow **out) {
-  if (strcmp(r->sampler, "euler") != 0 || strcmp(r->spacing, "simple") != 0)
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "'%.40s' with '%.40s' noise levels; %s is sampled by euler with simple ones", r->sampler,
-                      r->spacing, m->info.family);
-  int tokens = (r->width / m->info.multiple) * (r->height / m->info.multiple);
-  return rdna_image_flow_create(m->schedule, r->steps, tokens, out);
-}
-
-int rdna__flux_first(const rdna_image_model *m, const rdna_image_request *r) {
-  return r->init && !m->looks ? (int)(r->steps - r->steps * r->strength) : 0;
-}
-
-rdna_status rdna__flux_ask(rdna_image_model *m, const rdna__image_texts *texts, const rdna_image_request *r,
-                           double timestep, const float *sample, const float *context, float *out) {
+static rdna_status ask(rdna_image_model *m, const rdna__image_asking *a, float *out) {
+  const rdna_image_request *r = a->request;
   const rdna_image_flux_input input = {RDNA_IMAGE_FLUX_INPUT_INIT,
                                        .height = r->height / m->info.factor,
                                        .width = r->width / m->info.factor,
-                                       .tokens = texts->tokens,
-                                       .sample = sample,
-                                       .states = texts->states,
-                                       .pooled = texts->pooled,
-                                       .timestep = timestep,
+                                       .tokens = a->texts->tokens,
+                                       .sample = a->sample,
+                                       .states = a->texts->states,
+                                       .pooled = a->texts->pooled,
+                                       .timestep = 1000 * a->level,
                                        .guidance = r->guidance,
-                                       .context = context,
+                                       .context = a->context,
                                        .context_height = r->height / m->info.factor,
                                        .context_width = r->width / m->info.factor};
-  return rdna_image_flux_run(m->flux, &input, out);
+  return rdna_image_flux_run(m->network, &input, out);
 }
+
+static const char *const pipelines[] = {"FluxPipeline", "FluxImg2ImgPipeline", "FluxFillPipeline",
+                                        "FluxKontextPipeline", NULL};
+const rdna__image_family rdna__flux_family = {.pipelines = pipelines,
+                                              .has_files = true,
+                                              .levels = FLOW_LEVELS_EVEN,
+                                              .fit = fit,
+                                              .encode = encode,
+                                              .count_tokens = count_tokens,
+                                              .need = need,
+                                              .weights_of = weights_of,
+                                              .release = release,
+                                              .ask = ask};

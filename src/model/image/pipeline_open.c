@@ -145,24 +145,28 @@ static void set_family(rdna_image_model *m, bool xl, bool refines) {
   m->info.guidance = xl ? 5 : 7.5;
 }
 
-static rdna_status read_index(rdna_image_model *m, const json_t *index) {
+/* |*out_pipeline|, of |index|, is NULL unless it is one of a family. */
+static rdna_status read_index(rdna_image_model *m, const json_t *index, const char **out_pipeline) {
   static const char *const kinds[][4] = {
       {"StableDiffusionPipeline", "StableDiffusionImg2ImgPipeline", "LatentConsistencyModelPipeline",
        "StableDiffusionInpaintPipeline"},
       {"StableDiffusionXLPipeline", "StableDiffusionXLImg2ImgPipeline", "", "StableDiffusionXLInpaintPipeline"}};
   const char *kind;
+  char families[256];
   bool aesthetic = false;
   int family = -1;
   RDNA_TRY(rdna__setting_text(index, "_class_name", NULL, &kind));
-  static const char *const flows[] = {"FluxPipeline", "FluxImg2ImgPipeline", "FluxFillPipeline", "FluxKontextPipeline"};
-  for (int i = 0; i < 4; i++) m->flows |= strcmp(kind, flows[i]) == 0;
-  m->looks = strcmp(kind, flows[3]) == 0;
-  if (m->flows) return RDNA_OK;
+  m->family = rdna__image_family_find(kind);
+  if (m->family) {
+    *out_pipeline = kind;
+    return RDNA_OK;
+  }
   for (int i = 0; i < 8; i++)
     if (strcmp(kind, kinds[i / 4][i % 4]) == 0) family = i / 4;
+  rdna__image_family_names(families, sizeof families);
   if (family < 0)
-    return rdna__fail(RDNA_UNSUPPORTED, "it is a %.80s; %s, %s, %s and FluxPipeline are known", kind, kinds[0][0],
-                      kinds[0][2], kinds[1][0]);
+    return rdna__fail(RDNA_UNSUPPORTED, "it is a %.80s; %s, %s, %s, %s are known", kind, kinds[0][0], kinds[0][2],
+                      kinds[1][0], families);
   RDNA_TRY(rdna__setting_flag(index, "force_zeros_for_empty_prompt", family == 1, &m->zeros));
   RDNA_TRY(rdna__setting_flag(index, "requires_aesthetics_score", false, &aesthetic));
   if (aesthetic && family == 0) return rdna__fail(RDNA_UNSUPPORTED, "it is no XL, whose refiner alone reads a score");
@@ -171,20 +175,22 @@ static rdna_status read_index(rdna_image_model *m, const json_t *index) {
   return RDNA_OK;
 }
 
-/* Where nobody chose one. FLUX's activations leave the range of f16. */
+/* Where nobody chose one. Activations of models that flow leave the range of f16. */
 static void choose_dtype(rdna_image_model *m) {
   bool gpu = rdna__device_traits_of(rdna_device_get_info(m->device))->is_gpu;
-  if (m->dtype == RDNA_DTYPE_COUNT) m->dtype = !gpu ? RDNA_F32 : m->flows ? RDNA_BF16 : RDNA_F16;
+  if (m->dtype == RDNA_DTYPE_COUNT) m->dtype = !gpu ? RDNA_F32 : m->family ? RDNA_BF16 : RDNA_F16;
 }
 
 static rdna_status open_folder(rdna_image_model *m) {
   json_t *index;
   RDNA_TRY(open_json(m->folder, "model_index.json", &index));
-  rdna_status status = rdna__annotate(read_index(m, index), "%s/model_index.json", m->folder);
-  json_decref(index);
+  const char *pipeline = NULL;
+  rdna_status status = rdna__annotate(read_index(m, index, &pipeline), "%s/model_index.json", m->folder);
   choose_dtype(m);
-  if (status == RDNA_OK && m->flows) return rdna__flux_fit(m);
-  if (status == RDNA_OK) status = read_schedule(m);
+  if (status == RDNA_OK && m->family) status = m->family->fit(m, pipeline);
+  json_decref(index);
+  if (status != RDNA_OK || m->family) return status;
+  status = read_schedule(m);
   return status == RDNA_OK ? fit(m, NULL, CHECKPOINT_SD1) : status;
 }
 
@@ -272,7 +278,7 @@ static rdna_status keep_controls(rdna_image_model *m, const rdna_image_model_opt
 /* A file's vocabulary is the model's own. */
 static rdna_status open_refiner(rdna_image_model *m, const rdna_image_model_options *o) {
   char beside[PATH_BYTES];
-  if (m->flows || m->encoders < 2 || m->refines || m->inpaints)
+  if (m->family || m->encoders < 2 || m->refines || m->inpaints)
     return rdna__fail(RDNA_UNSUPPORTED, "%s is no Stable Diffusion XL that draws, which alone has a refiner",
                       m->folder);
   if (snprintf(beside, sizeof beside, "%s/tokenizer_2", m->folder) >= (int)sizeof beside)
@@ -289,22 +295,29 @@ static rdna_status open_refiner(rdna_image_model *m, const rdna_image_model_opti
                     m->info.factor);
 }
 
+/* What only some models have. */
+static rdna_status check_family(const rdna_image_model *m, const rdna_image_model_options *o) {
+  if ((!m->family || !m->family->has_files) && (o->transformer || o->t5))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is no FLUX, which alone has a %s", m->folder,
+                      o->transformer ? "transformer" : "T5");
+  if (!m->family) return RDNA_OK;
+  if (o->control_count > 0)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s is %s, which has no ControlNet that is known", m->folder, m->info.family);
+  if (o->lora_count > 0)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s is %s, to which no LoRA can be added yet", m->folder, m->info.family);
+  if (o->embedding_count > 0)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s is %s, to which no words can be added yet", m->folder, m->info.family);
+  return RDNA_OK;
+}
+
 static rdna_status open_path(rdna_image_model *m, const rdna_image_model_options *o) {
   RDNA_TRY(keep_files(m, o));
   RDNA_TRY(keep_controls(m, o));
   bool whole = rdna__component_is_file(m->folder);
   if (whole || (!o->tokenizer && !o->prediction)) {
     RDNA_TRY(whole ? open_file(m, o) : open_folder(m));
-    if (!m->flows && (o->transformer || o->t5))
-      return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is no FLUX, which alone has a %s", m->folder,
-                        o->transformer ? "transformer" : "T5");
-    if (m->flows && o->control_count > 0)
-      return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, which has no ControlNet that is known", m->folder);
-    if (m->flows && o->lora_count > 0)
-      return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, to which no LoRA can be added yet", m->folder);
-    if (m->flows && o->refiner) return open_refiner(m, o);
-    if (m->flows && o->embedding_count > 0)
-      return rdna__fail(RDNA_UNSUPPORTED, "%s is FLUX, to which no words can be added yet", m->folder);
+    RDNA_TRY(check_family(m, o));
+    if (m->family) return o->refiner ? open_refiner(m, o) : RDNA_OK;
     int words = o->embedding_count < INT_MAX ? (int)o->embedding_count : INT_MAX;
     RDNA_TRY(rdna__inversions_open(o->embeddings, words, m->encoders, &m->words));
     RDNA_TRY(rdna__loras_open(o->loras, o->lora_count, m->encoders, &m->loras));
@@ -398,7 +411,7 @@ void rdna__pipeline_drop_encoders(rdna_image_model *m) {
     m->encoder[i] = NULL;
   }
   if (weights) rdna__pipeline_left(m);
-  rdna__flux_drop_encoder(m);
+  rdna__flow_drop_encoders(m);
 }
 
 void rdna__pipeline_drop_unet(rdna_image_model *m) {
@@ -413,7 +426,7 @@ void rdna__pipeline_drop_unet(rdna_image_model *m) {
   rdna_image_unet_release(m->unet);
   if (m->unet) rdna__pipeline_left(m);
   m->unet = NULL;
-  rdna__flux_drop(m);
+  rdna__flow_drop_network(m);
 }
 
 void rdna__pipeline_drop_autoencoder(rdna_image_model *m) {
@@ -430,5 +443,6 @@ void rdna__pipeline_forget_parts(rdna_image_model *m) {
   for (int i = 0; i < RDNA__PIPELINE_CONTROLS; i++) m->controls[i] = NULL;
   m->autoencoder = NULL;
   m->t5 = NULL;
-  m->flux = NULL;
+  m->language = NULL;
+  m->network = NULL;
 }

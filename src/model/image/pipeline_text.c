@@ -122,7 +122,7 @@ void rdna__image_texts_deinit(rdna__image_texts *t) {
 rdna_status rdna_image_model_tokens(rdna_image_model *m, const char *text, size_t *out_count, size_t *out_read) {
   if (!m || !text || !out_count || !out_read)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_model_tokens needs a model, a text and two places");
-  if (m->flows) return rdna__flux_tokens(m, text, out_count, out_read);
+  if (m->family) return m->family->count_tokens(m, text, out_count, out_read);
   *out_count = 0;
   *out_read = SIZE_MAX;
   for (int i = m->first_encoder; i < m->encoders; i++) {

@@ -237,6 +237,20 @@ static rdna_status allocate(rdna_llm_cache *s) {
   return allocate_on_host(s);
 }
 
+static rdna_status check_layers(const rdna_llm *llm, const char *caller, const rdna_llm_cache_options *o) {
+  if (o->layer_count == 0) return RDNA_OK;
+  if (o->layer_count < 0 || o->layer_count > RDNA__NN_GIVEN_LAYERS || !o->layers || o->gives != RDNA_LLM_GIVES_STATES)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s with states before %d layers: up to %d, of what gives states", caller,
+                      o->layer_count, RDNA__NN_GIVEN_LAYERS);
+  if (llm->below)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s with states before some layers, of which the host has the first", caller);
+  for (int i = 0; i < o->layer_count; i++)
+    if (o->layers[i] < 0 || o->layers[i] > llm->decoder.layer_count)
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "%s with states before layer %d; the model has %d", caller, o->layers[i],
+                        llm->decoder.layer_count);
+  return RDNA_OK;
+}
+
 static rdna_status complete(const rdna_llm *llm, const char *caller, rdna_llm_cache_options *o) {
   if (o->context == 0) o->context = llm->info.context < DEFAULT_CONTEXT ? llm->info.context : DEFAULT_CONTEXT;
   if (o->batch == 0) o->batch = DEFAULT_BATCH;
@@ -275,6 +289,7 @@ static rdna_status complete(const rdna_llm *llm, const char *caller, rdna_llm_ca
   if (o->gives == RDNA_LLM_GIVES_LABELS && !llm->info.labels)
     return rdna__fail(RDNA_UNSUPPORTED, "the model (%s) has no labels: its file has no tensor 'cls.output.weight'",
                       llm->info.architecture);
+  RDNA_TRY(check_layers(llm, caller, o));
   if (o->kv_dtype != RDNA_F16 && o->kv_dtype != RDNA_F32 && o->kv_dtype != RDNA_BF16 && o->kv_dtype != RDNA_Q8_0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a KV cache of %s: f32, f16, bf16 and q8_0 are there",
                       rdna_dtype_name(o->kv_dtype));
@@ -303,7 +318,9 @@ rdna_status rdna__llm_cache_create(rdna_llm *llm, const char *caller, rdna_llm_c
   s->most_kept = chosen.checkpoints;
   s->pass.gives = (rdna_llm_gives)chosen.gives;
   /* the first layers of a model that is split give x, and not to the caller */
-  if (llm->decoder.output_norm.weight.data) s->given = rdna__nn_given_values(&llm->decoder, s->pass.gives);
+  s->pass.layer_count = chosen.layer_count;
+  for (int i = 0; i < chosen.layer_count; i++) s->pass.layers[i] = chosen.layers[i];
+  if (llm->decoder.output_norm.weight.data) s->given = rdna__nn_given_values(&llm->decoder, &s->pass);
   s->lanes = chosen.lanes;
   if (s->lanes) s->pass.split = chosen.context / MOST_SPLITS > SPLIT ? chosen.context / MOST_SPLITS + 1 : SPLIT;
   s->batch = (int64_t)chosen.batch < chosen.positions ? chosen.batch : (int)chosen.positions;

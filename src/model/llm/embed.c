@@ -72,6 +72,8 @@ static rdna_status open_cache(rdna_llm_embedder *e, const rdna_llm_embedder_opti
       .page = PAGE,
       .kv_dtype = o->kv_dtype,
       .exact = o->exact,
+      .layers = o->layers,
+      .layer_count = o->layer_count,
       .gives = info->pooling == RDNA_LLM_POOLING_RANK ? RDNA_LLM_GIVES_LABELS : RDNA_LLM_GIVES_STATES};
   /* a pass's texts, each with a page that is not full, or one that is longer than a pass */
   options.positions = info->batch + (int64_t)e->sequences * PAGE;

@@ -175,9 +175,10 @@ static rdna_status finish_layer(const rdna__nn_pass *pass, const rdna__nn_decode
   return give(pass, decoder, next, x, &free_row, place, h);
 }
 
-int64_t rdna__nn_given_values(const rdna__nn_decoder *decoder, rdna_llm_gives gives) {
-  if (gives == RDNA_LLM_GIVES_LABELS) return decoder->labels;
-  return gives == RDNA_LLM_GIVES_STATES ? decoder->width : decoder->vocabulary;
+int64_t rdna__nn_given_values(const rdna__nn_decoder *decoder, const rdna__nn_pass *pass) {
+  if (pass->gives == RDNA_LLM_GIVES_LABELS) return decoder->labels;
+  if (pass->gives != RDNA_LLM_GIVES_STATES) return decoder->vocabulary;
+  return (int64_t)decoder->width * (pass->layer_count ? pass->layer_count : 1);
 }
 
 /* The wanted rows of |h|, perhaps where blocks write, which nobody reads any more. */
@@ -187,6 +188,27 @@ static rdna_status take_wanted(const rdna__nn_pass *pass, const rdna__nn_decoder
   if (!pass->wanted.data) return RDNA_OK;
   *wanted = rdna_tensor_contiguous(pass->projected, h->dtype, 2, (int64_t[]){rows, decoder->width});
   return rdna_op_index_select(pass->stream, h, 0, &pass->wanted, wanted, NULL);
+}
+
+/* Writes the wanted rows of |x|, which layer |index| reads, to their places in |out|, if the pass gives them. */
+static rdna_status give_layer(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int index, int rows,
+                              const rdna_tensor *x, void *out) {
+  rdna_tensor wanted;
+  for (int i = 0; i < pass->layer_count && rows > 0; i++) {
+    if (pass->layers[i] != index) continue;
+    RDNA_TRY(take_wanted(pass, decoder, rows, x, &wanted));
+    rdna_tensor given = rdna__nn_matrix((float *)out + (ptrdiff_t)i * decoder->width, rows, decoder->width);
+    given.stride[0] = rdna__nn_given_values(decoder, pass);
+    RDNA_TRY(rdna_op_copy(pass->stream, &wanted, &given));
+  }
+  return RDNA_OK;
+}
+
+/* How many layers must be run for what the pass gives. */
+static int layers_for(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder) {
+  int last = pass->layer_count ? 0 : decoder->layer_count;
+  for (int i = 0; i < pass->layer_count; i++) last = pass->layers[i] > last ? pass->layers[i] : last;
+  return last;
 }
 
 /* What models say of tokens that judge texts; |h| is f32, of the rows that take_wanted gave. */
@@ -209,7 +231,7 @@ static rdna_status write_given(const rdna__nn_pass *of_all, const rdna__nn_decod
   of_wanted.adapter_scales = of_all->wanted_scales;
   rdna_tensor last;
   RDNA_TRY(take_wanted(pass, decoder, rows, h, &last));
-  rdna_tensor given = rdna__nn_matrix(out, rows, rdna__nn_given_values(decoder, pass->gives));
+  rdna_tensor given = rdna__nn_matrix(out, rows, rdna__nn_given_values(decoder, pass));
   if (pass->gives == RDNA_LLM_GIVES_STATES) return rdna_op_copy(pass->stream, &last, &given);
   if (pass->gives == RDNA_LLM_GIVES_LABELS) return write_labels(pass, decoder, &last, &given);
   rdna_tensor logits = rdna__nn_matrix(out, rows, decoder->vocabulary);
@@ -353,14 +375,17 @@ rdna_status rdna__nn_decode(const rdna__nn_pass *whole, const rdna__nn_decoder *
   reader next = reader_of(&pass, decoder, 0, rows, &x);
   if (decoder->embedding.data) RDNA_TRY(embed(&pass, decoder, &branch, &x));
   RDNA_TRY(enter(&pass, decoder, &next, &x, &branch, &place, &h));
-  for (int i = 0; i < decoder->layer_count; i++) {
+  int layers = layers_for(&pass, decoder);
+  for (int i = 0; i < layers; i++) {
     const reader first = next;
+    RDNA_TRY(give_layer(&pass, decoder, i, rows, &x, out));
     next = reader_of(&pass, decoder, i + 1, rows, &x);
     /* what is no input of a product is not rounded */
     if (i + 1 == decoder->layer_count && pass.gives != RDNA_LLM_GIVES_LOGITS)
       last_place = rdna__nn_matrix(pass.h, pass.count, decoder->width);
     RDNA_TRY(run_layer(&pass, decoder, i, &first, &next, &x, &place, &last_place, &h));
   }
+  if (pass.layer_count) return give_layer(&pass, decoder, layers, rows, layers == decoder->layer_count ? &h : &x, out);
   set_steps(&pass, &next, false);
   return rows == 0 ? RDNA_OK : write_given(&pass, decoder, rows, &h, out);
 }

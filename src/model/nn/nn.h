@@ -18,6 +18,8 @@
 #include "rdna/op/rope.h"
 #include "rdna/stream.h"
 
+enum { RDNA__NN_GIVEN_LAYERS = 8 }; /* at most, of those whose states a pass gives side by side */
+
 /* The norm at a block's entry: RMSNorm, or LayerNorm where the decoder's layer_norm is set. */
 typedef struct rdna__nn_norm {
   rdna_tensor weight; /* (width), f32; data NULL: there is no norm */
@@ -248,6 +250,8 @@ typedef struct rdna__nn_pass {
   double norm_epsilon;
   bool adds;
   rdna_llm_gives gives; /* what it writes of a token that is wanted */
+  /* … or, side by side, the residual stream before each of these layers; their number stands for the last norm */
+  int layer_count, layers[RDNA__NN_GIVEN_LAYERS];
   /* The adapters of the pass's sequences, and the scale of each for each token, which is 0 where its sequence does not
    * have it: so sequences with different ones go through the same products. */
   int adapter_count;
@@ -389,7 +393,7 @@ rdna_status rdna__nn_inject(const rdna__nn_pass *pass, const rdna__nn_decoder *d
  * rdna__nn_given_values), to |out|: of those that the pass wants, or else of the last. */
 rdna_status rdna__nn_decode(const rdna__nn_pass *pass, const rdna__nn_decoder *decoder, int rows, void *out);
 /* Values of a token. */
-int64_t rdna__nn_given_values(const rdna__nn_decoder *decoder, rdna_llm_gives gives);
+int64_t rdna__nn_given_values(const rdna__nn_decoder *decoder, const rdna__nn_pass *pass);
 
 /* A contiguous matrix at |data|: of f32, or of a pass's type. */
 rdna_tensor rdna__nn_matrix(void *data, int64_t rows, int64_t columns);

@@ -16,7 +16,7 @@ static const char *const names[FILES] = {
     "1_Pooling/config.json", "tokenizer.model", "chat_template.jinja"};
 
 typedef struct conversion {
-  const char *folder;
+  const char *folder, *tokenizer; /* the latter has the tokenizer's files */
   rdna_dtype type;
   rdna__file files[FILES];
   json_t *json[JSONS];
@@ -30,7 +30,9 @@ typedef struct conversion {
 /* A file that is not there stays empty, but for config.json. */
 static rdna_status read_file(conversion *c, int which) {
   char path[4096];
-  if (snprintf(path, sizeof path, "%s/%s", c->folder, names[which]) >= (int)sizeof path)
+  bool of_tokenizer = which == TOKENIZER || which == TOKENIZER_CONFIG || which == SPM || which == CHAT_TEMPLATE;
+  const char *folder = of_tokenizer ? c->tokenizer : c->folder;
+  if (snprintf(path, sizeof path, "%s/%s", folder, names[which]) >= (int)sizeof path)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %s is too long", names[which]);
   rdna_status status = rdna__file_map(path, &c->files[which]);
   if (status == RDNA_NOT_FOUND && which != CONFIG) return RDNA_OK;
@@ -99,7 +101,7 @@ static rdna_status put_tokenizer(const conversion *c) {
                                         .spm = bytes_of(c, SPM),
                                         .chat_template = bytes_of(c, CHAT_TEMPLATE),
                                         .vocabulary = c->config.vocabulary};
-  return rdna__annotate(rdna__hf_tokenizer_put(&tokenizer, c->writer), "the tokenizer of %s", c->folder);
+  return rdna__annotate(rdna__hf_tokenizer_put(&tokenizer, c->writer), "the tokenizer of %s", c->tokenizer);
 }
 
 /* All that the file is to hold, so that what is wrong shows before anything is written. */
@@ -148,7 +150,7 @@ static void release(conversion *c) {
 rdna_status rdna__convert(const char *folder, const char *path, rdna_dtype type, rdna_device *device,
                           void (*progress)(void *data, double share), void *progress_data,
                           rdna__conversion *out_conversion) {
-  conversion c = {.folder = folder, .type = type};
+  conversion c = {.folder = folder, .tokenizer = folder, .type = type};
   rdna_status status = plan(&c, device);
   if (status == RDNA_OK) status = rdna_gguf_writer_write(c.writer, path, progress, progress_data);
   release(&c);
@@ -160,11 +162,11 @@ static void release_all(void *owner) {
   free(owner);
 }
 
-static rdna_status open_folder(const char *folder, rdna_gguf **out_file) {
+rdna_status rdna__model_open_folder(const char *folder, const char *tokenizer, rdna_gguf **out_file) {
   rdna_device *host;
   conversion *c = calloc(1, sizeof *c);
   if (!c) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a model");
-  *c = (conversion){.folder = folder, .type = RDNA_DTYPE_COUNT};
+  *c = (conversion){.folder = folder, .tokenizer = tokenizer, .type = RDNA_DTYPE_COUNT};
   rdna_status status = rdna_device_open("host", &host);
   if (status == RDNA_OK) {
     status = plan(c, host);
@@ -179,5 +181,5 @@ rdna_status rdna_model_open(const char *path, rdna_gguf **out_file) {
   struct stat info;
   if (!path || !out_file) return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_model_open needs a path and a place");
   bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-  return is_folder ? open_folder(path, out_file) : rdna_gguf_open(path, out_file);
+  return is_folder ? rdna__model_open_folder(path, path, out_file) : rdna_gguf_open(path, out_file);
 }

@@ -21,6 +21,9 @@ rdna_status rdna__convert(const char *folder, const char *path, rdna_dtype type,
                           void (*progress)(void *data, double share), void *progress_data,
                           rdna__conversion *out_conversion);
 
+/* rdna_model_open of a folder whose tokenizer's files are in another one, |tokenizer|. */
+rdna_status rdna__model_open_folder(const char *folder, const char *tokenizer, rdna_gguf **out_file);
+
 /* The same of the folder's tower, which sees pictures: config.json, preprocessor_config.json and the weights, matrices
  * as they are and what else there is in f32. RDNA_UNSUPPORTED: the folder has none, or one of another kind. */
 rdna_status rdna__convert_vision(const char *folder, const char *path, void (*progress)(void *data, double share),

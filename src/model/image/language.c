@@ -1,0 +1,165 @@
+#include "model/image/language.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "model/image/component.h"
+#include "model/weights/convert.h"
+#include "rdna/llm_embed.h"
+#include "rdna/memory.h"
+#include "rdna/model.h"
+
+struct rdna__language {
+  const rdna__language_reading *reading;
+  rdna_device *device;
+  rdna_gguf *file;
+  rdna_tokenizer *tokenizer;
+  rdna_llm *llm;
+  rdna_llm_embedder *embedder;
+  rdna__language_info info;
+};
+
+static rdna_status open_files(const char *folder, const char *tokenizer, rdna_gguf **out_file,
+                              rdna_tokenizer **out_tokenizer) {
+  rdna_gguf *file;
+  bool whole = rdna__component_is_file(folder);
+  RDNA_TRY(whole ? rdna_gguf_open(folder, &file) : rdna__model_open_folder(folder, tokenizer, &file));
+  rdna_status status = RDNA_OK;
+  if (!rdna_gguf_find_key(file, "tokenizer.ggml.model", NULL))
+    status = rdna__fail(RDNA_NOT_FOUND, "there is no tokenizer.json of the text encoder %s in %s", folder,
+                        whole ? "it" : tokenizer);
+  if (status == RDNA_OK)
+    status = rdna__annotate(rdna_tokenizer_open(file, out_tokenizer), "%s", whole ? folder : tokenizer);
+  if (status == RDNA_OK)
+    *out_file = file;
+  else
+    rdna_gguf_close(file);
+  return status;
+}
+
+/* ---- making one ---- */
+
+static uint64_t allocated(rdna_device *device) {
+  rdna_memory_stats stats;
+  rdna_memory_get_stats(device, &stats);
+  return stats.allocated;
+}
+
+static rdna_status open_embedder(rdna__language *l, rdna_dtype dtype) {
+  const rdna__language_reading *by = l->reading;
+  int layers[RDNA__LANGUAGE_LAYERS], all = rdna_llm_get_info(l->llm)->layers;
+  for (int i = 0; i < by->layer_count; i++) layers[i] = by->layers[i] < 0 ? all + 1 + by->layers[i] : by->layers[i];
+  bool wide = dtype == RDNA_F32;
+  const rdna_llm_embedder_options options = {RDNA_LLM_EMBEDDER_OPTIONS_INIT,
+                                             .pooling = RDNA_LLM_POOLING_NONE,
+                                             .context = by->most,
+                                             .batch = by->most,
+                                             .sequences = 1,
+                                             .kv_dtype = wide ? RDNA_F32 : RDNA_F16,
+                                             .exact = wide,
+                                             .layers = layers,
+                                             .layer_count = by->layer_count};
+  return rdna_llm_embedder_create(l->llm, &options, &l->embedder);
+}
+
+static rdna_status open_all(rdna__language *l, const char *folder, const char *tokenizer, rdna_dtype dtype) {
+  RDNA_TRY(open_files(folder, tokenizer, &l->file, &l->tokenizer));
+  uint64_t before = allocated(l->device);
+  RDNA_TRY(rdna_llm_open(l->device, l->file, NULL, NULL, &l->llm));
+  l->info.weights_bytes = allocated(l->device) - before;
+  const rdna_llm_info *of = rdna_llm_get_info(l->llm);
+  size_t tokens = rdna_tokenizer_get_info(l->tokenizer)->token_count;
+  if (of->encoder || tokens > (size_t)of->vocabulary)
+    return rdna__fail(RDNA_BAD_DATA, "a %s with %d tokens, of which the tokenizer has %zu, reads no texts of pictures",
+                      of->architecture, of->vocabulary, tokens);
+  RDNA_TRY(open_embedder(l, dtype));
+  l->info.width = of->width * l->reading->layer_count;
+  return RDNA_OK;
+}
+
+rdna_status rdna__language_create(rdna_device *device, const char *folder, const char *tokenizer,
+                                  const rdna__language_reading *reading, rdna_dtype dtype, rdna__language **out) {
+  rdna__language *l = calloc(1, sizeof *l);
+  if (!l) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
+  l->reading = reading;
+  l->device = rdna_device_retain(device);
+  rdna_status status = rdna__annotate(open_all(l, folder, tokenizer, dtype), "%s", folder);
+  if (status == RDNA_OK)
+    *out = l;
+  else
+    rdna__language_release(l);
+  return status;
+}
+
+void rdna__language_release(rdna__language *l) {
+  if (!l) return;
+  rdna_llm_embedder_release(l->embedder);
+  rdna_llm_release(l->llm);
+  rdna_tokenizer_close(l->tokenizer);
+  rdna_gguf_close(l->file);
+  rdna_device_release(l->device);
+  free(l);
+}
+
+const rdna__language_info *rdna__language_get_info(const rdna__language *l) { return &l->info; }
+
+/* ---- texts ---- */
+
+/* |tokens| of the text with what stands around it. */
+static rdna_status read_text(const rdna_tokenizer *tokenizer, const rdna__language_reading *by, const char *text,
+                             rdna_tokens *tokens) {
+  size_t room = strlen(by->before) + strlen(text) + strlen(by->after) + 1;
+  char *whole = malloc(room);
+  if (!whole) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text");
+  snprintf(whole, room, "%s%s%s", by->before, text, by->after);
+  rdna_status status = rdna_tokenizer_encode(tokenizer, whole, room - 1, RDNA_ENCODE_PARSE_SPECIAL, tokens);
+  free(whole);
+  return status;
+}
+
+static int32_t kept(const rdna__language_reading *by, const rdna_tokens *tokens) {
+  return tokens->count < (size_t)by->most ? (int32_t)tokens->count : by->most;
+}
+
+rdna_status rdna__language_encode(rdna__language *l, const char *text, float *out_states, int *out_tokens) {
+  const rdna__language_reading *by = l->reading;
+  rdna_tokens tokens = {0};
+  RDNA_TRY(read_text(l->tokenizer, by, text, &tokens));
+  const rdna_llm_text read = {.tokens = tokens.ids, .count = kept(by, &tokens)};
+  size_t width = (size_t)l->info.width;
+  float *states = malloc((size_t)read.count * width * sizeof *states + 1);
+  rdna_status status = RDNA_OK;
+  if (!states) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the states of a text");
+  if (status == RDNA_OK && read.count <= by->dropped)
+    status =
+        rdna__fail(RDNA_BAD_DATA, "what stands around texts has %d tokens, not above %d", (int)read.count, by->dropped);
+  if (status == RDNA_OK) status = rdna_llm_embed(l->embedder, &read, 1, states);
+  if (status == RDNA_OK) {
+    *out_tokens = read.count - by->dropped;
+    memcpy(out_states, states + (size_t)by->dropped * width, (size_t)*out_tokens * width * sizeof *states);
+  }
+  free(states);
+  rdna_tokens_deinit(&tokens);
+  return status;
+}
+
+/* The frame's tokens are not the text's. */
+rdna_status rdna__language_tokens(const char *folder, const char *tokenizer, const rdna__language_reading *by,
+                                  const char *text, size_t *out_count, size_t *out_read) {
+  rdna_gguf *file;
+  rdna_tokenizer *t;
+  RDNA_TRY(open_files(folder, tokenizer, &file, &t));
+  rdna_tokens frame = {0}, whole = {0};
+  rdna_status status = read_text(t, by, "", &frame);
+  if (status == RDNA_OK) status = read_text(t, by, text, &whole);
+  size_t around = frame.count < whole.count ? frame.count : whole.count;
+  *out_count = whole.count - around;
+  *out_read = whole.count <= (size_t)by->most ? *out_count : (size_t)by->most > around ? (size_t)by->most - around : 0;
+  rdna_tokens_deinit(&frame);
+  rdna_tokens_deinit(&whole);
+  rdna_tokenizer_close(t);
+  rdna_gguf_close(file);
+  return status;
+}

@@ -1,0 +1,48 @@
+/* A language model whose states are what a network of pictures reads of a text: Qwen3, Qwen2.5-VL and their like, by
+ * model/llm. */
+#ifndef RDNA_MODEL_IMAGE_LANGUAGE_H
+#define RDNA_MODEL_IMAGE_LANGUAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rdna/device.h"
+#include "rdna/llm.h"
+#include "rdna/tensor.h"
+
+enum { RDNA__LANGUAGE_LAYERS = 8 };
+
+/* How models of a family read a text. */
+typedef struct rdna__language_reading {
+  const char *before, *after; /* what stands around it: a chat with its marks */
+  int most;                   /* tokens with those around it; what is behind is cut */
+  int dropped;                /* the first so many tokens' states are left out */
+  int layer_count;            /* states stand side by side that are read by these layers: 0 is the first; from behind */
+  int layers[RDNA__LANGUAGE_LAYERS]; /* -1 stands for the last norm, and -2 for the last layer */
+} rdna__language_reading;
+
+typedef struct rdna__language rdna__language;
+
+/* Of |folder|, as transformers saves a language model, whose tokenizer's files are in |tokenizer|; or of a file of GGUF
+ * with its own. It computes in f32 where |dtype| is that, else as language models do. |reading| is borrowed.
+ * RDNA_NOT_FOUND, RDNA_BAD_DATA, RDNA_UNSUPPORTED: as rdna_model_open and rdna_llm_open have it; there is no tokenizer.
+ * RDNA_OUT_OF_MEMORY. */
+rdna_status rdna__language_create(rdna_device *device, const char *folder, const char *tokenizer,
+                                  const rdna__language_reading *reading, rdna_dtype dtype,
+                                  rdna__language **out_language);
+void rdna__language_release(rdna__language *language); /* NULL is fine */
+
+typedef struct rdna__language_info {
+  int width;              /* of a token: the layers' together */
+  uint64_t weights_bytes; /* on the device; on the host they are read where their file is mapped */
+} rdna__language_info;
+const rdna__language_info *rdna__language_get_info(const rdna__language *language);
+
+/* |out_states| (*out_tokens, width) has room for |most| tokens less the dropped ones. */
+rdna_status rdna__language_encode(rdna__language *language, const char *text, float *out_states, int *out_tokens);
+
+/* Without weights on a device: how many tokens |text| has, and how many of them are read. */
+rdna_status rdna__language_tokens(const char *folder, const char *tokenizer, const rdna__language_reading *reading,
+                                  const char *text, size_t *out_count, size_t *out_read);
+
+#endif
