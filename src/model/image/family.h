@@ -52,7 +52,7 @@ typedef struct rdna__image_family {
   rdna_status (*ask)(rdna_image_model *model, const rdna__image_asking *asking, float *out);
 } rdna__image_family;
 
-extern const rdna__image_family rdna__flux_family;
+extern const rdna__image_family rdna__flux_family, rdna__zimage_family;
 
 /* NULL: the pipeline is of none. */
 const rdna__image_family *rdna__image_family_find(const char *pipeline);

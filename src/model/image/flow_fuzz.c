@@ -1,30 +1,57 @@
-/* Reads settings of FLUX's transformer, or of a schedule of straight lines whose levels are looked at: published ones,
- * of which the input changes some. The first byte chooses which of the two; then a byte says which setting, and the
+/* Reads settings of a transformer, or of a schedule of straight lines whose levels are looked at: published ones, of
+ * which the input changes some. The first byte chooses which of them; then a byte says which setting, and the
  * JSON behind it up to a byte of zero is what it says. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/image/flow.h"
 #include "model/image/flux.h"
-#include "rdna/image_flow.h"
+#include "model/image/zimage.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char *const published[] = {
+enum { FLUX, SCHEDULE, ZIMAGE, KINDS, MOST_NAMES = 16 };
+
+static const char *const published[KINDS] = {
     "{\"_class_name\":\"FluxTransformer2DModel\",\"axes_dims_rope\":[16,56,56],\"guidance_embeds\":true}",
-    "{\"_class_name\":\"FlowMatchEulerDiscreteScheduler\",\"use_dynamic_shifting\":true,\"shift\":3.0}"};
-static const char *const names[2][13] = {
+    "{\"_class_name\":\"FlowMatchEulerDiscreteScheduler\",\"use_dynamic_shifting\":true,\"shift\":3.0}",
+    "{\"_class_name\":\"ZImageTransformer2DModel\",\"all_patch_size\":[2],\"axes_dims\":[32,48,48]}"};
+/* At the end of a row nothing is changed. */
+static const char *const names[KINDS][MOST_NAMES] = {
     {"_class_name", "patch_size", "in_channels", "out_channels", "num_layers", "num_single_layers",
      "attention_head_dim", "num_attention_heads", "joint_attention_dim", "pooled_projection_dim", "guidance_embeds",
      "axes_dims_rope", "strange"},
     {"_class_name", "shift", "use_dynamic_shifting", "base_shift", "max_shift", "base_image_seq_len",
      "max_image_seq_len", "time_shift_type", "shift_terminal", "use_karras_sigmas", "use_exponential_sigmas",
-     "num_train_timesteps", "invert_sigmas"}};
+     "num_train_timesteps", "invert_sigmas"},
+    {"_class_name", "all_patch_size", "all_f_patch_size", "in_channels", "dim", "n_layers", "n_refiner_layers",
+     "n_heads", "n_kv_heads", "norm_eps", "qk_norm", "cap_feat_dim", "rope_theta", "axes_dims", "axes_lens",
+     "strange"}};
 
 static void check_transformer(const rdna__flux_settings *s) {
   int sum = 0;
   for (int i = 0; i < RDNA__FLUX_AXES; i++) sum += s->axes[i];
   if (sum != s->head || s->width != s->heads * s->head || s->in_channels % 4 || s->out_channels % 4) abort();
+}
+
+static void check_zimage(const rdna__zimage_settings *s) {
+  int sum = 0;
+  for (int i = 0; i < RDNA__DIT_AXES; i++) sum += s->axes[i];
+  if (sum * s->heads != s->width || s->layers < 1 || s->hidden < 1) abort();
+}
+
+static rdna_status read_transformer(int which, json_t *json) {
+  rdna__flux_settings flux;
+  rdna__zimage_settings zimage;
+  if (which == ZIMAGE) {
+    RDNA_TRY(rdna__zimage_settings_read(json, &zimage));
+    check_zimage(&zimage);
+    return RDNA_OK;
+  }
+  RDNA_TRY(rdna__flux_settings_read(json, &flux));
+  check_transformer(&flux);
+  return RDNA_OK;
 }
 
 static void check_levels(const rdna_image_flow *f) {
@@ -36,7 +63,7 @@ static void check_levels(const rdna_image_flow *f) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  int which = size ? data[0] % 2 : 0, steps = size > 1 ? data[1] : 0;
+  int which = size ? data[0] % KINDS : 0, steps = size > 1 ? data[1] : 0;
   json_t *json = json_loads(published[which], 0, NULL);
   size_t skipped = size < 2 ? size : 2;
   data += skipped;
@@ -45,19 +72,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *end = memchr(data + 1, 0, size - 1);
     size_t length = end ? (size_t)(end - data) : size;
     json_t *value = json_loadb((const char *)data + 1, length - 1, JSON_DECODE_ANY, NULL);
-    if (value) json_object_set_new(json, names[which][data[0] % 13], value);
+    const char *name = names[which][data[0] % MOST_NAMES];
+    if (name && value) json_object_set(json, name, value);
+    if (value) json_decref(value);
     data += length + (end != NULL);
     size -= length + (end != NULL);
   }
-  rdna__flux_settings settings;
   rdna_image_flow *flow = NULL;
   char *text = json ? json_dumps(json, 0) : NULL;
   rdna_status status = RDNA_OK;
-  if (text && which == 0) {
-    status = rdna__flux_settings_read(json, &settings);
-    if (status == RDNA_OK) check_transformer(&settings);
+  if (text && which != SCHEDULE) {
+    status = read_transformer(which, json);
   } else if (text) {
-    status = rdna_image_flow_create(text, steps, 1 + steps * 40, &flow);
+    status = rdna__flow_create(text, steps, 1 + steps * 40, steps % 2 ? FLOW_LEVELS_TRAINED : FLOW_LEVELS_EVEN, &flow);
     if (status == RDNA_OK) check_levels(flow);
   }
   if (status != RDNA_OK && !*rdna_last_error()) abort();

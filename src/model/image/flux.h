@@ -2,10 +2,11 @@
 #ifndef RDNA_MODEL_IMAGE_FLUX_H
 #define RDNA_MODEL_IMAGE_FLUX_H
 
+#include "model/image/dit.h"
 #include "model/image/settings.h"
 #include "rdna/image_flow.h"
 
-enum { RDNA__FLUX_AXES = 3 };
+enum { RDNA__FLUX_AXES = RDNA__DIT_AXES };
 
 typedef struct rdna__flux_settings {
   int in_channels, out_channels; /* of a token, which has four places of a sample */

@@ -10,18 +10,6 @@ static const char *const known[] = {"patch_size",          "in_channels",       
                                     "num_attention_heads", "joint_attention_dim", "pooled_projection_dim",
                                     "guidance_embeds",     "axes_dims_rope"};
 
-static rdna_status check_names(json_t *json) {
-  const char *name;
-  const json_t *value;
-  json_object_foreach(json, name, value) {
-    bool found = name[0] == '_' || json_is_null(value);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) found = found || strcmp(name, known[i]) == 0;
-    if (!found)
-      return rdna__fail(RDNA_UNSUPPORTED, "the setting '%.80s' is not known, and might make it another network", name);
-  }
-  return RDNA_OK;
-}
-
 static rdna_status read_axes(const json_t *json, rdna__flux_settings *out) {
   static const int published[RDNA__FLUX_AXES] = {16, 56, 56};
   int count = RDNA__FLUX_AXES, sum = 0;
@@ -44,7 +32,7 @@ rdna_status rdna__flux_settings_read(json_t *json, rdna__flux_settings *out) {
   int patch;
   *out = (rdna__flux_settings){0};
   RDNA_TRY(rdna__setting_is(json, "_class_name", "FluxTransformer2DModel"));
-  RDNA_TRY(check_names(json));
+  RDNA_TRY(rdna__settings_are(json, known, sizeof known / sizeof *known));
   RDNA_TRY(rdna__setting_whole(json, "patch_size", 1, 1, 64, &patch));
   if (patch != 1) return rdna__fail(RDNA_UNSUPPORTED, "the setting 'patch_size' is %d, not 1, as is known", patch);
   RDNA_TRY(rdna__setting_whole(json, "in_channels", 64, 1, MOST_WIDTH, &out->in_channels));

@@ -26,14 +26,15 @@ static rdna_status open_files(const char *folder, const char *tokenizer, rdna_gg
   rdna_gguf *file;
   bool whole = rdna__component_is_file(folder);
   RDNA_TRY(whole ? rdna_gguf_open(folder, &file) : rdna__model_open_folder(folder, tokenizer, &file));
-  rdna_status status = RDNA_OK;
-  if (!rdna_gguf_find_key(file, "tokenizer.ggml.model", NULL))
-    status = rdna__fail(RDNA_NOT_FOUND, "there is no tokenizer.json of the text encoder %s in %s", folder,
-                        whole ? "it" : tokenizer);
+  rdna_tokenizer *t = NULL;
+  const char *where = whole ? folder : tokenizer;
+  rdna_status status = rdna__annotate(rdna_tokenizer_open(file, &t), "%s", where);
+  if (status == RDNA_OK && rdna_tokenizer_get_info(t)->token_count == 0) {
+    rdna_tokenizer_close(t);
+    status = rdna__fail(RDNA_NOT_FOUND, "there is no tokenizer.json in %s for the text encoder %s", where, folder);
+  }
   if (status == RDNA_OK)
-    status = rdna__annotate(rdna_tokenizer_open(file, out_tokenizer), "%s", whole ? folder : tokenizer);
-  if (status == RDNA_OK)
-    *out_file = file;
+    *out_file = file, *out_tokenizer = t;
   else
     rdna_gguf_close(file);
   return status;

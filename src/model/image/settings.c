@@ -151,3 +151,15 @@ rdna_status rdna__setting_is_null(const json_t *settings, const char *name) {
   if (!value_of(settings, name)) return RDNA_OK;
   return rdna__fail(RDNA_UNSUPPORTED, "the setting '%s' has a value; models without are known", name);
 }
+
+rdna_status rdna__settings_are(json_t *settings, const char *const *known, size_t count) {
+  const char *name;
+  const json_t *value;
+  json_object_foreach(settings, name, value) {
+    bool found = name[0] == '_' || json_is_null(value);
+    for (size_t i = 0; i < count; i++) found = found || strcmp(name, known[i]) == 0;
+    if (!found)
+      return rdna__fail(RDNA_UNSUPPORTED, "the setting '%.80s' is not known, and might make it another network", name);
+  }
+  return RDNA_OK;
+}

@@ -33,5 +33,7 @@ rdna_status rdna__setting_texts(const json_t *settings, const char *name, int mo
 rdna_status rdna__setting_is(const json_t *settings, const char *name, const char *known); /* a text */
 rdna_status rdna__setting_is_flag(const json_t *settings, const char *name, bool known);
 rdna_status rdna__setting_is_null(const json_t *settings, const char *name);
+/* RDNA_UNSUPPORTED: there is a setting with a value that is none of |known| (count), and no note of diffusers' "_…". */
+rdna_status rdna__settings_are(json_t *settings, const char *const *known, size_t count);
 
 #endif
