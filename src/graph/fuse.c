@@ -79,24 +79,37 @@ static bool as_operation(const rdna__step *step, operation *out) {
 
 /* ---- chains ---- */
 
-/* Adds an operation; false: there is no place for it. */
-static bool append(rdna__chain *chain, operation o) {
-  if (chain->step_count == RDNA_FUSED_MAX_STEPS) return false;
-  if (o.side >= 0) {
-    int i = 0;
-    while (i < chain->input_count && chain->inputs[i] != o.side) i++;
-    if (i == RDNA_FUSED_MAX_INPUTS) return false;
-    if (i == chain->input_count) chain->inputs[chain->input_count++] = o.side;
-    o.step.input = i;
+/* The number of |value| among the chain's inputs, which |reads| more of its readers read; -1: there is no room. */
+static int add_input(rdna__chain *chain, int32_t value, int reads) {
+  int i = 0;
+  while (i < chain->input_count && chain->inputs[i] != value) i++;
+  if (i == chain->input_count) {
+    if (chain->input_count + chain->kept_count == RDNA_FUSED_MAX_INPUTS) return -1;
+    chain->reads[chain->input_count] = 0;
+    chain->inputs[chain->input_count++] = value;
   }
-  chain->steps[chain->step_count++] = o.step;
+  chain->reads[i] += reads;
+  return i;
+}
+
+static bool add_step(rdna__chain *chain, rdna_fused_step step) {
+  if (chain->step_count == RDNA_FUSED_MAX_STEPS) return false;
+  chain->steps[chain->step_count++] = step;
   return true;
 }
 
-/* The step that makes |value|, if it is a chain or an operation that can go on into |node|, its only reader. */
-static rdna__step *source(rdna_plan *plan, int32_t value, const rdna_node *node) {
+/* Adds an operation; false: there is no place for it. */
+static bool append(rdna__chain *chain, operation o) {
+  if (chain->step_count == RDNA_FUSED_MAX_STEPS) return false;
+  if (o.side >= 0 && (o.step.input = add_input(chain, o.side, 1)) < 0) return false;
+  return add_step(chain, o.step);
+}
+
+/* The step that makes |value|, if it is a chain or an operation that can go on into |node|, which has all |reads| of
+ * its readers. */
+static rdna__step *source(rdna_plan *plan, int32_t value, const rdna_node *node, int reads) {
   const rdna__value *v = &plan->values[value];
-  if (v->step < 0 || v->readers != 1 || v->is_output) return NULL;
+  if (v->step < 0 || v->readers != reads || v->is_output) return NULL;
   rdna__step *made = &plan->steps[v->step];
   operation ignored;
   bool fits = made->node->type.dtype == node->type.dtype && rdna__same_shape(&made->node->type, &node->type);
@@ -127,15 +140,15 @@ static void start(rdna_plan *plan, const rdna__step *step, rdna__chain *chain) {
   operation o;
   (void)as_operation(step, &o);
   if (!product_before(plan, o.through, step->node) && o.side >= 0 && product_before(plan, o.side, step->node)) turn(&o);
-  *chain = (rdna__chain){.input_count = 1, .inputs = {o.through}};
+  *chain = (rdna__chain){.input_count = 1, .inputs = {o.through}, .reads = {1}};
   (void)append(chain, o);
 }
 
 static rdna_status join(rdna_plan *plan, rdna__step *step) {
   operation o;
   if (!as_operation(step, &o)) return RDNA_OK;
-  rdna__step *from = source(plan, o.through, step->node);
-  if (!from && o.side >= 0 && (from = source(plan, o.side, step->node))) {
+  rdna__step *from = source(plan, o.through, step->node, 1);
+  if (!from && o.side >= 0 && (from = source(plan, o.side, step->node, 1))) {
     turn(&o);
   }
   if (!from) return RDNA_OK;
@@ -216,6 +229,13 @@ static bool read_epilogue(const rdna_plan *plan, const rdna__chain *chain, const
   return i == chain->step_count;
 }
 
+/* Whether a chain that makes |node| is all epilogue of the product that it begins with. */
+static bool is_epilogue(rdna_plan *plan, const rdna__chain *chain, const rdna_node *node) {
+  rdna__step *product = product_before(plan, chain->inputs[0], node);
+  rdna__epilogue ignored;
+  return product && read_epilogue(plan, chain, product->node, &ignored);
+}
+
 /* The chain's step becomes the product with its epilogue: what the chain reads is there by then. */
 static rdna_status absorb(rdna_plan *plan, rdna__step *step) {
   operation ignored;
@@ -242,9 +262,94 @@ static rdna_status absorb(rdna_plan *plan, rdna__step *step) {
   return RDNA_OK;
 }
 
+/* ---- forks: branches that join are one chain, which keeps what it computes of the one during the other ---- */
+
+static int kept(int i) { return RDNA_FUSED_MAX_INPUTS + i; }
+
+/* Whether a step reads input |k|, beside the chain's beginning. */
+static bool reads_again(const rdna__chain *chain, int k) {
+  for (int i = 0; i < chain->step_count; i++) {
+    const rdna_fused_step *step = &chain->steps[i];
+    if ((step->is_zip || step->op == RDNA_FUSED_TAKE) && step->input == k) return true;
+  }
+  return false;
+}
+
+/* Adds the steps of |chain|, whose inputs have the numbers |number| in |out|. */
+static bool add_steps(rdna__chain *out, const rdna__chain *chain, const int *number) {
+  for (int i = 0; i < chain->step_count; i++) {
+    rdna_fused_step step = chain->steps[i];
+    if ((step.is_zip || step.op < 0) && step.input < chain->input_count) step.input = number[step.input];
+    if (!add_step(out, step)) return false;
+  }
+  return true;
+}
+
+/* |chain| with the steps of |first| before it, which make its input |k|; false: they are too many. */
+static bool prepend(const rdna__chain *chain, int k, const rdna__chain *first, rdna__chain *out) {
+  bool keeps = k > 0 || reads_again(chain, k);
+  int own = chain->kept_count + keeps, number[2][RDNA_FUSED_MAX_INPUTS];
+  *out = (rdna__chain){.kept_count = own > first->kept_count ? own : first->kept_count};
+  if (out->kept_count >= RDNA_FUSED_MAX_INPUTS) return false;
+  for (int i = 0; i < first->input_count; i++)
+    if ((number[0][i] = add_input(out, first->inputs[i], first->reads[i])) < 0) return false;
+  for (int i = 0; i < chain->input_count; i++) {
+    number[1][i] = i == k ? kept(chain->kept_count) : add_input(out, chain->inputs[i], chain->reads[i]);
+    if (number[1][i] < 0) return false;
+  }
+  if (!add_steps(out, first, number[0])) return false;
+  if (keeps && !add_step(out, (rdna_fused_step){.op = RDNA_FUSED_KEEP, .input = number[1][k]})) return false;
+  if (k > 0 && !add_step(out, (rdna_fused_step){.op = RDNA_FUSED_TAKE, .input = number[1][0]})) return false;
+  return add_steps(out, chain, number[1]);
+}
+
+/* The steps of |made|, as they are or will be: false where they go behind a product, in its launch. */
+static bool as_chain(rdna_plan *plan, const rdna__step *made, rdna__chain *out) {
+  if (made->chain)
+    *out = *made->chain;
+  else
+    start(plan, made, out);
+  return !is_epilogue(plan, out, made->node);
+}
+
+/* What makes inputs of the step's chain, and is read by nothing else, becomes part of it. */
+static rdna_status gather(rdna_plan *plan, rdna__step *step) {
+  operation ignored;
+  rdna__chain chain, first, whole;
+  if (!step->chain && !as_operation(step, &ignored)) return RDNA_OK;
+  bool more = as_chain(plan, step, &chain), any = false;
+  for (int k = 0; k < chain.input_count && more; k++) {
+    rdna__step *made = source(plan, chain.inputs[k], step->node, chain.reads[k]);
+    if (!made || !as_chain(plan, made, &first) || !prepend(&chain, k, &first, &whole)) continue;
+    chain = whole;
+    free(made->chain);
+    made->chain = NULL;
+    made->dropped = any = true;
+    k = -1; /* its inputs may be read by nothing else now */
+  }
+  if (!any) return RDNA_OK;
+  if (!step->chain) step->chain = malloc(sizeof *step->chain);
+  if (!step->chain) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a chain");
+  *step->chain = chain;
+  return RDNA_OK;
+}
+
+/* What is kept gets the numbers behind the inputs'. */
+static void settle(rdna__chain *chain) {
+  for (int i = 0; i < chain->step_count; i++)
+    if (chain->steps[i].input >= RDNA_FUSED_MAX_INPUTS)
+      chain->steps[i].input += chain->input_count - RDNA_FUSED_MAX_INPUTS;
+}
+
 rdna_status rdna__plan_fuse(rdna_plan *plan) {
-  for (int64_t i = 0; i < plan->step_count; i++) RDNA_TRY(join(plan, &plan->steps[i]));
+  for (int64_t i = 0; i < plan->step_count; i++) {
+    RDNA_TRY(join(plan, &plan->steps[i]));
+    if (!plan->steps[i].dropped) RDNA_TRY(gather(plan, &plan->steps[i]));
+  }
   for (int64_t i = 0; i < plan->step_count; i++)
-    if (!plan->steps[i].dropped) RDNA_TRY(absorb(plan, &plan->steps[i]));
+    if (!plan->steps[i].dropped) {
+      RDNA_TRY(absorb(plan, &plan->steps[i]));
+      if (plan->steps[i].chain) settle(plan->steps[i].chain);
+    }
   return RDNA_OK;
 }

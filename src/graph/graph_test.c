@@ -212,6 +212,108 @@ static void chains_of_their_own(void **state) {
   if (strcmp(choice.implementation, "compiled") != 0) fail_msg("%s", choice.why);
 }
 
+/* Random programs of which each operation reads results before it, so that branches part and join; only the last
+ * result is an output. Of operations that give the same bits everywhere: what a plan joins is what arrays compute one
+ * by one. */
+static void random_programs(void **state) {
+  static const rdna_map some_maps[] = {RDNA_MAP_RELU, RDNA_MAP_NEG, RDNA_MAP_ABS, RDNA_MAP_AFFINE};
+  static const rdna_zip some_zips[] = {RDNA_ZIP_ADD, RDNA_ZIP_SUB, RDNA_ZIP_MUL, RDNA_ZIP_MAXIMUM};
+  enum { ROWS = 3, COLUMNS = 8, OPERATIONS = 14 };
+  const rdna_scalar half = rdna_scalar_real(0.5), one = rdna_scalar_real(-1);
+  int64_t steps = 0, programs = few ? 20 : 300;
+  for (int64_t n = 0; n < programs; n++) {
+    rdna_recorder *r;
+    rdna_plan *plan;
+    rdna_array *values[2 + OPERATIONS], *out;
+    rdna_node *nodes[2 + OPERATIONS];
+    assert_ok(rdna_recorder_create(stream, &r));
+    for (int i = 0; i < 2; i++) {
+      float given[ROWS * COLUMNS];
+      for (int k = 0; k < ROWS * COLUMNS; k++) given[k] = (float)uniform(-1, 1);
+      int64_t shape[] = {n % 3 == i + 1 ? 1 : ROWS, COLUMNS};
+      assert_ok(rdna_array_from_host(stream, RDNA_F32, 2, shape, given, &values[i]));
+      nodes[i] = rdna_record_constant(r, values[i]);
+    }
+    for (int i = 2; i < 2 + OPERATIONS; i++) {
+      int a = (int)rdna__random_below(&random_state, (uint64_t)i), kind = (int)rdna__random_below(&random_state, 12);
+      int b = kind < 9 && i > 2 ? i - 1 : (int)rdna__random_below(&random_state, (uint64_t)i);
+      if (kind % 3 == 0) {
+        nodes[i] = rdna_record_map(r, nodes[b], some_maps[kind / 3], half, one);
+        assert_ok(rdna_array_map(values[b], some_maps[kind / 3], half, one, &values[i]));
+      } else {
+        nodes[i] = rdna_record_zip(r, nodes[a], nodes[b], some_zips[kind / 3], zero, zero);
+        assert_ok(rdna_array_zip(values[a], values[b], some_zips[kind / 3], zero, zero, &values[i]));
+      }
+    }
+    assert_ok(rdna_plan_create(&nodes[1 + OPERATIONS], 1, NULL, 0, &plan));
+    assert_ok(rdna_plan_run(plan, NULL, 0, &out));
+    steps += rdna_plan_steps(plan);
+    double want[MOST], got[MOST];
+    download(values[1 + OPERATIONS], want);
+    download(out, got);
+    for (int64_t k = 0; k < rdna_tensor_count(rdna_array_tensor(out)); k++)
+      if (got[k] != want[k])
+        fail_msg("program %lld: value %lld is %.9g, not %.9g", (long long)n, (long long)k, got[k], want[k]);
+    rdna_array_release(out);
+    rdna_plan_release(plan);
+    for (int i = 0; i < 2 + OPERATIONS; i++) rdna_array_release(values[i]);
+    rdna_recorder_release(r);
+  }
+  if (steps > 3 * programs) fail_msg("%lld programs are %lld launches", (long long)programs, (long long)steps);
+}
+
+/* Two operations, which are a chain by themselves too. */
+static rdna_node *build_gate(rdna_recorder *r, rdna_node *x) {
+  return rdna_record_map(r, rdna_record_map(r, x, RDNA_MAP_SIGMOID, zero, zero), RDNA_MAP_NEG, zero, zero);
+}
+
+/* Branches that join, in one launch; with the bits that they have where the branch is a launch of its own. */
+static void forks(void **state) {
+  enum { COUNT = 1003 };
+  for (int form = 0; form < 6; form++) {
+    rdna_dtype dtype = form % 2 ? RDNA_F16 : RDNA_F32;
+    rdna_recorder *r;
+    rdna_plan *plan;
+    rdna_array *x, *side, *want, *got;
+    double values[COUNT], results[2][COUNT];
+    for (int i = 0; i < COUNT; i++) values[i] = uniform(-3, 3);
+    x = upload(&(rdna__type)TYPE(dtype, COUNT), values);
+    assert_ok(rdna_recorder_create(stream, &r));
+    rdna_node *in = rdna_record_constant(r, x), *results_of[2];
+    rdna_node *of_x =
+        form < 4 ? in : rdna_record_map(r, in, RDNA_MAP_SQUARE, zero, zero); /* which both branches read */
+    if (form >= 4) {
+      assert_ok(rdna_evaluate(&of_x, 1, &side));
+      in = rdna_record_constant(r, side);
+      rdna_array_release(side);
+    }
+    rdna_node *gate = build_gate(r, in);
+    assert_ok(rdna_evaluate(&gate, 1, &side));
+    for (int whole = 0; whole < 2; whole++) {
+      rdna_node *from = whole ? of_x : in;
+      rdna_node *branch = whole ? build_gate(r, from) : rdna_record_constant(r, side);
+      rdna_node *y = rdna_record_map(r, from, RDNA_MAP_AFFINE, rdna_scalar_real(1.5), rdna_scalar_real(0.5));
+      y = rdna_record_map(r, y, RDNA_MAP_RELU, zero, zero);
+      y = rdna_record_zip(r, y, branch, form < 2 ? RDNA_ZIP_MUL : RDNA_ZIP_SUB, zero, zero); /* y goes through */
+      y = rdna_record_zip(r, y, from, RDNA_ZIP_SUB, zero, zero);
+      results_of[whole] = rdna_record_map(r, y, RDNA_MAP_SQUARE, zero, zero);
+    }
+    assert_ok(rdna_evaluate(&results_of[0], 1, &want));
+    assert_ok(rdna_plan_create(&results_of[1], 1, NULL, 0, &plan));
+    assert_int_equal(rdna_plan_steps(plan), 1);
+    assert_ok(rdna_plan_run(plan, NULL, 0, &got));
+    download(want, results[0]);
+    download(got, results[1]);
+    assert_memory_equal(results[1], results[0], sizeof results[0]);
+    rdna_plan_release(plan);
+    rdna_array_release(x);
+    rdna_array_release(side);
+    rdna_array_release(want);
+    rdna_array_release(got);
+    rdna_recorder_release(r);
+  }
+}
+
 /* act(x w + b) + residual as one launch, and with less of it. */
 static void epilogues(void **state) {
   enum { M = 6, K = 5, N = 9 };
@@ -513,6 +615,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(shared),
       cmocka_unit_test(product_of_zeros),
       cmocka_unit_test(chains),
+      cmocka_unit_test(random_programs),
+      cmocka_unit_test(forks),
       cmocka_unit_test(chains_of_their_own),
       cmocka_unit_test(epilogues),
       cmocka_unit_test(checkpoints),

@@ -6,11 +6,13 @@
 #include "rdna/op/fused.h"
 #include "rdna/op/gemm.h"
 
-/* Operations on values in one launch: inputs[0] goes through the steps, whose inputs are numbers of values. */
+/* Operations on values in one launch: inputs[0] goes through the steps, whose inputs are numbers of values. What is
+ * kept on the way has the numbers behind the inputs'; while chains grow, those from RDNA_FUSED_MAX_INPUTS on. */
 typedef struct rdna__chain {
-  int step_count, input_count;
+  int step_count, input_count, kept_count;
   rdna_fused_step steps[RDNA_FUSED_MAX_STEPS];
   int32_t inputs[RDNA_FUSED_MAX_INPUTS];
+  int reads[RDNA_FUSED_MAX_INPUTS]; /* how many of the value's readers are steps of the chain */
 } rdna__chain;
 
 /* What follows a product in its launch; -1: nothing. */

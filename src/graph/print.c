@@ -57,6 +57,12 @@ static const char *activation_name(rdna_activation activation) {
   return names[activation];
 }
 
+static const char *chain_step_name(const rdna_fused_step *step) {
+  if (step->is_zip) return rdna_zip_name((rdna_zip)step->op);
+  if (step->op < 0) return step->op == RDNA_FUSED_KEEP ? "keep" : "take";
+  return rdna_map_name((rdna_map)step->op);
+}
+
 static void print_step(rdna__printer *p, const rdna__step *step) {
   const rdna__chain *chain = step->chain;
   if (!chain) {
@@ -66,10 +72,7 @@ static void print_step(rdna__printer *p, const rdna__step *step) {
                 step->epilogue->residual >= 0 ? "+residual" : "");
     return;
   }
-  for (int i = 0; i < chain->step_count; i++)
-    rdna__print(p, "%s%s", i ? ", " : "",
-                chain->steps[i].is_zip ? rdna_zip_name((rdna_zip)chain->steps[i].op)
-                                       : rdna_map_name((rdna_map)chain->steps[i].op));
+  for (int i = 0; i < chain->step_count; i++) rdna__print(p, "%s%s", i ? ", " : "", chain_step_name(&chain->steps[i]));
 }
 
 rdna_status rdna_plan_print(const rdna_plan *plan, rdna_graph_write write, void *data) {

@@ -69,6 +69,7 @@ bool rdna__chain_lay_out(const strided_plan *plan, chain_key *key, struct chain_
 
 static const char *step_name(uint32_t word) {
   int op = (int)(word & FUSED_OP_MASK);
+  if (word & FUSED_IS_MOVE) return op == FUSED_KEEP ? "keep" : "take";
   return word & FUSED_IS_ZIP ? rdna_zip_name((rdna_zip)op) : rdna_map_name((rdna_map)op);
 }
 
@@ -82,16 +83,23 @@ void rdna__chain_name(const chain_key *key, char name[CHAIN_NAME]) {
 }
 
 static void write_steps(FILE *file, const chain_key *key) {
-  fprintf(file, "RDNA_DEVICE float chain_steps(const chain_args &a, const float *in) {\n  float v = in[0];\n");
+  fprintf(file,
+          "RDNA_DEVICE float chain_steps(const chain_args &a, const float *in) {\n"
+          "  float v = in[0], kept[%d];\n",
+          CHAIN_INPUTS);
   for (int i = 0; i < key->steps; i++) {
     uint32_t word = key->step[i], input = word >> FUSED_INPUT_SHIFT;
-    const char *name = step_name(word);
-    if (!(word & FUSED_IS_ZIP))
+    const char *name = step_name(word), *from = input < key->inputs ? "in" : "kept";
+    if (word & FUSED_IS_MOVE && (word & FUSED_OP_MASK) == FUSED_KEEP)
+      fprintf(file, "  kept[%u] = v = type::rounded(v);\n", input);
+    else if (word & FUSED_IS_MOVE)
+      fprintf(file, "  v = %s[%u];\n", from, input);
+    else if (!(word & FUSED_IS_ZIP))
       fprintf(file, "  v = map_%s(v, a.p[%d], a.q[%d]);\n", name, i, i);
     else if (word & FUSED_INPUT_FIRST)
-      fprintf(file, "  v = zip_%s(in[%u], v, a.p[%d], a.q[%d]);\n", name, input, i, i);
+      fprintf(file, "  v = zip_%s(%s[%u], v, a.p[%d], a.q[%d]);\n", name, from, input, i, i);
     else
-      fprintf(file, "  v = zip_%s(v, in[%u], a.p[%d], a.q[%d]);\n", name, input, i, i);
+      fprintf(file, "  v = zip_%s(v, %s[%u], a.p[%d], a.q[%d]);\n", name, from, input, i, i);
   }
   fprintf(file, "  return v;\n}\n");
 }

@@ -144,6 +144,28 @@ static void every_layout(void **state) {
   }
 }
 
+/* What is kept on the way, before an input and before the inputs' end, in each type. */
+static void forks(void **state) {
+  static const rdna_fused_step steps[] = {MAP(SIGMOID, 0, 0),
+                                          {.op = RDNA_FUSED_KEEP, .input = 2},
+                                          {.op = RDNA_FUSED_TAKE, .input = 1},
+                                          MAP(RELU, 0, 0),
+                                          {.op = RDNA_FUSED_KEEP, .input = 5},
+                                          TURNED(SUB, 2),
+                                          ZIP(MUL, 5),
+                                          {.op = RDNA_FUSED_KEEP, .input = 2},
+                                          {.op = RDNA_FUSED_TAKE, .input = 5},
+                                          ZIP(ADD, 2),
+                                          ZIP(MAXIMUM, 0)};
+  const int64_t size[] = {2051};
+  for (int dtype = RDNA_F32; dtype <= RDNA_BF16; dtype++) {
+    case_operands c;
+    make(&c, (rdna_dtype)dtype, 1, size, 2, NULL, 0);
+    compare(&c, steps, 11, "compiled", "compiled at run time");
+    drop(&c);
+  }
+}
+
 /* Sizes around a vector and a group's values, empty too; in place. */
 static void odd_sizes(void **state) {
   static const rdna_fused_step steps[] = {MAP(AFFINE, 2, 1), ZIP(MUL, 0)};
@@ -379,6 +401,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_operation),
       cmocka_unit_test(every_layout),
+      cmocka_unit_test(forks),
       cmocka_unit_test(odd_sizes),
       cmocka_unit_test(right),
       cmocka_unit_test(others_are_interpreted),

@@ -13,7 +13,27 @@ typedef struct request {
   rdna_dtype dtype;
 } request;
 
-static rdna_status encode(const rdna_fused_step *step, int number, int inputs, uint32_t *out_word) {
+/* A step that moves values; it adds what it keeps to |there|, a bit for each number that a step may take. */
+static rdna_status encode_move(const rdna_fused_step *step, int number, int inputs, uint32_t *there,
+                               uint32_t *out_word) {
+  bool keeps = step->op == RDNA_FUSED_KEEP, fits = step->input >= 0 && step->input < RDNA_FUSED_MAX_INPUTS;
+  if (keeps && (!fits || step->input < inputs)) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "fused: step %d keeps its value as number %d; %d to %d are free", number,
+                      step->input, inputs, RDNA_FUSED_MAX_INPUTS - 1);
+  }
+  if (!keeps && (!fits || !(*there >> step->input & 1))) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "fused: step %d takes number %d, which is neither an input nor kept before it", number,
+                      step->input);
+  }
+  if (keeps) *there |= 1u << step->input;
+  *out_word = (keeps ? FUSED_KEEP : FUSED_TAKE) | FUSED_IS_MOVE | (uint32_t)step->input << FUSED_INPUT_SHIFT;
+  return RDNA_OK;
+}
+
+static rdna_status encode(const rdna_fused_step *step, int number, int inputs, uint32_t *there, uint32_t *out_word) {
+  if (!step->is_zip && (step->op == RDNA_FUSED_KEEP || step->op == RDNA_FUSED_TAKE))
+    return encode_move(step, number, inputs, there, out_word);
   int ops = step->is_zip ? RDNA_ZIP_COUNT : RDNA_MAP_COUNT;
   const char *kind = step->is_zip ? "zip" : "map";
   if (step->op < 0 || step->op >= ops) {
@@ -26,9 +46,10 @@ static rdna_status encode(const rdna_fused_step *step, int number, int inputs, u
                       "fused: the operation of step %d is %s, which chains lack; use its own operator", number,
                       step->is_zip ? rdna_zip_name((rdna_zip)step->op) : rdna_map_name((rdna_map)step->op));
   }
-  if (step->is_zip && (step->input < 0 || step->input >= inputs)) {
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "fused: step %d takes input %d; there are 0 to %d", number, step->input,
-                      inputs - 1);
+  bool fits = step->input >= 0 && step->input < RDNA_FUSED_MAX_INPUTS;
+  if (step->is_zip && (!fits || !(*there >> step->input & 1))) {
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "fused: step %d takes input %d; there are 0 to %d%s", number, step->input,
+                      inputs - 1, *there >> inputs ? ", and what is kept before it" : "");
   }
   bool commutes = step->op == RDNA_ZIP_ADD || step->op == RDNA_ZIP_MUL;
   *out_word = (uint32_t)step->op | (step->is_zip ? FUSED_IS_ZIP | (uint32_t)step->input << FUSED_INPUT_SHIFT : 0) |
@@ -118,8 +139,9 @@ rdna_status rdna_op_fused(rdna_stream *stream, const rdna_fused_step *steps, int
   request r = {.stream = stream, .dtype = out->dtype};
   r.args.steps = (uint32_t)step_count;
   r.args.inputs = (uint32_t)input_count;
+  uint32_t there = (1u << input_count) - 1;
   for (int i = 0; i < step_count; i++) {
-    RDNA_TRY(encode(&steps[i], i, input_count, &r.args.step[i]));
+    RDNA_TRY(encode(&steps[i], i, input_count, &there, &r.args.step[i]));
     r.args.p[i] = steps[i].p;
     r.args.q[i] = steps[i].q;
   }

@@ -153,10 +153,31 @@ RDNA_DEVICE bool quick_zip(const uint4 inputs[most][vectors], uint32_t k, uint32
   }
 }
 
+/* Puts the values into slot |k|, at least |from|, and leaves them as they are read back from there; or takes them. */
+template <typename type, int vectors, int most, int from>
+RDNA_DEVICE void keep_values(uint4 slots[most][vectors], uint32_t k, float *__restrict value) {
+  if constexpr (from + 1 < most) {
+    if (k != from) return keep_values<type, vectors, most, from + 1>(slots, k, value);
+  }
+#pragma unroll
+  for (int v = 0; v < vectors; v++) {
+    slots[from][v] = type::pack(value + v * type::IN_16);
+    type::unpack(slots[from][v], value + v * type::IN_16);
+  }
+}
+template <typename type, int vectors, int most, int from>
+RDNA_DEVICE void take_values(const uint4 slots[most][vectors], uint32_t k, float *__restrict value) {
+  if constexpr (from + 1 < most) {
+    if (k != from) return take_values<type, vectors, most, from + 1>(slots, k, value);
+  }
+#pragma unroll
+  for (int v = 0; v < vectors; v++) type::unpack(again(slots[from][v]), value + v * type::IN_16);
+}
+
 /* Runs all steps on |vectors| vectors of each of at most |most| inputs. |value| begins as input 0 and becomes the
  * result. With one vector steps may be any, with several they are quick. */
 template <typename type, typename steps, int vectors, int most>
-RDNA_DEVICE void run_steps(const fused_args &a, const uint4 inputs[most][vectors], float *value) {
+RDNA_DEVICE void run_steps(const fused_args &a, uint4 inputs[most][vectors], float *value) {
   constexpr int values = vectors * type::IN_16;
 #pragma unroll
   for (int v = 0; v < vectors; v++) type::unpack(inputs[0][v], value + v * type::IN_16);
@@ -168,8 +189,16 @@ RDNA_DEVICE void run_steps(const fused_args &a, const uint4 inputs[most][vectors
     if (!(step.word & FUSED_IS_ZIP)) {
       bool done =
           type::BYTES == 4 ? close_map(op, value, values, step.p, step.q) : fast_map(op, value, values, step.p, step.q);
+      if (done) continue;
+      if (step.word & FUSED_IS_MOVE) {
+        if (op == FUSED_KEEP) {
+          keep_values<type, vectors, most, 0>(inputs, input, value);
+        } else {
+          take_values<type, vectors, most, 0>(inputs, input, value);
+        }
+        continue;
+      }
       if constexpr (vectors == 1) {
-        if (done) continue;
         copy_vector<type>(value, step.word);
         other_map(op, value, values, step.p, step.q);
       }

@@ -34,6 +34,18 @@ static uint32_t pick_step(rdna__random *random, uint32_t map, uint32_t zip, uint
   return zip | FUSED_IS_ZIP | (uint32_t)rdna__random_below(random, inputs) << FUSED_INPUT_SHIFT;
 }
 
+/* Makes one step keep its value behind the inputs, and another one behind it take that or an input. */
+static void pick_fork(rdna__random *random, struct fused_args *args) {
+  uint32_t keep = (uint32_t)rdna__random_below(random, args->steps - 1);
+  uint32_t take = (uint32_t)rdna__random_range(random, (int)keep + 1, (int)args->steps - 1);
+  args->step[keep] = FUSED_KEEP | FUSED_IS_MOVE | args->inputs << FUSED_INPUT_SHIFT;
+  args->step[take] =
+      FUSED_TAKE | FUSED_IS_MOVE | (uint32_t)rdna__random_below(random, args->inputs + 1) << FUSED_INPUT_SHIFT;
+  for (uint32_t s = keep + 1; s < args->steps; s++)
+    if (args->step[s] & FUSED_IS_ZIP && rdna__random_below(random, 2))
+      args->step[s] = (args->step[s] & ((1u << FUSED_INPUT_SHIFT) - 1)) | args->inputs << FUSED_INPUT_SHIFT;
+}
+
 /* Picks random steps; if |few| for the kernels for few inputs. Kernels and twins compute the same bits. */
 static void pick_steps(rdna__random *random, int n, bool few, struct fused_args *args) {
   int inputs = few ? FUSED_FEW : RDNA_FUSED_MAX_INPUTS;
@@ -47,6 +59,7 @@ static void pick_steps(rdna__random *random, int n, bool few, struct fused_args 
     args->p[s] = (float)(2 * rdna__random_normal(random));
     args->q[s] = (float)(rdna__random_normal(random) + 3);
   }
+  if (args->inputs < (uint32_t)inputs && args->steps > 2 && rdna__random_below(random, 2)) pick_fork(random, args);
 }
 /* Makes one step a FAST operation, whose result is only near the twin's, and the steps after it such that this
  * error does not grow. Returns the operation. */

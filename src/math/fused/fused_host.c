@@ -43,10 +43,18 @@ static void zip(uint32_t op, float *restrict v, const float *restrict w, int n, 
   switch (op) { FUSED_ANY_ZIPS default : break; }
 }
 
-static void run_steps(const struct fused_args *a, float *value, float v[RDNA_FUSED_MAX_INPUTS][RUN], int n) {
+/* |keep| rounds values to the type of the tensors, in place. */
+static void run_steps(const struct fused_args *a, float *value, float v[RDNA_FUSED_MAX_INPUTS][RUN], int n,
+                      void (*keep)(float *values, int n)) {
   float other[RUN];
   for (uint32_t s = 0; s < a->steps; s++) {
     uint32_t word = a->step[s], op = word & FUSED_OP_MASK;
+    if (word & FUSED_IS_MOVE) {
+      float *slot = v[word >> FUSED_INPUT_SHIFT];
+      if (op == FUSED_KEEP) keep(value, n);
+      memcpy(op == FUSED_KEEP ? slot : value, op == FUSED_KEEP ? value : slot, (size_t)n * sizeof *value);
+      continue;
+    }
     if (!(word & FUSED_IS_ZIP)) {
       map(op, value, n, a->p[s], a->q[s]);
       continue;
@@ -78,6 +86,11 @@ static void find(const struct fused_args *a, int64_t i, int64_t *at) {
 
 /* Computes units [begin, end), a run at a time: units of one row, as many as fit the buffers. */
 #define FUSED(type)                                                                             \
+  static void keep_##type(float *values, int n) {                                               \
+    STORED_##type stored[RUN];                                                                  \
+    store_##type(stored, values, n);                                                            \
+    gather_##type(stored, 0, 1, n, values);                                                     \
+  }                                                                                             \
   static void fused_##type##_piece(void *context, int64_t begin, int64_t end) {                 \
     const struct fused_args *a = context;                                                       \
     int64_t columns = a->shape.size[0], width = a->wide ? IN_16_##type : 1;                     \
@@ -95,7 +108,7 @@ static void find(const struct fused_args *a, int64_t i, int64_t *at) {
         gather_##type(from->data, at[k + 1], from->stride[0] / width, count, v[k]);             \
       }                                                                                         \
       memcpy(value, v[0], (size_t)count * sizeof *value);                                       \
-      run_steps(a, value, v, (int)count);                                                       \
+      run_steps(a, value, v, (int)count, keep_##type);                                          \
       scatter_##type(a->operand[0].data, at[0], a->operand[0].stride[0] / width, count, value); \
     }                                                                                           \
   }                                                                                             \

@@ -29,8 +29,12 @@ enum {
   FUSED_RANK = 4
 };
 
-/* The bits of a step's word: the operation in 0 to 7, two flags, the second operand's input from bit 12 on. */
-enum { FUSED_OP_MASK = 0xff, FUSED_IS_ZIP = 0x100, FUSED_INPUT_FIRST = 0x200, FUSED_INPUT_SHIFT = 12 };
+/* The bits of a step's word: the operation in 0 to 7, three flags, the second operand's input from bit 12 on. Inputs
+ * are held in slots, of which those behind the last input take what is kept. FUSED_IS_MOVE: the operation is
+ * FUSED_KEEP, which no map has as its number, or FUSED_TAKE, and the input is the slot. */
+enum { FUSED_OP_MASK = 0xff, FUSED_IS_ZIP = 0x100, FUSED_INPUT_FIRST = 0x200, FUSED_IS_MOVE = 0x400 };
+enum { FUSED_INPUT_SHIFT = 12, FUSED_KEEP = 0xfe, FUSED_TAKE = 0xff };
+_Static_assert((int)RDNA_MAP_COUNT < (int)FUSED_KEEP, "no map is a move");
 
 struct fused_operand {
   void *data;

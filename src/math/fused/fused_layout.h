@@ -11,10 +11,12 @@
 static const uint8_t fused_map_chain[] = {RDNA_POINTWISE_MAPS(FUSED_MAP_CHAIN_, FUSED_MAP_CHAIN_, , )};
 static const uint8_t fused_zip_chain[] = {RDNA_POINTWISE_ZIPS(FUSED_ZIP_CHAIN_, FUSED_ZIP_CHAIN_, )};
 
-/* Whether all steps are quick, so that the kernels for few inputs can run them. */
+/* Whether all steps are quick, and need few slots, so that the kernels for few inputs can run them. */
 static inline bool fused_is_quick(const struct fused_args *a) {
   for (uint32_t i = 0; i < a->steps; i++) {
     uint32_t op = a->step[i] & FUSED_OP_MASK;
+    if (a->step[i] >> FUSED_INPUT_SHIFT >= FUSED_FEW) return false;
+    if (a->step[i] & FUSED_IS_MOVE) continue;
     uint8_t chain = a->step[i] & FUSED_IS_ZIP ? fused_zip_chain[op] : fused_map_chain[op];
     if (a->step[i] & FUSED_INPUT_FIRST || (chain != FUSED_QUICK && chain != FUSED_FAST)) return false;
   }

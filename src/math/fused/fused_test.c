@@ -207,6 +207,74 @@ static void works_in_place(void **state) {
   operand_free(&x);
 }
 
+#define KEEP(number) {.op = RDNA_FUSED_KEEP, .input = number}
+#define TAKE(number) {.op = RDNA_FUSED_TAKE, .input = number}
+
+/* A branch into |side|, and what reads it: the same bits as in one call that keeps it. */
+static void check_fork(rdna_dtype dtype, shape s, int inputs, const rdna_fused_step *branch, int branch_count,
+                       const rdna_fused_step *rest, int rest_count, int placement) {
+  operand input[3], side = operand_make(dtype, s.rank, s.size, NULL, placement == SHIFTED);
+  operand want = operand_make(dtype, s.rank, s.size, NULL, 0), got = operand_make(dtype, s.rank, s.size, NULL, 0);
+  const rdna_tensor *tensors[4];
+  rdna_fused_step all[RDNA_FUSED_MAX_STEPS];
+  int count = 0;
+  for (int k = 0; k < inputs; k++) {
+    input[k] = operand_make(dtype, s.rank, s.size, NULL, placement == SHIFTED);
+    operand_fill(&input[k], 1);
+    tensors[k] = &input[k].tensor;
+  }
+  tensors[inputs] = &side.tensor;
+  operand_upload(&side);
+  operand_upload(&want);
+  operand_upload(&got);
+  assert_ok(rdna_op_fused(stream, branch, branch_count, tensors, inputs, &side.tensor));
+  assert_ok(rdna_op_fused(stream, rest, rest_count, tensors, inputs + 1, &want.tensor));
+  for (int i = 0; i < branch_count; i++) all[count++] = branch[i];
+  all[count++] = (rdna_fused_step)KEEP(inputs);
+  all[count++] = (rdna_fused_step)TAKE(0);
+  for (int i = 0; i < rest_count; i++) all[count++] = rest[i];
+  assert_ok(rdna_op_fused(stream, all, count, tensors, inputs, &got.tensor));
+  operand_download(&want);
+  operand_download(&got);
+  assert_memory_equal(got.host, want.host, got.bytes);
+  for (int k = 0; k < inputs; k++) operand_free(&input[k]);
+  operand_free(&side);
+  operand_free(&want);
+  operand_free(&got);
+}
+
+static void forks(void **state) {
+  static const rdna_fused_step gate[] = {MAP(SIGMOID, 0, 0)};
+  static const rdna_fused_step rest[] = {MAP(AFFINE, 1.5f, 0.5f), MAP(RELU, 0, 0), ZIP(MUL, 1), ZIP(SUB, 0)};
+  static const rdna_fused_step branch[] = {ZIP(MUL, 1), MAP(SILU, 0, 0), ZIP(ADD, 2)};
+  static const rdna_fused_step turned[] = {TURNED(SUB, 3), MAP(TANH, 0, 0), ZIP(MUL, 3), MAP(EXP, 0, 0), ZIP(ADD, 1)};
+  static const shape shapes[] = {{1, {1}}, {1, {4099}}, {2, {7, 13}}, {3, {3, 24, 8}}};
+  for (int dtype = RDNA_F32; dtype <= RDNA_BF16; dtype++)
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+      for (int placement = 0; placement < PLACEMENTS; placement += SHIFTED) {
+        check_fork((rdna_dtype)dtype, shapes[i], 1, gate, 1, rest, 4, placement);
+        check_fork((rdna_dtype)dtype, shapes[i], 3, branch, 3, turned, 5, placement);
+      }
+}
+
+/* Against double, and twice: what is kept goes on, is kept over, and is taken. */
+static void keeps(void **state) {
+  static const rdna_fused_step steps[] = {
+      MAP(AFFINE, 2, 1), KEEP(5), MAP(SQUARE, 0, 0), KEEP(2),    TAKE(5),
+      ZIP(SUB, 2),       KEEP(5), TAKE(0),           ZIP(ADD, 5)}; /* x + (y - y^2), y = 2 x + 1 */
+  const int64_t size[] = {2051};
+  operand x = operand_make(RDNA_F32, 1, size, NULL, 0);
+  for (int64_t i = 0; i < size[0]; i++) operand_set(&x, i, (double)(i % 40));
+  operand_upload(&x);
+  assert_ok(rdna_op_fused(stream, steps, 9, (const rdna_tensor *[]){&x.tensor}, 1, &x.tensor));
+  operand_download(&x);
+  for (int64_t i = 0; i < size[0]; i++) {
+    double v = (double)(i % 40), y = 2 * v + 1;
+    assert_true(operand_get(&x, i) == v + y - y * y);
+  }
+  operand_free(&x);
+}
+
 static void refuses(void **state) {
   const int64_t size[] = {4, 8}, other[] = {5};
   operand x = operand_make(RDNA_F32, 2, size, NULL, 0), out = operand_make(RDNA_F32, 2, size, NULL, 0);
@@ -224,6 +292,16 @@ static void refuses(void **state) {
   assert_refused(CALL(1, inputs + 3, 1), RDNA_INVALID_ARGUMENT, "inputs[0]", "NULL");
   step.input = 1;
   assert_refused(CALL(1, inputs, 1), RDNA_INVALID_ARGUMENT, "step 0 takes input 1", "0 to 0");
+  step = (rdna_fused_step)KEEP(0);
+  assert_refused(CALL(1, inputs, 1), RDNA_INVALID_ARGUMENT, "step 0 keeps its value as number 0", "1 to 5 are free");
+  step = (rdna_fused_step)KEEP(6);
+  assert_refused(CALL(1, inputs, 1), RDNA_INVALID_ARGUMENT, "as number 6");
+  step = (rdna_fused_step)TAKE(1);
+  assert_refused(CALL(1, inputs, 1), RDNA_INVALID_ARGUMENT, "takes number 1", "neither an input nor kept");
+  step = (rdna_fused_step)TAKE(-1);
+  assert_refused(CALL(1, inputs, 1), RDNA_INVALID_ARGUMENT, "takes number -1");
+  step = (rdna_fused_step){.op = -3};
+  assert_refused(CALL(1, inputs, 1), RDNA_INVALID_ARGUMENT, "number -3 of rdna_map");
   step = (rdna_fused_step){.op = 99};
   assert_refused(CALL(1, inputs, 1), RDNA_INVALID_ARGUMENT, "step 0 is number 99", "rdna_map");
   step.op = RDNA_MAP_BITWISE_NOT;
@@ -251,6 +329,8 @@ int main(void) {
       cmocka_unit_test(steps_agree_with_operators),
       cmocka_unit_test(takes_rows_far_apart),
       cmocka_unit_test(works_in_place),
+      cmocka_unit_test(forks),
+      cmocka_unit_test(keeps),
       cmocka_unit_test(refuses),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
