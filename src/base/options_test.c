@@ -3,6 +3,7 @@
 #include "base/testing.h"
 #include "rdna/llm.h"
 #include "rdna/llm_cache.h"
+#include "rdna/llm_embed.h"
 #include "rdna/model.h"
 #include "rdna/op.h"
 
