@@ -221,7 +221,7 @@ class FluxInfo(ctypes.Structure):
 
 class FluxInput(ctypes.Structure):
     _fields_ = [("size", SIZE), ("height", INT), ("width", INT), ("tokens", INT), ("sample", POINTER), ("states", POINTER),
-                ("pooled", POINTER), ("timestep", DOUBLE), ("guidance", DOUBLE)]
+                ("pooled", POINTER), ("timestep", DOUBLE), ("guidance", DOUBLE), ("context", POINTER), ("context_height", INT), ("context_width", INT)]
 
 
 class Flux:
@@ -232,11 +232,12 @@ class Flux:
         if self.status == 0:
             self.info = FluxInfo.from_address(LIBRARY.rdna_image_flux_get_info(self.handle))
 
-    def run(self, sample, states, pooled, timestep, guidance, changes={}):
-        kept = [np.ascontiguousarray(x, np.float32) for x in (sample, states, pooled)]
+    def run(self, sample, states, pooled, timestep, guidance, changes={}, context=None):
+        kept = [np.ascontiguousarray(x, np.float32) for x in (sample, states, pooled, sample if context is None else context)]
+        other = {} if context is None else {"context": kept[3].ctypes.data, "context_height": context.shape[1], "context_width": context.shape[2]}
         given = {"size": ctypes.sizeof(FluxInput), "height": sample.shape[1], "width": sample.shape[2], "tokens": len(states),
                  "sample": kept[0].ctypes.data, "states": kept[1].ctypes.data, "pooled": kept[2].ctypes.data, "timestep": timestep,
-                 "guidance": guidance, **changes}
+                 "guidance": guidance, **other, **changes}
         out = np.full((self.info.out_channels, *sample.shape[1:]), np.nan, np.float32)
         return out, LIBRARY.rdna_image_flux_run(self.handle, ctypes.byref(FluxInput(**given)), out.ctypes.data)
 

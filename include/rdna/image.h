@@ -64,16 +64,18 @@ RDNA_CHECKED rdna_status rdna_image_text_encoder_encode(rdna_image_text_encoder 
 
 /* ---- Autoencoders ---- */
 
-/* AutoencoderKL of Rombach et al. (2022): pictures as latents of a |factor|th of their size, and back. Latents here are
- * those that networks see: what the encoder makes, less |shift|, times |scaling|. Pictures and latents are f32 in host
- * memory, contiguous, of pictures mostly -1 to 1. One thread at a time. */
+/* AutoencoderKL of Rombach et al. (2022): pictures as latents of a |factor|th of their size, and back; or
+ * AutoencoderKLQwenImage, which is Wan's for films, of single pictures, or AutoencoderKLFlux2, whose latents are
+ * patches of 2 x 2. Latents here are those that networks see: what the encoder makes, less |shift|, times |scaling|; of
+ * the last two less a mean and over a deviation of each channel. Pictures and latents are f32 in host memory,
+ * contiguous, of pictures mostly -1 to 1. One thread at a time. */
 typedef struct rdna_image_autoencoder rdna_image_autoencoder;
 
 typedef struct rdna_image_autoencoder_info {
   int in_channels, out_channels; /* of pictures that are encoded, and decoded */
   int latent_channels;
   int factor;
-  double scaling, shift;
+  double scaling, shift; /* 1 and 0 where each channel has its own */
   bool encodes;
   size_t weights_bytes; /* on the device */
 } rdna_image_autoencoder_info;

@@ -1,5 +1,6 @@
 /* The parts of pictures by flow matching (Lipman et al., 2023), where a sample goes from noise to picture in a straight
- * line: T5's text encoder, FLUX's transformer, which says where the line goes, and the schedule of steps along it. */
+ * line: T5's text encoder, the transformers of FLUX and Qwen-Image, which say where the line goes, and the schedule of
+ * steps along it. */
 #ifndef RDNA_IMAGE_FLOW_H
 #define RDNA_IMAGE_FLOW_H
 
@@ -55,14 +56,15 @@ RDNA_CHECKED rdna_status rdna_image_t5_encode(rdna_image_t5 *encoder, const int3
 /* ---- FLUX's transformer ---- */
 
 /* FluxTransformer2DModel of diffusers (FLUX.1 schnell, dev, Fill and Kontext): blocks in which tokens of text and
- * picture have weights of their own and attend to each other, then blocks with weights for both. One thread at a time.
- */
+ * picture have weights of their own and attend to each other, then blocks with weights for both. So are
+ * Flux2Transformer2DModel (FLUX.2), and QwenImageTransformer2DModel (Qwen-Image) of the first blocks alone. One thread
+ * at a time. */
 typedef struct rdna_image_flux rdna_image_flux;
 
 typedef struct rdna_image_flux_info {
-  int in_channels, out_channels; /* of samples; a token has four places of each */
+  int in_channels, out_channels; /* of samples; a token has four places of each, of FLUX.2 one */
   int text_width;                /* values of a token's state */
-  int pooled_width;              /* of a text's vector */
+  int pooled_width;              /* of a text's vector; 0: it reads none */
   bool guided;                   /* guidance was distilled into it: dev, not schnell */
   size_t weights_bytes;          /* on the device */
 } rdna_image_flux_info;
@@ -80,13 +82,13 @@ RDNA_API const rdna_image_flux_info *rdna_image_flux_get_info(const rdna_image_f
 typedef struct rdna_image_flux_input {
   size_t size; /* of the struct: RDNA_IMAGE_FLUX_INPUT_INIT sets it */
   int height, width, tokens;
-  const float *sample; /* (in_channels, height, width), both sides even */
+  const float *sample; /* (in_channels, height, width), both sides even but of FLUX.2 */
   const float *states; /* (tokens, text_width) */
-  const float *pooled; /* (pooled_width) */
+  const float *pooled; /* (pooled_width), or NULL where that is 0 */
   double timestep;     /* 1000 times the share of noise in the sample */
   double guidance;     /* where it is guided; others do not look at it */
-  /* NULL, or (in_channels, context_height, context_width), both sides even: latents of a picture that it looks at, as
-   * Kontext was trained */
+  /* NULL, or (in_channels, context_height, context_width), sides as the sample's: latents of a picture that it looks
+   * at, as Kontext was trained */
   const float *context;
   int context_height, context_width;
 } rdna_image_flux_input;

@@ -2,59 +2,10 @@
 #include "model/image/autoencoder.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#include "rdna/memory.h"
-
-enum { NAME_BYTES = RDNA__COMPONENT_NAME, MOST_CHANNELS = 1 << 13 };
+enum { NAME_BYTES = RDNA__COMPONENT_NAME };
 
 static const double epsilon = 1e-6; /* of all norms */
-
-/* ---- settings ---- */
-
-/* All of |name|'s list are |kind|. */
-static rdna_status check_kinds(const json_t *json, const char *name, const char *kind, int levels) {
-  const char *kinds[RDNA__AUTOENCODER_LEVELS];
-  int count;
-  RDNA_TRY(rdna__setting_texts(json, name, RDNA__AUTOENCODER_LEVELS, kinds, &count));
-  for (int i = 0; i < count; i++)
-    if (strcmp(kinds[i], kind) != 0)
-      return rdna__fail(RDNA_UNSUPPORTED, "the setting '%s' has '%.80s'; '%s' is known", name, kinds[i], kind);
-  if (count == levels) return RDNA_OK;
-  return rdna__fail(RDNA_BAD_DATA, "the setting '%s' has %d values, and 'block_out_channels' %d", name, count, levels);
-}
-
-static rdna_status read_levels(const json_t *json, rdna__autoencoder_settings *out) {
-  RDNA_TRY(rdna__setting_wholes(json, "block_out_channels", 1, MOST_CHANNELS, RDNA__AUTOENCODER_LEVELS, out->channels,
-                                &out->levels));
-  RDNA_TRY(check_kinds(json, "down_block_types", "DownEncoderBlock2D", out->levels));
-  RDNA_TRY(check_kinds(json, "up_block_types", "UpDecoderBlock2D", out->levels));
-  RDNA_TRY(rdna__setting_whole(json, "layers_per_block", 1, 1, RDNA__AUTOENCODER_RESNETS - 1, &out->resnets));
-  RDNA_TRY(rdna__setting_whole(json, "norm_num_groups", 32, 1, MOST_CHANNELS, &out->groups));
-  for (int i = 0; i < out->levels; i++)
-    if (out->channels[i] % out->groups != 0)
-      return rdna__fail(RDNA_BAD_DATA, "the %d channels of level %d are no whole number of %d 'norm_num_groups'",
-                        out->channels[i], i, out->groups);
-  return RDNA_OK;
-}
-
-rdna_status rdna__autoencoder_settings_read(const json_t *json, rdna__autoencoder_settings *out) {
-  *out = (rdna__autoencoder_settings){0};
-  RDNA_TRY(rdna__setting_is(json, "_class_name", "AutoencoderKL"));
-  RDNA_TRY(rdna__setting_is(json, "act_fn", "silu"));
-  RDNA_TRY(rdna__setting_is_null(json, "latents_mean"));
-  RDNA_TRY(rdna__setting_is_null(json, "latents_std"));
-  RDNA_TRY(rdna__setting_whole(json, "in_channels", 3, 1, 64, &out->in_channels));
-  RDNA_TRY(rdna__setting_whole(json, "out_channels", 3, 1, 64, &out->out_channels));
-  RDNA_TRY(rdna__setting_whole(json, "latent_channels", 4, 1, 256, &out->latent_channels));
-  RDNA_TRY(rdna__setting_flag(json, "use_quant_conv", true, &out->quant));
-  RDNA_TRY(rdna__setting_flag(json, "use_post_quant_conv", true, &out->post_quant));
-  RDNA_TRY(rdna__setting_flag(json, "mid_block_add_attention", true, &out->attention));
-  RDNA_TRY(rdna__setting_flag(json, "force_upcast", false, &out->upcast));
-  RDNA_TRY(rdna__setting_number(json, "scaling_factor", 0.18215, 1e-6, 1e6, &out->scaling));
-  RDNA_TRY(rdna__setting_number(json, "shift_factor", 0, -1e6, 1e6, &out->shift));
-  return read_levels(json, out);
-}
 
 /* ---- weights ---- */
 
@@ -86,13 +37,14 @@ static rdna_status load_level(rdna__component *c, const rdna__autoencoder_settin
   for (int r = 0; r < to->resnets; r++) RDNA_TRY(load_resnet(c, set, name, r, r ? out : in, out, &level->resnets[r]));
   if (i == to->level_count - 1) return RDNA_OK;
   snprintf(name, sizeof name, "%s.%d.%s.0", names[encodes][0], i, names[encodes][1]);
-  if (!encodes) return rdna__image_load_doubling(c, name, "conv", out, &level->larger);
+  if (!encodes) return rdna__image_load_doubling(c, name, "conv", out, out, &level->larger);
   const rdna__image_window window = {out, out, 3, 2, 0, 1}; /* zeros behind the image alone */
   return rdna__image_load_conv(c, name, "conv", &window, &level->smaller);
 }
 
 rdna_status rdna__autoencoder_load(rdna__component *c, const rdna__autoencoder_settings *set, bool encodes,
                                    rdna__autoencoder_half *to) {
+  if (set->kind == RDNA__AUTOENCODER_QWEN) return rdna__autoencoder_load_qwen(c, set, encodes, to);
   const char *of = encodes ? "encoder" : "decoder";
   int last = set->levels - 1, latents = set->latent_channels * (encodes ? 2 : 1);
   int first = encodes ? set->channels[0] : set->channels[last], end = encodes ? set->channels[last] : set->channels[0];

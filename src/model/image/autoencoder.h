@@ -1,5 +1,7 @@
 /* The autoencoder of latent diffusion (Rombach et al., 2022), AutoencoderKL of diffusers: pictures as latents of an
- * eighth of the size, and back.
+ * eighth of the size, and back. Qwen-Image's (AutoencoderKLQwenImage) was made for films, where convolutions see
+ * earlier pictures too; of a single one these are convolutions over height and width. FLUX.2's (AutoencoderKLFlux2)
+ * has patches of 2 x 2 places as latents.
  *
  *     encoder   conv_in -- [resnets -- smaller] for each level -- mid -- norm, SiLU, conv_out -- quant_conv: moments
  *     decoder   post_quant_conv -- conv_in -- mid -- [resnets -- larger] for each level -- norm, SiLU, conv_out
@@ -9,17 +11,35 @@
 
 #include "model/image/blocks.h"
 
-enum { RDNA__AUTOENCODER_LEVELS = 8, RDNA__AUTOENCODER_RESNETS = 17 }; /* at most, of one and in one level */
+/* At most: levels, resnets in one, and channels of latents that networks see. */
+enum { RDNA__AUTOENCODER_LEVELS = 8, RDNA__AUTOENCODER_RESNETS = 17, RDNA__AUTOENCODER_LATENTS = 1024 };
+
+typedef enum rdna__autoencoder_kind {
+  RDNA__AUTOENCODER_KL,
+  RDNA__AUTOENCODER_QWEN,
+  RDNA__AUTOENCODER_FLUX2
+} rdna__autoencoder_kind;
 
 typedef struct rdna__autoencoder_settings {
-  int in_channels, out_channels, latent_channels;
+  rdna__autoencoder_kind kind;
+  int in_channels, out_channels;
+  int latent_channels; /* of the autoencoder's own, */
+  int patch;           /* and how many places high and wide one of the latents is that networks see */
   int levels, channels[RDNA__AUTOENCODER_LEVELS];
+  int first;   /* channels before the first level of the encoder */
   int resnets; /* of a level of the encoder; the decoder has one more */
   int groups;
   bool quant, post_quant, attention;
-  bool upcast; /* said to leave the range of f16 */
-  double scaling, shift;
+  bool upcast;                                 /* said to leave the range of f16 */
+  double scaling, shift;                       /* of latents, of all channels; 1 and 0 where each has its own */
+  double epsilon;                              /* of FLUX.2's variances */
+  double mean[RDNA__AUTOENCODER_LATENTS];      /* (latent_channels patch^2) of what the autoencoder makes; networks */
+  double deviation[RDNA__AUTOENCODER_LATENTS]; /* see that less |mean|, over |deviation| */
 } rdna__autoencoder_settings;
+
+/* Of latents that networks see. */
+int rdna__autoencoder_latents(const rdna__autoencoder_settings *set);
+int rdna__autoencoder_factor(const rdna__autoencoder_settings *set);
 
 /* RDNA_BAD_DATA, RDNA_UNSUPPORTED: see rdna_image_autoencoder_create. */
 rdna_status rdna__autoencoder_settings_read(const json_t *json, rdna__autoencoder_settings *out);
@@ -42,6 +62,9 @@ typedef struct rdna__autoencoder_half {
 
 rdna_status rdna__autoencoder_load(rdna__component *c, const rdna__autoencoder_settings *set, bool encodes,
                                    rdna__autoencoder_half *out);
+/* The same of RDNA__AUTOENCODER_QWEN. */
+rdna_status rdna__autoencoder_load_qwen(rdna__component *c, const rdna__autoencoder_settings *set, bool encodes,
+                                        rdna__autoencoder_half *out);
 /* |x|, an image of the pass, becomes its moments: means of latents, then logarithms of variances. */
 rdna_status rdna__autoencoder_encode(rdna__image_pass *pass, const rdna__autoencoder_half *half, rdna_tensor *x);
 /* |x|, latents of the pass, become a picture. */

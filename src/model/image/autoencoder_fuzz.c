@@ -9,8 +9,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static bool holds(const rdna__autoencoder_settings *s) {
   if (s->levels < 1 || s->levels > RDNA__AUTOENCODER_LEVELS) return false;
   if (s->resnets < 1 || s->resnets >= RDNA__AUTOENCODER_RESNETS) return false;
+  bool grouped = s->kind != RDNA__AUTOENCODER_QWEN;
   for (int i = 0; i < s->levels; i++)
-    if (s->channels[i] < 1 || s->channels[i] % s->groups != 0) return false;
+    if (s->channels[i] < 1 || (grouped && s->channels[i] % s->groups != 0)) return false;
+  int latents = rdna__autoencoder_latents(s);
+  if (latents < 1 || latents > RDNA__AUTOENCODER_LATENTS) return false;
+  for (int i = 0; i < latents && s->kind != RDNA__AUTOENCODER_FLUX2; i++) /* those are in tensors */
+    if (!(s->deviation[i] > 0)) return false;
   return s->scaling > 0 && s->latent_channels > 0 && s->in_channels > 0 && s->out_channels > 0;
 }
 

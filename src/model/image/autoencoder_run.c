@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device/driver.h"
 #include "model/image/autoencoder.h"
 #include "model/image/tiles.h"
 #include "rdna/image.h"
@@ -20,11 +21,35 @@ struct rdna_image_autoencoder {
 
 /* ---- making one ---- */
 
+/* What FLUX.2's latents are normed by is in two tensors. A rehearsal has no values. */
+static rdna_status read_statistics(rdna__component *c, rdna__autoencoder_settings *set) {
+  static const char *const names[] = {"running_mean", "running_var"};
+  const int64_t count = rdna__autoencoder_latents(set);
+  float values[2][RDNA__AUTOENCODER_LATENTS];
+  rdna_stream *stream = rdna_device_default_stream(c->network->device);
+  for (int k = 0; k < 2; k++) {
+    rdna_tensor t;
+    RDNA_TRY(rdna__component_load(c, "bn", names[k], RDNA_F32, 1, &count, &t));
+    RDNA_TRY(rdna_copy_to_host(stream, values[k], t.data, (size_t)count * sizeof(float)));
+  }
+  RDNA_TRY(rdna__component_leave(c, "bn.num_batches_tracked"));
+  RDNA_TRY(rdna_stream_synchronize(stream));
+  for (int i = 0; i < count && !rdna__device_is_rehearsal(c->network->device); i++) {
+    if (!(values[1][i] >= 0) || !isfinite(values[0][i]) || !isfinite(values[1][i]))
+      return rdna__fail(RDNA_BAD_DATA, "value %d of 'bn.running_var' or 'bn.running_mean' is %g or %g", i,
+                        (double)values[1][i], (double)values[0][i]);
+    set->mean[i] = values[0][i];
+    set->deviation[i] = sqrt(values[1][i] + set->epsilon);
+  }
+  return RDNA_OK;
+}
+
 static rdna_status load(rdna_image_autoencoder *a, rdna__component *c, bool encodes) {
   RDNA_TRY(rdna__autoencoder_settings_read(c->settings, &a->set));
   if (a->set.upcast && a->network.dtype == RDNA_F16)
     return rdna__fail(RDNA_UNSUPPORTED,
                       "the setting 'force_upcast' says that values leave the range of f16; ask for bf16 or f32");
+  if (a->set.kind == RDNA__AUTOENCODER_FLUX2) RDNA_TRY(read_statistics(c, &a->set));
   RDNA_TRY(rdna__autoencoder_load(c, &a->set, false, &a->decoder));
   if (encodes) {
     RDNA_TRY(rdna__autoencoder_load(c, &a->set, true, &a->encoder));
@@ -43,15 +68,16 @@ static rdna_status open_all(rdna_image_autoencoder *a, const char *folder, const
   RDNA_TRY(rdna__component_open(path, "diffusion_pytorch_model", &a->network, &component));
   rdna_status status = rdna__annotate(load(a, &component, encodes), "%s", path);
   rdna__component_close(&component);
+  if (status != RDNA_OK) return status;
   a->info = (rdna_image_autoencoder_info){.in_channels = a->set.in_channels,
                                           .out_channels = a->set.out_channels,
-                                          .latent_channels = a->set.latent_channels,
-                                          .factor = 1 << (a->set.levels > 0 ? a->set.levels - 1 : 0),
+                                          .latent_channels = rdna__autoencoder_latents(&a->set),
+                                          .factor = rdna__autoencoder_factor(&a->set),
                                           .scaling = a->set.scaling,
                                           .shift = a->set.shift,
                                           .encodes = encodes,
                                           .weights_bytes = a->network.bytes};
-  return status;
+  return RDNA_OK;
 }
 
 rdna_status rdna_image_autoencoder_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
@@ -87,18 +113,32 @@ typedef struct work {
   bool encodes;
 } work;
 
-/* |out|, an image of the pass, is that of |in| (channels, height, width) in host memory, times |by| and plus |add|. */
+/* |out|, an image of the pass, is that of |in| (channels, height, width) in host memory. */
 static rdna_status bring(rdna__image_pass *pass, const float *in, int64_t channels, int64_t height, int64_t width,
-                         double by, double add, rdna_tensor *out) {
+                         rdna_tensor *out) {
   const int64_t shape[] = {1, channels, height, width};
   rdna_tensor there;
   RDNA_TRY(rdna__pass_tensor(pass, RDNA_F32, 4, shape, &there));
   RDNA_TRY(rdna_copy_to_device(pass->stream, there.data, in, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&there))));
-  if (by != 1 || add != 0)
-    RDNA_TRY(rdna_op_map(pass->stream, RDNA_MAP_AFFINE, &there, rdna_scalar_real(by), rdna_scalar_real(add), &there));
   RDNA_TRY(rdna__pass_image(pass, 1, channels, height, width, out));
   RDNA_TRY(rdna_op_copy(pass->stream, &there, out));
   return rdna__pass_drop(pass, &there);
+}
+
+/* Where the value (channel, y, x) of latents that networks see is among (channels, height p, width p) of the
+ * autoencoder's: its channel counts those and, within each, the places of a patch. */
+static size_t place_of(const rdna__autoencoder_settings *s, int64_t channel, int64_t y, int64_t x, int64_t height,
+                       int64_t width) {
+  int64_t p = s->patch, places = p * p, row = y * p + channel % places / p, column = x * p + channel % p;
+  return (size_t)((channel / places * height * p + row) * width * p + column);
+}
+
+/* |out|, what the autoencoder makes pictures of, of latents (…, height, width) that networks see. */
+static void unfold(const rdna__autoencoder_settings *s, const float *in, int64_t height, int64_t width, float *out) {
+  for (int64_t c = 0; c < rdna__autoencoder_latents(s); c++)
+    for (int64_t y = 0; y < height; y++)
+      for (int64_t x = 0; x < width; x++)
+        out[place_of(s, c, y, x, height, width)] = (float)(*in++ * s->deviation[c] + s->mean[c]);
 }
 
 static rdna_status take_back(rdna__image_pass *pass, rdna_tensor *x, float *out) {
@@ -113,10 +153,10 @@ static rdna_status run(rdna__image_pass *pass, const work *w, const float *in, i
   const rdna__autoencoder_settings *set = &w->a->set;
   rdna_tensor x;
   if (w->encodes) {
-    RDNA_TRY(bring(pass, in, set->in_channels, height, width, 1, 0, &x));
+    RDNA_TRY(bring(pass, in, set->in_channels, height, width, &x));
     RDNA_TRY(rdna__autoencoder_encode(pass, &w->a->encoder, &x));
   } else {
-    RDNA_TRY(bring(pass, in, set->latent_channels, height, width, 1 / set->scaling, set->shift, &x));
+    RDNA_TRY(bring(pass, in, set->latent_channels, height * set->patch, width * set->patch, &x));
     RDNA_TRY(rdna__autoencoder_decode(pass, &w->a->decoder, &x));
   }
   return take_back(pass, &x, out);
@@ -124,12 +164,18 @@ static rdna_status run(rdna__image_pass *pass, const work *w, const float *in, i
 
 static rdna_status run_tile(void *context, const float *in, int64_t height, int64_t width, float *out) {
   const work *w = context;
+  const rdna__autoencoder_settings *set = &w->a->set;
+  size_t count = w->encodes ? 0 : (size_t)rdna__autoencoder_latents(set) * (size_t)height * (size_t)width;
+  float *latents = count ? malloc(count * sizeof *latents) : NULL;
+  if (count && !latents) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for latents");
+  if (latents) unfold(set, in, height, width, latents);
   rdna__image_pass pass = {.stream = rdna_device_default_stream(w->a->network.device),
                            .dtype = w->a->network.dtype,
                            .holder = "an autoencoder"};
-  rdna_status status = run(&pass, w, in, height, width, out);
+  rdna_status status = run(&pass, w, latents ? latents : in, height, width, out);
   rdna_status waited = rdna_stream_synchronize(pass.stream);
   status = rdna__pass_end(&pass, status);
+  free(latents);
   return status == RDNA_OK ? waited : status;
 }
 
@@ -156,7 +202,7 @@ rdna_status rdna_image_autoencoder_decode(rdna_image_autoencoder *a, const float
                       "rdna_image_autoencoder_decode needs an autoencoder, latents and a place for pictures");
   RDNA_TRY(check_sizes("rdna_image_autoencoder_decode", count, height, width, tile));
   work w = {a, false};
-  const rdna__tiling tiling = {a->set.latent_channels,
+  const rdna__tiling tiling = {a->info.latent_channels,
                                a->set.out_channels,
                                height,
                                width,
@@ -165,21 +211,27 @@ rdna_status rdna_image_autoencoder_decode(rdna_image_autoencoder *a, const float
                                1,
                                run_tile,
                                &w};
-  size_t in = (size_t)a->set.latent_channels * (size_t)height * (size_t)width;
+  size_t in = (size_t)a->info.latent_channels * (size_t)height * (size_t)width;
   size_t out = (size_t)a->set.out_channels * (size_t)height * (size_t)width * (size_t)(a->info.factor * a->info.factor);
   for (int i = 0; i < count; i++)
     RDNA_TRY(rdna__tiles_run(&tiling, latents + (size_t)i * in, out_pictures + (size_t)i * out));
   return RDNA_OK;
 }
 
-/* |moments| (2 channels, …) as latents for a network; |noise| NULL: their means. */
-static void draw(const rdna__autoencoder_settings *set, const float *moments, const float *noise, size_t count,
-                 float *out) {
-  for (size_t i = 0; i < count; i++) {
-    double logarithm = fmin(fmax(moments[count + i], -30), 20); /* as the encoder was trained with */
-    double value = moments[i] + (noise ? exp(logarithm / 2) * noise[i] : 0);
-    out[i] = (float)((value - set->shift) * set->scaling);
-  }
+/* |moments| (2 channels, …) as latents (…, height, width) for a network; |noise|, of the latents' shape, NULL: their
+ * means. */
+static void draw(const rdna__autoencoder_settings *set, const float *moments, const float *noise, int64_t height,
+                 int64_t width, float *out) {
+  int64_t channels = rdna__autoencoder_latents(set);
+  const float *logarithms = moments + channels * height * width;
+  for (int64_t c = 0, i = 0; c < channels; c++)
+    for (int64_t y = 0; y < height; y++)
+      for (int64_t x = 0; x < width; x++, i++) {
+        size_t at = place_of(set, c, y, x, height, width);
+        double logarithm = fmin(fmax(logarithms[at], -30), 20); /* as the encoder was trained with */
+        double value = moments[at] + (noise ? exp(logarithm / 2) * noise[i] : 0);
+        out[i] = (float)((value - set->mean[c]) / set->deviation[c]);
+      }
 }
 
 rdna_status rdna_image_autoencoder_encode(rdna_image_autoencoder *a, const float *pictures, int count, int height,
@@ -194,7 +246,7 @@ rdna_status rdna_image_autoencoder_encode(rdna_image_autoencoder *a, const float
                       width, factor);
   RDNA_TRY(check_sizes("rdna_image_autoencoder_encode", count, height / factor, width / factor, tile));
   size_t in = (size_t)a->set.in_channels * (size_t)height * (size_t)width;
-  size_t out = (size_t)a->set.latent_channels * (size_t)(height / factor) * (size_t)(width / factor);
+  size_t out = (size_t)a->info.latent_channels * (size_t)(height / factor) * (size_t)(width / factor);
   float *moments = malloc(2 * out * sizeof *moments);
   if (!moments) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's latents");
   work w = {a, true};
@@ -204,14 +256,15 @@ rdna_status rdna_image_autoencoder_encode(rdna_image_autoencoder *a, const float
                                width,
                                (int64_t)factor * tile_of(tile, height / factor, width / factor),
                                1,
-                               factor,
+                               factor / a->set.patch,
                                run_tile,
                                &w};
   rdna_status status = RDNA_OK;
   for (int i = 0; i < count && status == RDNA_OK; i++) {
     status = rdna__tiles_run(&tiling, pictures + (size_t)i * in, moments);
     const float *draws = noise ? noise + (size_t)i * out : NULL;
-    if (status == RDNA_OK) draw(&a->set, moments, draws, out, out_latents + (size_t)i * out);
+    if (status == RDNA_OK)
+      draw(&a->set, moments, draws, height / factor, width / factor, out_latents + (size_t)i * out);
   }
   free(moments);
   return status;

@@ -165,17 +165,24 @@ rdna_status rdna__image_linear_run(rdna__image_pass *pass, const rdna__image_lin
   return rdna_op_linear(pass->stream, x, &linear->weight, linear->bias.data ? &linear->bias : NULL, out);
 }
 
-rdna_status rdna__image_norm_into(rdna__image_pass *pass, const rdna__image_norm *norm, const rdna_tensor *x, bool silu,
-                                  const rdna_tensor *out) {
+static rdna_status group_norm(rdna__image_pass *pass, const rdna__image_norm *norm, const rdna_tensor *x,
+                              const rdna_tensor *out) {
   const int64_t saved[] = {x->shape[0], norm->groups};
-  const rdna_scalar zero = rdna_scalar_real(0);
   rdna_tensor mean, inverse;
   RDNA_TRY(rdna__pass_tensor(pass, RDNA_F32, 2, saved, &mean));
   RDNA_TRY(rdna__pass_tensor(pass, RDNA_F32, 2, saved, &inverse));
   RDNA_TRY(rdna_op_group_norm(pass->stream, x, norm->groups, &norm->weight, &norm->bias, norm->epsilon, out, &mean,
                               &inverse));
   RDNA_TRY(rdna__pass_drop(pass, &mean));
-  RDNA_TRY(rdna__pass_drop(pass, &inverse));
+  return rdna__pass_drop(pass, &inverse);
+}
+
+rdna_status rdna__image_norm_into(rdna__image_pass *pass, const rdna__image_norm *norm, const rdna_tensor *x, bool silu,
+                                  const rdna_tensor *out) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  const rdna_tensor tokens = rdna__image_tokens(x), normed = rdna__image_tokens(out);
+  RDNA_TRY(norm->groups ? group_norm(pass, norm, x, out)
+                        : rdna_op_rms_norm(pass->stream, &tokens, &norm->weight, norm->epsilon, &normed));
   return silu ? rdna_op_map(pass->stream, RDNA_MAP_SILU, out, zero, zero, out) : RDNA_OK;
 }
 

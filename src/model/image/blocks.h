@@ -38,8 +38,8 @@ typedef struct rdna__image_linear {
 } rdna__image_linear;
 
 typedef struct rdna__image_norm { /* over groups of channels */
-  rdna_tensor weight, bias;       /* (channels), f32 */
-  int groups;
+  rdna_tensor weight, bias;       /* (channels), f32; bias of groups alone */
+  int groups;                     /* 0: each place's channels are divided by the root of their mean square */
   double epsilon;
 } rdna__image_norm;
 
@@ -48,8 +48,8 @@ typedef struct rdna__image_conv {
   int stride, pad_before, pad_after; /* alike in both directions */
 } rdna__image_conv;
 
-/* Nearest values at twice the height and width, then a convolution of 3 x 3 with as many channels; the larger image is
- * never made: see doubling.c. */
+/* Nearest values at twice the height and width, then a convolution of 3 x 3; the larger image is never made:
+ * see doubling.c. */
 typedef struct rdna__image_doubling {
   rdna_tensor weight[2][2], bias; /* (out, in, 2, 2) with channels last of the results above and below, left and right;
                                      (out). bias.data NULL: there is none */
@@ -81,8 +81,8 @@ typedef struct rdna__image_window { /* of a convolution; bias included */
 /* With |name|.weight and |name|.bias. */
 rdna_status rdna__image_load_conv(rdna__component *c, const char *prefix, const char *name,
                                   const rdna__image_window *window, rdna__image_conv *out);
-rdna_status rdna__image_load_doubling(rdna__component *c, const char *prefix, const char *name, int channels,
-                                      rdna__image_doubling *out);
+rdna_status rdna__image_load_doubling(rdna__component *c, const char *prefix, const char *name, int in, int out,
+                                      rdna__image_doubling *out_doubling);
 rdna_status rdna__image_load_norm(rdna__component *c, const char *prefix, const char *name, int channels, int groups,
                                   double epsilon, rdna__image_norm *out);
 rdna_status rdna__image_load_linear(rdna__component *c, const char *prefix, const char *name, int in, int out,

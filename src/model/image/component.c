@@ -200,6 +200,13 @@ static rdna_status pass_wide(const passage *p, const rdna_tensor *from, const rd
   return is_blocks(to->dtype) ? rdna_op_quantize(p->stream, &wide, to) : rdna_op_copy(p->stream, &wide, to);
 }
 
+/* |from| is a convolution's over time: its last one, which is asked for alone. */
+static void take_last_time(rdna_tensor *from) {
+  from->data = (char *)from->data + rdna_dtype_bytes(from->dtype, (from->shape[2] - 1) * from->stride[2]);
+  for (int i = 2; i < 4; i++) from->shape[i] = from->shape[i + 1], from->stride[i] = from->stride[i + 1];
+  from->rank = 4;
+}
+
 /* Rows from |first| on of |to|. From a copy: what is in the file's map may change or vanish. On a device that only
  * counts nothing is read. */
 static rdna_status pass_rows(const passage *p, int64_t first, int64_t rows, const rdna_tensor *to) {
@@ -216,6 +223,7 @@ static rdna_status pass_rows(const passage *p, int64_t first, int64_t rows, cons
     from.stride[0] = 1;
     from.stride[1] = p->t->shape[0];
   }
+  if (from.rank == 5 && to->rank == 4) take_last_time(&from);
   RDNA_TRY(rdna_copy_to_device(p->stream, p->from_data, p->bytes, size));
   return p->wide ? pass_wide(p, &from, &part) : rdna_op_copy(p->stream, &from, &part);
 }
@@ -349,6 +357,16 @@ rdna_status rdna__network_window(rdna__network *n, int64_t out, int64_t in, int6
 rdna_status rdna__component_load_window(rdna__component *c, const char *prefix, const char *name, int out, int in,
                                         int height, int width, rdna_tensor *out_weight) {
   const rdna_tensor like = rdna_tensor_contiguous(NULL, RDNA_F32, 4, (const int64_t[]){out, in, height, width});
+  char full[RDNA__COMPONENT_NAME];
+  const rdna__safetensor *t;
+  RDNA_TRY(look_up(c, prefix, name, &like, full, &t));
+  RDNA_TRY(rdna__network_window(c->network, out, in, height, width, out_weight));
+  return upload(c, t, full, false, out_weight);
+}
+
+rdna_status rdna__component_load_last_window(rdna__component *c, const char *prefix, const char *name, int out, int in,
+                                             int time, int height, int width, rdna_tensor *out_weight) {
+  const rdna_tensor like = rdna_tensor_contiguous(NULL, RDNA_F32, 5, (const int64_t[]){out, in, time, height, width});
   char full[RDNA__COMPONENT_NAME];
   const rdna__safetensor *t;
   RDNA_TRY(look_up(c, prefix, name, &like, full, &t));

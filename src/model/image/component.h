@@ -74,6 +74,10 @@ rdna_status rdna__component_load_matrix(rdna__component *component, const char *
 /* A convolution's, as rdna__network_window lays it out. */
 rdna_status rdna__component_load_window(rdna__component *component, const char *prefix, const char *name, int out,
                                         int in, int height, int width, rdna_tensor *out_weight);
+/* Of a convolution over |time|, height and width, (out, in, time, height, width), what reads the last of its times, as
+ * a window: all that counts of one that sees no later times where there are no earlier ones. */
+rdna_status rdna__component_load_last_window(rdna__component *component, const char *prefix, const char *name, int out,
+                                             int in, int time, int height, int width, rdna_tensor *out_weight);
 /* A tensor as |to| is, contiguous memory of the caller's. */
 rdna_status rdna__component_fetch(rdna__component *component, const char *prefix, const char *name,
                                   const rdna_tensor *to);

@@ -45,10 +45,10 @@ static rdna_status sum_weights(rdna_stream *stream, const rdna_tensor *weight, i
   return RDNA_OK;
 }
 
-static rdna_status make(rdna__component *c, rdna__image_pass *pass, const char *prefix, const char *name, int channels,
-                        rdna__image_doubling *out) {
+static rdna_status make(rdna__component *c, rdna__image_pass *pass, const char *prefix, const char *name, int in,
+                        int out, rdna__image_doubling *to) {
   char full[RDNA__COMPONENT_NAME];
-  const int64_t whole[] = {channels, channels, 3, 3}, half[] = {channels, channels, 2, 2}, row = channels;
+  const int64_t whole[] = {out, in, 3, 3}, half[] = {out, in, 2, 2}, row = out;
   rdna_tensor weight, sums;
   snprintf(full, sizeof full, "%s.weight", name);
   RDNA_TRY(rdna__pass_tensor(pass, RDNA_F32, 4, whole, &weight));
@@ -56,19 +56,19 @@ static rdna_status make(rdna__component *c, rdna__image_pass *pass, const char *
   RDNA_TRY(rdna__component_fetch(c, prefix, full, &weight));
   for (int i = 0; i < 4; i++) {
     RDNA_TRY(sum_weights(pass->stream, &weight, i / 2, i % 2, &sums));
-    RDNA_TRY(rdna__network_window(c->network, channels, channels, 2, 2, &out->weight[i / 2][i % 2]));
-    RDNA_TRY(rdna_op_copy(pass->stream, &sums, &out->weight[i / 2][i % 2]));
+    RDNA_TRY(rdna__network_window(c->network, out, in, 2, 2, &to->weight[i / 2][i % 2]));
+    RDNA_TRY(rdna_op_copy(pass->stream, &sums, &to->weight[i / 2][i % 2]));
   }
   snprintf(full, sizeof full, "%s.bias", name);
-  return rdna__component_load(c, prefix, full, c->network->dtype, 1, &row, &out->bias);
+  return rdna__component_load(c, prefix, full, c->network->dtype, 1, &row, &to->bias);
 }
 
-rdna_status rdna__image_load_doubling(rdna__component *c, const char *prefix, const char *name, int channels,
-                                      rdna__image_doubling *out) {
+rdna_status rdna__image_load_doubling(rdna__component *c, const char *prefix, const char *name, int in, int out,
+                                      rdna__image_doubling *out_doubling) {
   rdna__image_pass pass = {.stream = rdna_device_default_stream(c->network->device),
                            .dtype = c->network->dtype,
                            .holder = "loading weights"};
-  return rdna__pass_end(&pass, make(c, &pass, prefix, name, channels, out));
+  return rdna__pass_end(&pass, make(c, &pass, prefix, name, in, out, out_doubling));
 }
 
 /* One of the four results of each place: |out|'s lines and columns from |below| and |right| on, every other. */

@@ -11,12 +11,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FLUX, SCHEDULE, ZIMAGE, KINDS, MOST_NAMES = 16 };
+enum { FLUX, SCHEDULE, ZIMAGE, QWEN, FLUX_2, KINDS, MOST_NAMES = 16 };
 
 static const char *const published[KINDS] = {
     "{\"_class_name\":\"FluxTransformer2DModel\",\"axes_dims_rope\":[16,56,56],\"guidance_embeds\":true}",
     "{\"_class_name\":\"FlowMatchEulerDiscreteScheduler\",\"use_dynamic_shifting\":true,\"shift\":3.0}",
-    "{\"_class_name\":\"ZImageTransformer2DModel\",\"all_patch_size\":[2],\"axes_dims\":[32,48,48]}"};
+    "{\"_class_name\":\"ZImageTransformer2DModel\",\"all_patch_size\":[2],\"axes_dims\":[32,48,48]}",
+    "{\"_class_name\":\"QwenImageTransformer2DModel\",\"guidance_embeds\":false}",
+    "{\"_class_name\":\"Flux2Transformer2DModel\",\"guidance_embeds\":false,\"mlp_ratio\":3.0}"};
 /* At the end of a row nothing is changed. */
 static const char *const names[KINDS][MOST_NAMES] = {
     {"_class_name", "patch_size", "in_channels", "out_channels", "num_layers", "num_single_layers",
@@ -27,12 +29,20 @@ static const char *const names[KINDS][MOST_NAMES] = {
      "num_train_timesteps", "invert_sigmas"},
     {"_class_name", "all_patch_size", "all_f_patch_size", "in_channels", "dim", "n_layers", "n_refiner_layers",
      "n_heads", "n_kv_heads", "norm_eps", "qk_norm", "cap_feat_dim", "rope_theta", "axes_dims", "axes_lens",
-     "strange"}};
+     "strange"},
+    {"_class_name", "patch_size", "in_channels", "out_channels", "num_layers", "attention_head_dim",
+     "num_attention_heads", "joint_attention_dim", "guidance_embeds", "axes_dims_rope", "zero_cond_t",
+     "use_additional_t_cond", "use_layer3d_rope", "strange"},
+    {"_class_name", "patch_size", "in_channels", "out_channels", "num_layers", "num_single_layers",
+     "attention_head_dim", "num_attention_heads", "joint_attention_dim", "timestep_guidance_channels", "mlp_ratio",
+     "axes_dims_rope", "rope_theta", "eps"}};
 
 static void check_transformer(const rdna__flux_settings *s) {
-  int sum = 0;
+  int sum = 0, places = s->patch * s->patch;
   for (int i = 0; i < RDNA__FLUX_AXES; i++) sum += s->axes[i];
-  if (sum != s->head || s->width != s->heads * s->head || s->in_channels % 4 || s->out_channels % 4) abort();
+  if (sum != s->head || s->width != s->heads * s->head) abort();
+  if (places < 1 || s->in_channels % places || s->out_channels % places) abort();
+  if (s->hidden < 1 || s->embedded < 2 || !(s->theta >= 1) || !(s->epsilon > 0)) abort();
 }
 
 static void check_zimage(const rdna__zimage_settings *s) {

@@ -1,94 +1,160 @@
-/* Tokens of text and picture stand in one matrix, text first, so that blocks of both kinds attend over all of it:
- *
- *     rows    | text … | picture, line by line … | with Kontext the other picture … |
- *
- *     x = embedding -- double blocks -- single blocks -- norm of the picture's rows, out
- *
- * Norms have no weights of their own: each block makes a row that scales and one that shifts of the timestep, the
- * text's vector and, where it is guided, the guidance, and gates by which its results are multiplied. */
+/* The weights of transformers of text and picture, by the names that each kind's folder has for them. */
 #include "model/image/flux.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/options.h"
-#include "model/image/dit.h"
-#include "rdna/image_flow.h"
 #include "rdna/memory.h"
-#include "rdna/op.h"
 
-enum { PATH_BYTES = 4096, MOST_SIDE = 1 << 13, MOST_TOKENS = 1 << 14, AXES = RDNA__FLUX_AXES };
-static const double theta = 10000; /* no setting says it */
+enum { PATH_BYTES = 4096, TEXT = RDNA__FLUX_TEXT, PICTURE = RDNA__FLUX_PICTURE, SIDES = RDNA__FLUX_SIDES };
 
-typedef struct side { /* of a double block: what text or picture has for itself */
-  rdna__image_linear modulation;
-  rdna__image_linear q, k, v, out;
-  rdna_tensor q_norm, k_norm; /* (head), f32 */
-  rdna__image_linear up, down;
-} side;
+typedef struct side_names { /* of a double block */
+  const char *modulation, *q, *k, *v, *out, *up, *down, *q_norm, *k_norm;
+} side_names;
 
-typedef struct single {
-  rdna__image_linear modulation;
-  rdna__image_linear q, k, v, up, down; /* down reads what attention made and what up made, side by side */
-  rdna_tensor q_norm, k_norm;
-} single;
+/* What kinds call their tensors. */
+typedef struct names {
+  const char *in, *text, *embedder;
+  side_names sides[SIDES];
+} names;
 
-enum { TEXT, PICTURE, SIDES };
-
-struct rdna_image_flux {
-  rdna__network network;
-  rdna__flux_settings set;
-  rdna_image_flux_info info;
-  rdna__image_linear in, text, modulation, out;
-  rdna__dit_embedding time, guidance, pooled;
-  rdna__dit_axes axes;
-  side (*doubles)[SIDES];     /* (set.doubles) */
-  single *singles;            /* (set.singles) */
-  int last_scale, last_shift; /* parts of what the last norm is modulated by: files have them in either order */
-};
+#define TEXT_ATTENTION "attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj", "attn.to_add_out"
+#define PICTURE_ATTENTION "attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"
+#define TEXT_NORMS "attn.norm_added_q.weight", "attn.norm_added_k.weight"
+#define PICTURE_NORMS "attn.norm_q.weight", "attn.norm_k.weight"
+static const names of_kind[] = {
+    [RDNA__FLUX_1] = {"x_embedder",
+                      "context_embedder",
+                      "time_text_embed",
+                      {{"norm1_context.linear", TEXT_ATTENTION, "ff_context.net.0.proj", "ff_context.net.2",
+                        TEXT_NORMS},
+                       {"norm1.linear", PICTURE_ATTENTION, "ff.net.0.proj", "ff.net.2", PICTURE_NORMS}}},
+    [RDNA__FLUX_QWEN] = {"img_in",
+                         "txt_in",
+                         "time_text_embed",
+                         {{"txt_mod.1", TEXT_ATTENTION, "txt_mlp.net.0.proj", "txt_mlp.net.2", TEXT_NORMS},
+                          {"img_mod.1", PICTURE_ATTENTION, "img_mlp.net.0.proj", "img_mlp.net.2", PICTURE_NORMS}}},
+    [RDNA__FLUX_2] = {"x_embedder",
+                      "context_embedder",
+                      "time_guidance_embed",
+                      {{"", TEXT_ATTENTION, "ff_context.linear_in", "ff_context.linear_out", TEXT_NORMS},
+                       {"", PICTURE_ATTENTION, "ff.linear_in", "ff.linear_out", PICTURE_NORMS}}}};
 
 /* ---- loading ---- */
 
-static rdna_status load_two(rdna__component *c, const char *name, int in, int out, rdna__dit_embedding *to) {
-  static const char *const names[] = {"linear_1", "linear_2"};
-  char prefix[RDNA__COMPONENT_NAME];
-  snprintf(prefix, sizeof prefix, "time_text_embed.%s", name);
-  return rdna__dit_load_embedding(c, prefix, names, in, out, out, to);
+/* What reads and makes f32: of a bias of f32, where layers have some, and a weight of the network's type. */
+static rdna_status load_wide(const rdna_image_flux *f, rdna__component *c, const char *prefix, const char *name, int in,
+                             int out, rdna__image_linear *to) {
+  char full[RDNA__COMPONENT_NAME];
+  const int64_t count = out;
+  RDNA_TRY(rdna__image_load_linear(c, prefix, name, in, out, false, to));
+  if (!f->set.biased) return RDNA_OK;
+  snprintf(full, sizeof full, "%s.bias", name);
+  return rdna__component_load(c, prefix, full, RDNA_F32, 1, &count, &to->bias);
 }
 
-static rdna_status load_side(const rdna_image_flux *f, rdna__component *c, int i, int which, side *to) {
-  static const char *const names[SIDES][10] = {
-      {"norm1_context.linear", "attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj", "attn.to_add_out",
-       "ff_context.net.0.proj", "ff_context.net.2", "attn.norm_added_q.weight", "attn.norm_added_k.weight"},
-      {"norm1.linear", "attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0", "ff.net.0.proj", "ff.net.2",
-       "attn.norm_q.weight", "attn.norm_k.weight"}};
-  const char *const *name = names[which];
+static rdna_status load_embedding(const rdna_image_flux *f, rdna__component *c, const char *name, int in,
+                                  rdna__flux_embedding *to) {
+  char prefix[RDNA__COMPONENT_NAME];
+  int width = f->set.width;
+  snprintf(prefix, sizeof prefix, "%s.%s", of_kind[f->set.kind].embedder, name);
+  RDNA_TRY(load_wide(f, c, prefix, "linear_1", in, width, &to->first));
+  return load_wide(f, c, prefix, "linear_2", width, width, &to->second);
+}
+
+static rdna_status load_head_norm(const rdna_image_flux *f, rdna__component *c, const char *prefix, const char *name,
+                                  rdna_tensor *out) {
+  const int64_t count = f->set.head;
+  return rdna__component_load(c, prefix, name, RDNA_F32, 1, &count, out);
+}
+
+static rdna_status load_side(const rdna_image_flux *f, rdna__component *c, int i, int which, rdna__flux_side *to) {
+  const rdna__flux_settings *s = &f->set;
+  const side_names *name = &of_kind[s->kind].sides[which];
+  const char *const attention[] = {name->q, name->k, name->v, name->out};
   rdna__image_linear *const squares[] = {&to->q, &to->k, &to->v, &to->out};
   char prefix[RDNA__COMPONENT_NAME];
-  int width = f->set.width;
   snprintf(prefix, sizeof prefix, "transformer_blocks.%d", i);
-  RDNA_TRY(rdna__dit_load_wide(c, prefix, name[0], width, 6 * width, &to->modulation));
-  for (int k = 0; k < 4; k++) RDNA_TRY(rdna__image_load_linear(c, prefix, name[1 + k], width, width, true, squares[k]));
-  RDNA_TRY(rdna__image_load_linear(c, prefix, name[5], width, 4 * width, true, &to->up));
-  RDNA_TRY(rdna__image_load_linear(c, prefix, name[6], 4 * width, width, true, &to->down));
-  RDNA_TRY(rdna__dit_load_vector(c, prefix, name[7], f->set.head, &to->q_norm));
-  return rdna__dit_load_vector(c, prefix, name[8], f->set.head, &to->k_norm);
+  if (!s->shares) RDNA_TRY(load_wide(f, c, prefix, name->modulation, s->width, 6 * s->width, &to->modulation));
+  for (int k = 0; k < 4; k++)
+    RDNA_TRY(rdna__image_load_linear(c, prefix, attention[k], s->width, s->width, s->biased, squares[k]));
+  RDNA_TRY(rdna__image_load_linear(c, prefix, name->up, s->width, (1 + s->gates) * s->hidden, s->biased, &to->up));
+  RDNA_TRY(rdna__image_load_linear(c, prefix, name->down, s->hidden, s->width, s->biased, &to->down));
+  RDNA_TRY(load_head_norm(f, c, prefix, name->q_norm, &to->q_norm));
+  return load_head_norm(f, c, prefix, name->k_norm, &to->k_norm);
 }
 
-static rdna_status load_single(const rdna_image_flux *f, rdna__component *c, int i, single *to) {
-  char prefix[RDNA__COMPONENT_NAME];
-  int width = f->set.width;
+/* Of FLUX.2, which has what reads the same rows in one matrix. */
+static rdna_status load_joined(const rdna_image_flux *f, rdna__component *c, const char *prefix,
+                               rdna__flux_single *to) {
+  const rdna__flux_settings *s = &f->set;
+  const int rows[] = {s->width, s->width, s->width, 2 * s->hidden};
+  rdna__image_linear *const parts[] = {&to->q, &to->k, &to->v, &to->up};
+  rdna__image_linear all = {0};
+  RDNA_TRY(rdna__image_load_linear(c, prefix, "to_qkv_mlp_proj", s->width, 3 * s->width + 2 * s->hidden, false, &all));
+  for (int64_t k = 0, first = 0; k < 4; first += rows[k++]) {
+    parts[k]->weight = all.weight;
+    parts[k]->weight.data = (char *)all.weight.data + rdna_dtype_bytes(all.weight.dtype, first * all.weight.stride[0]);
+    parts[k]->weight.shape[0] = rows[k];
+  }
+  return rdna__image_load_linear(c, prefix, "to_out", s->width + s->hidden, s->width, false, &to->down);
+}
+
+static rdna_status load_single(const rdna_image_flux *f, rdna__component *c, int i, rdna__flux_single *to) {
+  const rdna__flux_settings *s = &f->set;
+  char prefix[RDNA__COMPONENT_NAME], attention[RDNA__COMPONENT_NAME];
+  int width = s->width;
   snprintf(prefix, sizeof prefix, "single_transformer_blocks.%d", i);
-  RDNA_TRY(rdna__dit_load_wide(c, prefix, "norm.linear", width, 3 * width, &to->modulation));
-  RDNA_TRY(rdna__image_load_linear(c, prefix, "attn.to_q", width, width, true, &to->q));
-  RDNA_TRY(rdna__image_load_linear(c, prefix, "attn.to_k", width, width, true, &to->k));
-  RDNA_TRY(rdna__image_load_linear(c, prefix, "attn.to_v", width, width, true, &to->v));
-  RDNA_TRY(rdna__dit_load_vector(c, prefix, "attn.norm_q.weight", f->set.head, &to->q_norm));
-  RDNA_TRY(rdna__dit_load_vector(c, prefix, "attn.norm_k.weight", f->set.head, &to->k_norm));
-  RDNA_TRY(rdna__image_load_linear(c, prefix, "proj_mlp", width, 4 * width, true, &to->up));
-  return rdna__image_load_linear(c, prefix, "proj_out", 5 * width, width, true, &to->down);
+  snprintf(attention, sizeof attention, "single_transformer_blocks.%d.attn", i);
+  RDNA_TRY(load_head_norm(f, c, attention, "norm_q.weight", &to->q_norm));
+  RDNA_TRY(load_head_norm(f, c, attention, "norm_k.weight", &to->k_norm));
+  if (s->kind == RDNA__FLUX_2) return load_joined(f, c, attention, to);
+  RDNA_TRY(load_wide(f, c, prefix, "norm.linear", width, 3 * width, &to->modulation));
+  RDNA_TRY(rdna__image_load_linear(c, attention, "to_q", width, width, true, &to->q));
+  RDNA_TRY(rdna__image_load_linear(c, attention, "to_k", width, width, true, &to->k));
+  RDNA_TRY(rdna__image_load_linear(c, attention, "to_v", width, width, true, &to->v));
+  RDNA_TRY(rdna__image_load_linear(c, prefix, "proj_mlp", width, s->hidden, true, &to->up));
+  return rdna__image_load_linear(c, prefix, "proj_out", width + s->hidden, width, true, &to->down);
+}
+
+static rdna_status load_shared(rdna_image_flux *f, rdna__component *c) {
+  static const char *const modulations[] = {"double_stream_modulation_txt", "double_stream_modulation_img",
+                                            "single_stream_modulation"};
+  for (int k = 0; k <= SIDES; k++) {
+    int parts = k < SIDES ? 6 : 3;
+    RDNA_TRY(load_wide(f, c, modulations[k], "linear", f->set.width, parts * f->set.width, &f->shared[k]));
+  }
+  return RDNA_OK;
+}
+
+/* Pair i of an axis of d values turns by theta^(-2 i / d) a place. */
+static rdna_status make_frequencies(rdna_image_flux *f) {
+  float values[256];
+  for (int a = 0; a < RDNA__FLUX_AXES; a++) {
+    const int64_t half = f->set.axes[a] / 2;
+    if (!half) continue;
+    for (int i = 0; i < half; i++) values[i] = (float)pow(f->set.theta, -2.0 * i / f->set.axes[a]);
+    RDNA_TRY(rdna__network_tensor(&f->network, RDNA_F32, 1, &half, &f->frequencies[a]));
+    rdna_stream *stream = rdna_device_default_stream(f->network.device);
+    RDNA_TRY(rdna_copy_to_device(stream, f->frequencies[a].data, values, (size_t)half * sizeof *values));
+  }
+  return RDNA_OK;
+}
+
+/* What is before the blocks. */
+static rdna_status load_beginning(rdna_image_flux *f, rdna__component *c) {
+  const rdna__flux_settings *s = &f->set;
+  const names *name = &of_kind[s->kind];
+  const int64_t text = s->text_width;
+  RDNA_TRY(rdna__image_load_linear(c, "", name->in, s->in_channels, s->width, s->biased, &f->in));
+  RDNA_TRY(rdna__image_load_linear(c, "", name->text, s->text_width, s->width, s->biased, &f->text));
+  if (s->kind == RDNA__FLUX_QWEN)
+    RDNA_TRY(rdna__component_load(c, "", "txt_norm.weight", RDNA_F32, 1, &text, &f->text_norm));
+  RDNA_TRY(load_embedding(f, c, "timestep_embedder", s->embedded, &f->time));
+  if (s->guided) RDNA_TRY(load_embedding(f, c, "guidance_embedder", s->embedded, &f->guidance));
+  if (s->pooled_width) RDNA_TRY(load_embedding(f, c, "text_embedder", s->pooled_width, &f->pooled));
+  return s->shares ? load_shared(f, c) : RDNA_OK;
 }
 
 static rdna_status load(rdna_image_flux *f, rdna__component *c) {
@@ -100,20 +166,15 @@ static rdna_status load(rdna_image_flux *f, rdna__component *c) {
   f->last_scale = c->part.kind == CHECKPOINT_FLUX;
   f->last_shift = !f->last_scale;
   c->kept = true; /* little of the whole, and its ends */
-  RDNA_TRY(rdna__image_load_linear(c, "", "x_embedder", s->in_channels, s->width, true, &f->in));
-  RDNA_TRY(rdna__image_load_linear(c, "", "context_embedder", s->text_width, s->width, true, &f->text));
-  RDNA_TRY(load_two(c, "timestep_embedder", RDNA__DIT_EMBEDDED, s->width, &f->time));
-  if (s->guided) RDNA_TRY(load_two(c, "guidance_embedder", RDNA__DIT_EMBEDDED, s->width, &f->guidance));
-  RDNA_TRY(load_two(c, "text_embedder", s->pooled_width, s->width, &f->pooled));
+  RDNA_TRY(load_beginning(f, c));
   c->kept = false;
   for (int i = 0; i < s->doubles; i++)
     for (int k = 0; k < SIDES; k++) RDNA_TRY(load_side(f, c, i, k, &f->doubles[i][k]));
   for (int i = 0; i < s->singles; i++) RDNA_TRY(load_single(f, c, i, &f->singles[i]));
   c->kept = true;
-  RDNA_TRY(rdna__dit_load_wide(c, "", "norm_out.linear", s->width, 2 * s->width, &f->modulation));
-  RDNA_TRY(rdna__image_load_linear(c, "", "proj_out", s->width, s->out_channels, true, &f->out));
-  memcpy(f->axes.values, s->axes, sizeof s->axes);
-  RDNA_TRY(rdna__dit_make_axes(&f->network, theta, &f->axes));
+  RDNA_TRY(load_wide(f, c, "", "norm_out.linear", s->width, 2 * s->width, &f->modulation));
+  RDNA_TRY(rdna__image_load_linear(c, "", "proj_out", s->width, s->out_channels, s->biased, &f->out));
+  RDNA_TRY(make_frequencies(f));
   return rdna__component_check_all_read(c);
 }
 
@@ -126,12 +187,14 @@ static rdna_status open_flux(rdna_image_flux *f, const char *folder, const char 
   rdna_status status = rdna__annotate(load(f, &c), "%s", path);
   rdna__component_close(&c);
   const rdna__flux_settings *s = &f->set;
-  f->info = (rdna_image_flux_info){.in_channels = s->in_channels / 4,
-                                   .out_channels = s->out_channels / 4,
-                                   .text_width = s->text_width,
-                                   .pooled_width = s->pooled_width,
-                                   .guided = s->guided,
-                                   .weights_bytes = f->network.bytes};
+  int places = s->patch * s->patch;
+  if (status == RDNA_OK)
+    f->info = (rdna_image_flux_info){.in_channels = s->in_channels / places,
+                                     .out_channels = s->out_channels / places,
+                                     .text_width = s->text_width,
+                                     .pooled_width = s->pooled_width,
+                                     .guided = s->guided,
+                                     .weights_bytes = f->network.bytes};
   return status;
 }
 
@@ -167,226 +230,3 @@ void rdna_image_flux_release(rdna_image_flux *f) {
 }
 
 const rdna_image_flux_info *rdna_image_flux_get_info(const rdna_image_flux *f) { return &f->info; }
-
-/* ---- a pass ---- */
-
-typedef struct running {
-  const rdna_image_flux *flux;
-  rdna__image_pass pass;
-  const rdna_image_flux_input *given;
-  int64_t first[SIDES], count[SIDES]; /* rows of text and picture */
-  int64_t made; /* of the picture's rows the first, which are drawn: others are those of a picture that is looked at */
-  int64_t rows;
-  rdna_tensor conditions;      /* (1, width), f32: SiLU of what all blocks are modulated by */
-  rdna_tensor positions[AXES]; /* (picture's rows), i32 */
-  rdna_tensor x;               /* (rows, width) */
-  rdna_tensor h, q, k, v;      /* the same, of a block */
-} running;
-
-static rdna_tensor side_of(const running *r, const rdna_tensor *t, int which) {
-  return rdna__dit_rows(t, r->first[which], r->count[which]);
-}
-
-/* ---- what blocks are modulated by ---- */
-
-static rdna_status embed_conditions(running *r) {
-  const rdna_image_flux *f = r->flux;
-  const rdna_scalar zero = rdna_scalar_real(0);
-  const int64_t wide[] = {1, f->set.width};
-  RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, wide, &r->conditions));
-  RDNA_TRY(rdna__dit_embed_number(&r->pass, &f->time, r->given->timestep, true, &r->conditions));
-  if (f->set.guided)
-    RDNA_TRY(rdna__dit_embed_number(&r->pass, &f->guidance, 1000 * r->given->guidance, false, &r->conditions));
-  RDNA_TRY(rdna__dit_embed(&r->pass, &f->pooled, r->given->pooled, false, &r->conditions));
-  return rdna_op_map(r->pass.stream, RDNA_MAP_SILU, &r->conditions, zero, zero, &r->conditions);
-}
-
-static rdna_status modulate(running *r, const rdna__image_linear *by, const int ones[RDNA__DIT_ONES],
-                            rdna__dit_modulation *out) {
-  return rdna__dit_modulate(&r->pass, by, &r->conditions, r->flux->set.width, ones, out);
-}
-
-/* ---- attention ---- */
-
-/* Of the picture's rows of |t|; text stands at place 0, where nothing turns. */
-static rdna_status turn(running *r, const rdna_tensor *t) {
-  rdna_tensor picture = side_of(r, t, PICTURE);
-  return rdna__dit_turn(&r->pass, &r->flux->axes, r->positions, r->flux->set.head, &picture);
-}
-
-/* |out| = attention of all rows of q, k and v, which are turned first */
-static rdna_status attend(running *r, const rdna_tensor *out) {
-  RDNA_TRY(turn(r, &r->q));
-  RDNA_TRY(turn(r, &r->k));
-  return rdna__dit_attend(&r->pass, r->flux->set.head, &r->q, &r->k, &r->v, out);
-}
-
-/* ---- blocks ---- */
-
-enum { SHIFT_1, SCALE_1, GATE_1, SHIFT_2, SCALE_2, GATE_2 }; /* parts of a double block's modulation */
-static const int double_ones[] = {SCALE_1, SCALE_2, -1}, single_ones[] = {SCALE_1, -1, -1};
-
-static rdna_status read_side(running *r, const side *s, const rdna__dit_modulation *m, int which) {
-  rdna_tensor x = side_of(r, &r->x, which), h = side_of(r, &r->h, which);
-  rdna_tensor q = side_of(r, &r->q, which), k = side_of(r, &r->k, which), v = side_of(r, &r->v, which);
-  RDNA_TRY(rdna__dit_norm(&r->pass, m, SCALE_1, SHIFT_1, &x, &h));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->q, &h, &q));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->k, &h, &k));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->v, &h, &v));
-  RDNA_TRY(rdna__dit_norm_heads(&r->pass, &s->q_norm, RDNA__DIT_EPSILON, &q));
-  return rdna__dit_norm_heads(&r->pass, &s->k_norm, RDNA__DIT_EPSILON, &k);
-}
-
-/* x += gate out(attention); x += gate down(gelu(up(norm(x)))). q is free then. */
-static rdna_status change_side(running *r, const side *s, const rdna__dit_modulation *m, int which) {
-  const rdna_scalar zero = rdna_scalar_real(0);
-  const int64_t wide[] = {r->count[which], 4 * (int64_t)r->flux->set.width};
-  rdna_tensor x = side_of(r, &r->x, which), h = side_of(r, &r->h, which), made = side_of(r, &r->q, which), hidden;
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->out, &h, &made));
-  RDNA_TRY(rdna__dit_add_gated(&r->pass, m, GATE_1, &made, &x));
-  RDNA_TRY(rdna__dit_norm(&r->pass, m, SCALE_2, SHIFT_2, &x, &h));
-  RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, wide, &hidden));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->up, &h, &hidden));
-  RDNA_TRY(rdna_op_map(r->pass.stream, RDNA_MAP_GELU_TANH, &hidden, zero, zero, &hidden));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->down, &hidden, &made));
-  RDNA_TRY(rdna__pass_drop(&r->pass, &hidden));
-  return rdna__dit_add_gated(&r->pass, m, GATE_2, &made, &x);
-}
-
-static rdna_status run_double(running *r, const side block[SIDES]) {
-  rdna__dit_modulation m[SIDES];
-  for (int i = 0; i < SIDES; i++) {
-    RDNA_TRY(modulate(r, &block[i].modulation, double_ones, &m[i]));
-    RDNA_TRY(read_side(r, &block[i], &m[i], i));
-  }
-  RDNA_TRY(attend(r, &r->h));
-  for (int i = 0; i < SIDES; i++) {
-    RDNA_TRY(change_side(r, &block[i], &m[i], i));
-    RDNA_TRY(rdna__dit_drop_modulation(&r->pass, &m[i]));
-  }
-  return RDNA_OK;
-}
-
-/* x += gate down(attention beside gelu(up(norm(x)))) */
-static rdna_status run_single(running *r, const single *s) {
-  const rdna_scalar zero = rdna_scalar_real(0);
-  const int64_t width = r->flux->set.width, shape[] = {r->rows, 5 * width};
-  rdna__dit_modulation m;
-  rdna_tensor both;
-  RDNA_TRY(modulate(r, &s->modulation, single_ones, &m));
-  RDNA_TRY(rdna__dit_norm(&r->pass, &m, SCALE_1, SHIFT_1, &r->x, &r->h));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->q, &r->h, &r->q));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->k, &r->h, &r->k));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->v, &r->h, &r->v));
-  RDNA_TRY(rdna__dit_norm_heads(&r->pass, &s->q_norm, RDNA__DIT_EPSILON, &r->q));
-  RDNA_TRY(rdna__dit_norm_heads(&r->pass, &s->k_norm, RDNA__DIT_EPSILON, &r->k));
-  RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, shape, &both));
-  rdna_tensor attended = rdna__dit_columns(&both, 0, width), hidden = rdna__dit_columns(&both, width, 4 * width);
-  RDNA_TRY(attend(r, &attended));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->up, &r->h, &hidden));
-  RDNA_TRY(rdna_op_map(r->pass.stream, RDNA_MAP_GELU_TANH, &hidden, zero, zero, &hidden));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &s->down, &both, &r->h));
-  RDNA_TRY(rdna__pass_drop(&r->pass, &both));
-  RDNA_TRY(rdna__dit_add_gated(&r->pass, &m, GATE_1, &r->h, &r->x));
-  return rdna__dit_drop_modulation(&r->pass, &m);
-}
-
-/* ---- ends ---- */
-
-/* The picture stands at 0 of the first axis, and what it looks at at 1. */
-static rdna_status place(running *r, int32_t *values) {
-  const rdna_image_flux_input *g = r->given;
-  for (int a = g->context ? 0 : 1; a < AXES; a++) {
-    const int64_t count = r->count[PICTURE];
-    if (!r->flux->axes.frequencies[a].data) continue;
-    for (int64_t i = 0; i < count; i++) {
-      bool other = i >= r->made;
-      int64_t columns = (other ? g->context_width : g->width) / 2, at = other ? i - r->made : i;
-      values[i] = (int32_t)(a == 0 ? other : a == 1 ? at / columns : at % columns);
-    }
-    RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_I32, 1, &count, &r->positions[a]));
-    RDNA_TRY(rdna_copy_to_device(r->pass.stream, r->positions[a].data, values, (size_t)count * sizeof *values));
-  }
-  return RDNA_OK;
-}
-
-static rdna_status begin(running *r, void *host) {
-  const int64_t shape[] = {r->rows, r->flux->set.width};
-  rdna_tensor *const all[] = {&r->x, &r->h, &r->q, &r->k, &r->v};
-  for (int i = 0; i < 5; i++) RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, shape, all[i]));
-  RDNA_TRY(place(r, host));
-  const rdna_image_flux_input *g = r->given;
-  int channels = r->flux->info.in_channels;
-  float *tokens = host;
-  rdna__dit_pack(DIT_CHANNELS_FIRST, g->sample, channels, g->height, g->width, tokens);
-  if (g->context)
-    rdna__dit_pack(DIT_CHANNELS_FIRST, g->context, channels, g->context_height, g->context_width,
-                   tokens + r->made * r->flux->set.in_channels);
-  rdna_tensor picture = side_of(r, &r->x, PICTURE), text = side_of(r, &r->x, TEXT);
-  RDNA_TRY(rdna__dit_linear_of(&r->pass, &r->flux->in, host, &picture));
-  return rdna__dit_linear_of(&r->pass, &r->flux->text, r->given->states, &text);
-}
-
-static rdna_status end(running *r, float *host, float *out) {
-  const rdna_image_flux *f = r->flux;
-  rdna_tensor x = rdna__dit_rows(&r->x, r->first[PICTURE], r->made),
-              h = rdna__dit_rows(&r->h, r->first[PICTURE], r->made);
-  const int ones[] = {f->last_scale, -1, -1};
-  rdna__dit_modulation m;
-  RDNA_TRY(modulate(r, &f->modulation, ones, &m));
-  RDNA_TRY(rdna__dit_norm(&r->pass, &m, f->last_scale, f->last_shift, &x, &h));
-  RDNA_TRY(rdna__dit_linear_to(&r->pass, &f->out, &h, host));
-  rdna__dit_unpack(DIT_CHANNELS_FIRST, host, f->info.out_channels, r->given->height, r->given->width, out);
-  return RDNA_OK;
-}
-
-/* |host|: room for the tokens of all pictures */
-static rdna_status run(running *r, void *host, float *out) {
-  const rdna_image_flux *f = r->flux;
-  RDNA_TRY(embed_conditions(r));
-  RDNA_TRY(begin(r, host));
-  for (int i = 0; i < f->set.doubles; i++) RDNA_TRY(run_double(r, f->doubles[i]));
-  for (int i = 0; i < f->set.singles; i++) RDNA_TRY(run_single(r, &f->singles[i]));
-  return end(r, host, out);
-}
-
-static rdna_status check_sides(const char *what, int height, int width) {
-  if (height >= 2 && width >= 2 && height <= MOST_SIDE && width <= MOST_SIDE && height % 2 == 0 && width % 2 == 0)
-    return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s of %d x %d; each side is even, 2 to %d", what, height, width, MOST_SIDE);
-}
-
-static rdna_status check(const rdna_image_flux *f, const rdna_image_flux_input *g) {
-  if (!g->sample || !g->states || !g->pooled)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_flux_run needs a sample, and a text's states and vector");
-  RDNA_TRY(check_sides("a sample", g->height, g->width));
-  if (g->context) RDNA_TRY(check_sides("a picture to look at", g->context_height, g->context_width));
-  if (g->tokens < 1 || g->tokens > MOST_TOKENS)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "a text of %d tokens; 1 to %d may be", g->tokens, MOST_TOKENS);
-  if (isfinite(g->timestep) && (!f->set.guided || isfinite(g->guidance))) return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "the timestep or the guidance is no number");
-}
-
-rdna_status rdna_image_flux_run(rdna_image_flux *f, const rdna_image_flux_input *given, float *out) {
-  if (!f || !given || !out)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_flux_run needs a transformer, what it reads and a place");
-  rdna_image_flux_input read;
-  RDNA_TRY(RDNA__OPTIONS("rdna_image_flux_run", "input", given, &read));
-  RDNA_TRY(check(f, &read));
-  int64_t picture = (int64_t)(read.height / 2) * (read.width / 2);
-  int64_t other = read.context ? (int64_t)(read.context_height / 2) * (read.context_width / 2) : 0;
-  running r = {.flux = f, .given = &read, .made = picture, .first = {0, read.tokens}};
-  r.count[TEXT] = read.tokens;
-  r.count[PICTURE] = picture + other;
-  r.rows = r.count[TEXT] + r.count[PICTURE];
-  int widest = f->set.in_channels > f->set.out_channels ? f->set.in_channels : f->set.out_channels;
-  void *host = malloc((size_t)(picture + other) * (size_t)widest * sizeof(float));
-  if (!host) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the tokens of a picture");
-  rdna_stream *stream = rdna_device_default_stream(f->network.device);
-  r.pass = (rdna__image_pass){.stream = stream, .dtype = f->network.dtype, .holder = "a transformer"};
-  rdna_status status = run(&r, host, out);
-  rdna_status waited = rdna_stream_synchronize(stream); /* what is copied from and to is the caller's */
-  status = rdna__pass_end(&r.pass, status);
-  free(host);
-  return status == RDNA_OK ? waited : status;
-}

@@ -1,21 +1,33 @@
-/* FLUX's transformer (diffusers' FluxTransformer2DModel): its settings. */
+/* Transformers in which text and picture have streams of their own that attend to each other: FLUX.1's
+ * (FluxTransformer2DModel of diffusers) and those made after it, Qwen-Image's (QwenImageTransformer2DModel) and
+ * FLUX.2's (Flux2Transformer2DModel). Settings say what a network of any of them is, and flux_run.c runs it. */
 #ifndef RDNA_MODEL_IMAGE_FLUX_H
 #define RDNA_MODEL_IMAGE_FLUX_H
 
-#include "model/image/dit.h"
+#include "model/image/blocks.h"
 #include "model/image/settings.h"
 #include "rdna/image_flow.h"
 
-enum { RDNA__FLUX_AXES = RDNA__DIT_AXES };
+enum { RDNA__FLUX_AXES = 4 };
+
+typedef enum rdna__flux_kind { RDNA__FLUX_1, RDNA__FLUX_QWEN, RDNA__FLUX_2 } rdna__flux_kind;
 
 typedef struct rdna__flux_settings {
-  int in_channels, out_channels; /* of a token, which has four places of a sample */
+  rdna__flux_kind kind;
+  int patch;                     /* a token is so many places high and wide: 1 or 2 */
+  int in_channels, out_channels; /* of a token */
   int doubles, singles;          /* blocks with weights of their own for text and picture, and with common ones */
   int heads, head;               /* how many, and the values of one */
   int width;                     /* heads head */
-  int text_width, pooled_width;
-  int axes[RDNA__FLUX_AXES]; /* values of a head that turn with each coordinate of a token: of what, row, column */
+  int hidden;                    /* values between the two layers behind attention */
+  int text_width, pooled_width;  /* the last 0: a text has no vector */
+  int embedded;                  /* values that a timestep is embedded in */
+  int axes[RDNA__FLUX_AXES];     /* values of a head that turn with each coordinate of a token */
+  double theta, epsilon;
   bool guided;
+  bool biased; /* layers have biases, */
+  bool gates;  /* what attention is followed by is silu(a) b of halves a and b, not a GELU, */
+  bool shares; /* and all blocks of a kind are modulated by the same rows */
 } rdna__flux_settings;
 
 /* RDNA_UNSUPPORTED: a setting that is not known, or a value of one that would make it another network. RDNA_BAD_DATA:
@@ -29,5 +41,40 @@ rdna_status rdna__flux_create(rdna_device *device, const char *folder, const cha
 /* rdna_image_t5_create, the same. */
 rdna_status rdna__t5_create(rdna_device *device, const char *folder, const char *encoder, const char *tokenizer,
                             rdna_dtype dtype, rdna_dtype weights, rdna_image_t5 **out_encoder);
+
+/* ---- The network ---- */
+
+typedef struct rdna__flux_embedding { /* second(silu(first(x))), of f32 */
+  rdna__image_linear first, second;
+} rdna__flux_embedding;
+
+typedef struct rdna__flux_side { /* of a double block: what text or picture has for itself */
+  rdna__image_linear modulation; /* weight.data NULL: that of all */
+  rdna__image_linear q, k, v, out;
+  rdna_tensor q_norm, k_norm; /* (head), f32 */
+  rdna__image_linear up, down;
+} rdna__flux_side;
+
+typedef struct rdna__flux_single {
+  rdna__image_linear modulation;        /* weight.data NULL: that of all */
+  rdna__image_linear q, k, v, up, down; /* down reads what attention made and what up made, side by side */
+  rdna_tensor q_norm, k_norm;
+} rdna__flux_single;
+
+enum { RDNA__FLUX_TEXT, RDNA__FLUX_PICTURE, RDNA__FLUX_SIDES };
+
+struct rdna_image_flux {
+  rdna__network network;
+  rdna__flux_settings set;
+  rdna_image_flux_info info;
+  rdna__image_linear in, text, modulation, out;
+  rdna_tensor text_norm;                           /* (text_width), f32; data NULL: there is none */
+  rdna__image_linear shared[RDNA__FLUX_SIDES + 1]; /* of double blocks' sides, and of single blocks; or none */
+  rdna__flux_embedding time, guidance, pooled;
+  rdna_tensor frequencies[RDNA__FLUX_AXES];     /* (half of the axis' values), f32; data NULL: it has none */
+  rdna__flux_side (*doubles)[RDNA__FLUX_SIDES]; /* (set.doubles) */
+  rdna__flux_single *singles;                   /* (set.singles) */
+  int last_scale, last_shift; /* parts of what the last norm is modulated by: files have them in either order */
+};
 
 #endif
