@@ -105,7 +105,9 @@ typedef struct rdna_llm_part {
   int32_t logits;                  /* after how many of the last of these tokens logits are wanted: 0 to count */
   const rdna_llm_picture *picture; /* these tokens are its; NULL: they are text */
   int32_t first;                   /* which of its tokens the first one is */
-  int32_t reserved;                /* 0; here so that the struct has no padding, see rdna/op.h */
+  /* So many of the last of these tokens, not all, fill a text up: each sees what stands before the first of them, and
+   * nobody sees it, as where padding is masked. Nothing may be appended then */
+  int32_t filling;
 } rdna_llm_part;
 
 /* Appends the tokens of all parts. |*out_logits| is pinned host memory of the cache's, (rows, vocabulary), the rows of
@@ -118,7 +120,8 @@ typedef struct rdna_llm_part {
  *
  * Of a picture the parts are read in order, the first with its token 0. Where a model lets tokens of a picture see each
  * other both ways (rdna_llm_info's whole_pictures), a part has all from its |first| on to the picture's end.
- * RDNA_UNSUPPORTED: an encoder, or a model that has vectors of its own for tokens in each layer, is given a picture. */
+ * RDNA_UNSUPPORTED: an encoder, or a model that has vectors of its own for tokens in each layer, is given a picture; an
+ * encoder, or a model with recurrent layers, windows or vectors of its own for positions, is given tokens that fill. */
 RDNA_CHECKED rdna_status rdna_llm_step(rdna_llm_cache *cache, const rdna_llm_part *parts, int count,
                                        const float **out_logits);
 

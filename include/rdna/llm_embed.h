@@ -47,8 +47,10 @@ RDNA_CHECKED rdna_status rdna_llm_embedder_get_info(const rdna_llm_embedder *emb
 typedef struct rdna_llm_text {
   const int32_t *tokens; /* with those for beginning and end, as the model was trained */
   int32_t count;         /* from 1 to the context */
-  int32_t second; /* of a pair of texts: where the second begins, for encoders that tell them apart; 0: it is one text
-                   */
+  int32_t second;   /* of a pair of texts: where the second begins, for encoders that tell them apart; 0: it is one text
+                     */
+  int32_t filling;  /* as in rdna_llm_part, of a text that fits in a pass */
+  int32_t reserved; /* 0; here so that the struct has no padding, see rdna/op.h */
 } rdna_llm_text;
 
 /* One vector for each text, (count, values), as the model gives it: not normalized. With RDNA_LLM_POOLING_NONE one for

@@ -88,11 +88,11 @@ STRUCTS = {  # fields and their types
         "c_int, exact c_int, lanes c_int, gives c_int, checkpoints c_int, layer_count c_int, layers c_void_p",
     "rdna_llm_cache_info": "size c_size_t, bytes c_uint64, pages c_int64, free_pages c_int64, page c_int, context c_int, sequences c_int, batch c_int, logits "
         "c_int, states c_int, free_states c_int, open c_int",
-    "rdna_llm_part": "sequence c_void_p, tokens c_void_p, count c_int32, logits c_int32, picture c_void_p, first c_int32, reserved c_int32",
+    "rdna_llm_part": "sequence c_void_p, tokens c_void_p, count c_int32, logits c_int32, picture c_void_p, first c_int32, filling c_int32",
     "rdna_llm_embedder_options": "size c_size_t, pooling c_int, context c_int, batch c_int, sequences c_int, kv_dtype c_int, exact c_int, layers c_void_p, "
         "layer_count c_int, reserved c_int",
     "rdna_llm_embedder_info": "size c_size_t, pooling c_int, context c_int, batch c_int, values c_int",
-    "rdna_llm_text": "tokens c_void_p, count c_int32, second c_int32",
+    "rdna_llm_text": "tokens c_void_p, count c_int32, second c_int32, filling c_int32, reserved c_int32",
     "rdna_memory_stats": "allocated c_uint64, requested c_uint64, reserved c_uint64, peak_allocated c_uint64, peak_requested c_uint64, peak_reserved "
         "c_uint64, blocks c_uint64, peak_blocks c_uint64, alloc_count c_uint64, free_count c_uint64, alloc_bytes c_uint64, free_bytes "
         "c_uint64, segment_count c_uint64, peak_segment_count c_uint64, driver_allocs c_uint64, driver_frees c_uint64, retries c_uint64, "

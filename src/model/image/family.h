@@ -30,13 +30,15 @@ typedef struct rdna__image_asking {
 
 /* Where the levels before they are shifted end, of n steps. */
 typedef enum rdna__flow_levels {
-  FLOW_LEVELS_EVEN,   /* at 1 / n */
-  FLOW_LEVELS_TRAINED /* at the least that the network was trained with, which is shifted itself */
+  FLOW_LEVELS_EVEN,     /* at 1 / n */
+  FLOW_LEVELS_MEASURED, /* the same, and dynamic shifts are FLUX.2's, by tokens and steps, whatever the settings say */
+  FLOW_LEVELS_TRAINED   /* at the least that the network was trained with, which is shifted itself */
 } rdna__flow_levels;
 
 typedef struct rdna__image_family {
   const char *const *pipelines; /* diffusers' names of it, and NULL behind them; the first is said to users */
   bool has_files;               /* transformer and T5 may be files of their own */
+  bool keeps_norm;              /* what guidance makes of a token is as long as the answer to the prompt */
   rdna__flow_levels levels;
   /* What the folder's parts are together: fills the model's info, and what else is the family's. */
   rdna_status (*fit)(rdna_image_model *model, const char *pipeline);
@@ -52,7 +54,7 @@ typedef struct rdna__image_family {
   rdna_status (*ask)(rdna_image_model *model, const rdna__image_asking *asking, float *out);
 } rdna__image_family;
 
-extern const rdna__image_family rdna__flux_family, rdna__zimage_family;
+extern const rdna__image_family rdna__flux_family, rdna__zimage_family, rdna__qwen_family, rdna__flux2_family;
 
 /* NULL: the pipeline is of none. */
 const rdna__image_family *rdna__image_family_find(const char *pipeline);

@@ -48,6 +48,13 @@ static rdna_status read_line(const json_t *json, int tokens, double *out_mu) {
   return RDNA_OK;
 }
 
+/* What FLUX.2's levels are shifted by: lines that Black Forest Labs measured for 10 and for 200 steps, and between them
+ * by the steps; of large pictures the latter alone. */
+static double measured_shift(int tokens, int steps) {
+  double few = 8.73809524e-05 * tokens + 1.89833333, many = 0.00016927 * tokens + 0.45666666;
+  return tokens > 4300 ? many : many + (many - few) / 190 * (steps - 200);
+}
+
 static rdna_status read_settings(const json_t *json, int tokens, shifting *out) {
   const char *kind;
   const json_t *last = json_object_get(json, "shift_terminal");
@@ -88,7 +95,7 @@ static double shifted(double level, double factor) { return factor * level / (1 
 
 /* Level |i| before it is shifted. Trained levels were shifted themselves, where that is alike for all pictures. */
 static double level_of(const shifting *by, rdna__flow_levels levels, int steps, int i) {
-  if (levels == FLOW_LEVELS_EVEN) return (double)(steps - i) / steps;
+  if (levels != FLOW_LEVELS_TRAINED) return (double)(steps - i) / steps;
   double least = shifted(1.0 / TRAINED, by->dynamic ? 1 : by->shift);
   return steps > 1 ? 1 - (1 - least) * i / (steps - 1) : 1;
 }
@@ -121,6 +128,7 @@ rdna_status rdna__flow_create(const char *settings, int steps, int tokens, rdna_
   RDNA_TRY(rdna__annotate(rdna__settings_parse(settings, strlen(settings), &json), "a schedule's settings"));
   rdna_status status = rdna__annotate(read_settings(json, tokens, &by), "a schedule");
   json_decref(json);
+  if (levels == FLOW_LEVELS_MEASURED) by.mu = measured_shift(tokens, steps);
   if (status != RDNA_OK) return status;
   rdna_image_flow *f = calloc(1, sizeof *f);
   double *sigma = calloc((size_t)steps + 1, sizeof *sigma);

@@ -124,24 +124,46 @@ static int32_t kept(const rdna__language_reading *by, const rdna_tokens *tokens)
   return tokens->count < (size_t)by->most ? (int32_t)tokens->count : by->most;
 }
 
-rdna_status rdna__language_encode(rdna__language *l, const char *text, float *out_states, int *out_tokens) {
+/* |ids| (most), of the text's tokens what is kept, and what fills the rest. */
+static rdna_status fill(const rdna_tokenizer *tokenizer, const rdna__language_reading *by, const rdna_tokens *tokens,
+                        int32_t *ids) {
+  rdna_tokens filler = {0};
+  int32_t count = kept(by, tokens);
+  memcpy(ids, tokens->ids, (size_t)count * sizeof *ids);
+  if (!by->filler) return RDNA_OK;
+  RDNA_TRY(rdna_tokenizer_encode(tokenizer, by->filler, strlen(by->filler), RDNA_ENCODE_PARSE_SPECIAL, &filler));
+  for (int32_t i = count; i < by->most && filler.count == 1; i++) ids[i] = filler.ids[0];
+  size_t found = filler.count;
+  rdna_tokens_deinit(&filler);
+  if (found == 1) return RDNA_OK;
+  return rdna__fail(RDNA_BAD_DATA, "the tokenizer has no token %s, by which texts are filled up", by->filler);
+}
+
+static rdna_status embed(rdna__language *l, const rdna_tokens *tokens, int32_t *ids, float *states, float *out_states,
+                         int *out_tokens) {
   const rdna__language_reading *by = l->reading;
-  rdna_tokens tokens = {0};
-  RDNA_TRY(read_text(l->tokenizer, by, text, &tokens));
-  const rdna_llm_text read = {.tokens = tokens.ids, .count = kept(by, &tokens)};
+  int32_t text = kept(by, tokens), count = by->filler ? by->most : text;
   size_t width = (size_t)l->info.width;
-  float *states = malloc((size_t)read.count * width * sizeof *states + 1);
-  rdna_status status = RDNA_OK;
-  if (!states) status = rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the states of a text");
-  if (status == RDNA_OK && read.count <= by->dropped)
-    status =
-        rdna__fail(RDNA_BAD_DATA, "what stands around texts has %d tokens, not above %d", (int)read.count, by->dropped);
-  if (status == RDNA_OK) status = rdna_llm_embed(l->embedder, &read, 1, states);
-  if (status == RDNA_OK) {
-    *out_tokens = read.count - by->dropped;
-    memcpy(out_states, states + (size_t)by->dropped * width, (size_t)*out_tokens * width * sizeof *states);
-  }
+  RDNA_TRY(fill(l->tokenizer, by, tokens, ids));
+  if (text <= by->dropped)
+    return rdna__fail(RDNA_BAD_DATA, "what stands around texts has %d tokens, not above %d", (int)text, by->dropped);
+  const rdna_llm_text read = {.tokens = ids, .count = count, .filling = count - text};
+  RDNA_TRY(rdna_llm_embed(l->embedder, &read, 1, states));
+  *out_tokens = count - by->dropped;
+  memcpy(out_states, states + (size_t)by->dropped * width, (size_t)*out_tokens * width * sizeof *states);
+  return RDNA_OK;
+}
+
+rdna_status rdna__language_encode(rdna__language *l, const char *text, float *out_states, int *out_tokens) {
+  size_t most = (size_t)l->reading->most;
+  rdna_tokens tokens = {0};
+  RDNA_TRY(read_text(l->tokenizer, l->reading, text, &tokens));
+  float *states = malloc(most * (size_t)l->info.width * sizeof *states);
+  int32_t *ids = malloc(most * sizeof *ids);
+  rdna_status status = states && ids ? embed(l, &tokens, ids, states, out_states, out_tokens)
+                                     : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the states of a text");
   free(states);
+  free(ids);
   rdna_tokens_deinit(&tokens);
   return status;
 }

@@ -16,6 +16,7 @@ enum { RDNA__LANGUAGE_LAYERS = 8 };
 typedef struct rdna__language_reading {
   const char *before, *after; /* what stands around it: a chat with its marks */
   int most;                   /* tokens with those around it; what is behind is cut */
+  const char *filler;         /* a token by which texts are filled up to |most|, and which is masked; NULL: none */
   int dropped;                /* the first so many tokens' states are left out */
   int layer_count;            /* states stand side by side that are read by these layers: 0 is the first; from behind */
   int layers[RDNA__LANGUAGE_LAYERS]; /* -1 stands for the last norm, and -2 for the last layer */

@@ -433,6 +433,31 @@ static void guide(drawing *d) {
   for (size_t k = 0; d->now->guided && k < d->count; k++) d->output[k] += guidance * (prompted[k] - d->output[k]);
 }
 
+static double length_of(const drawing *d, const float *values, int64_t row, int64_t column, int64_t patch) {
+  double sum = 0;
+  for (int64_t c = 0; c < d->shape[0]; c++)
+    for (int64_t i = 0; i < patch * patch; i++) {
+      double value = values[(c * d->shape[1] + row + i / patch) * d->shape[2] + column + i % patch];
+      sum += value * value;
+    }
+  return sqrt(sum);
+}
+
+/* Each token of the output, |patch| places high and wide, becomes as long as that of the answer to the prompt. */
+static void keep_norm(drawing *d) {
+  int64_t patch = d->model->info.multiple / d->model->info.factor;
+  for (int64_t row = 0; row < d->shape[1]; row += patch)
+    for (int64_t column = 0; column < d->shape[2]; column += patch) {
+      double made = length_of(d, d->output, row, column, patch);
+      double by = made > 0 ? length_of(d, d->output + d->count, row, column, patch) / made : 1;
+      for (int64_t c = 0; c < d->shape[0]; c++)
+        for (int64_t i = 0; i < patch * patch; i++) {
+          float *value = &d->output[(c * d->shape[1] + row + i / patch) * d->shape[2] + column + i % patch];
+          *value = (float)(by * *value);
+        }
+    }
+}
+
 static rdna_status take_flow_step(drawing *d, int step, const float *hidden, float *latents) {
   rdna_image_model *m = d->model;
   rdna__image_asking a = {.texts = &d->now->texts, .request = &d->r, .sample = latents, .context = d->context};
@@ -443,6 +468,7 @@ static rdna_status take_flow_step(drawing *d, int step, const float *hidden, flo
   }
   for (; a.which < a.texts->count; a.which++) RDNA_TRY(m->family->ask(m, &a, d->output + (size_t)a.which * d->count));
   guide(d);
+  if (d->now->guided && m->family->keeps_norm) keep_norm(d);
   return rdna_image_flow_step(d->flow, step, d->output, latents, d->count);
 }
 

@@ -45,7 +45,7 @@ struct rdna_image_model {
   rdna_image_control *controls[RDNA__PIPELINE_CONTROLS];
   int control_count;
   const rdna__image_family *family; /* of models that flow: see family.h; NULL: it has a U-Net */
-  bool looks;                       /* FLUX Kontext: it looks at the initial picture, and takes all steps */
+  bool looks;                       /* FLUX Kontext, FLUX.2: it looks at the initial picture, and takes all steps */
   int text_tokens;                  /* … that its transformer reads of T5 */
   char *transformer_file, *t5_file; /* … whose transformer and T5 are these files, or NULL: the folder's */
   rdna_dtype weights;               /* of blocks: matrices are rounded to it, see rdna__network */
@@ -119,6 +119,13 @@ rdna_status rdna__flow_open_settings(const rdna_image_model *model, const char *
 /* Drop what is on the device. */
 void rdna__flow_drop_encoders(rdna_image_model *model);
 void rdna__flow_drop_network(rdna_image_model *model);
+/* Texts by the language model in the folder, which is brought to the device: |out_texts| of |count| texts, up to two,
+ * to be given back by rdna__image_texts_deinit whatever is returned. */
+rdna_status rdna__language_texts(rdna_image_model *model, const rdna__language_reading *reading,
+                                 const char *const *texts, int count, rdna__image_texts *out_texts);
+/* As rdna__image_family has it. */
+rdna_status rdna__language_count(const rdna_image_model *model, const rdna__language_reading *reading, const char *text,
+                                 size_t *out_count, size_t *out_read);
 rdna_status rdna__flow_schedule(const rdna_image_model *model, const rdna_image_request *request,
                                 rdna_image_flow **out_flow);
 /* The step that is taken first. */

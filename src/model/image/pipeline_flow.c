@@ -12,7 +12,8 @@
 
 enum { PATH_BYTES = 4096 };
 
-static const rdna__image_family *const families[] = {&rdna__flux_family, &rdna__zimage_family};
+static const rdna__image_family *const families[] = {&rdna__flux_family, &rdna__zimage_family, &rdna__qwen_family,
+                                                     &rdna__flux2_family};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 const rdna__image_family *rdna__image_family_find(const char *pipeline) {

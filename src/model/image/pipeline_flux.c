@@ -9,12 +9,14 @@
 #include "model/image/component.h"
 #include "model/image/flux.h"
 #include "model/image/pipeline.h"
+#include "model/image/pipeline_flux.h"
 
 enum { SIDE = 128, SCHNELL_TOKENS = 256, DEV_TOKENS = 512, PATCH = 2 }; /* as both were trained and published */
 
 /* ---- opening ---- */
 
-static rdna_status read_parts(rdna_image_model *m, rdna__flux_settings *flux, rdna__autoencoder_settings *autoencoder) {
+rdna_status rdna__flux_read_parts(rdna_image_model *m, rdna__flux_settings *flux,
+                                  rdna__autoencoder_settings *autoencoder) {
   json_t *json;
   RDNA_TRY(rdna__pipeline_open_settings(m->folder, "scheduler/scheduler_config.json", &json, &m->schedule));
   json_decref(json);
@@ -26,6 +28,13 @@ static rdna_status read_parts(rdna_image_model *m, rdna__flux_settings *flux, rd
   RDNA_TRY(rdna__pipeline_open_settings(m->folder, "vae/config.json", &json, NULL));
   status = rdna__annotate(rdna__autoencoder_settings_read(json, autoencoder), "%s/vae/config.json", m->folder);
   json_decref(json);
+  if (status == RDNA_OK && autoencoder->out_channels != 3)
+    status = rdna__fail(RDNA_UNSUPPORTED, "%s: the autoencoder makes %d channels, not 3", m->folder,
+                        autoencoder->out_channels);
+  if (status != RDNA_OK) return status;
+  rdna_image_flow *flow; /* of two steps: one alone cannot end where some schedules do */
+  status = rdna__annotate(rdna_image_flow_create(m->schedule, 2, 1, &flow), "%s", m->folder);
+  if (status == RDNA_OK) rdna_image_flow_release(flow);
   return status;
 }
 
@@ -33,10 +42,9 @@ static rdna_status fit(rdna_image_model *m, const char *pipeline) {
   m->looks = strcmp(pipeline, "FluxKontextPipeline") == 0;
   rdna__flux_settings flux;
   rdna__autoencoder_settings of;
-  rdna_image_flow *flow;
-  RDNA_TRY(read_parts(m, &flux, &of));
-  RDNA_TRY(rdna__annotate(rdna_image_flow_create(m->schedule, 1, 1, &flow), "%s", m->folder));
-  rdna_image_flow_release(flow);
+  RDNA_TRY(rdna__flux_read_parts(m, &flux, &of));
+  if (flux.kind != RDNA__FLUX_1 || of.kind != RDNA__AUTOENCODER_KL)
+    return rdna__fail(RDNA_BAD_DATA, "%s: its transformer or autoencoder is of another model than FLUX.1", m->folder);
   int channels = flux.in_channels / (PATCH * PATCH), factor = 1 << (of.levels - 1);
   m->inpaints = channels == 2 * of.latent_channels + factor * factor && !m->looks;
   if ((channels != of.latent_channels && !m->inpaints) || flux.out_channels != PATCH * PATCH * of.latent_channels)
@@ -45,8 +53,6 @@ static rdna_status fit(rdna_image_model *m, const char *pipeline) {
         "%s: the transformer reads %d values of a token and writes %d, and the autoencoder has %d "
         "channels, which %d values are; models that read another picture than Fill's and Kontext's are not known",
         m->folder, flux.in_channels, flux.out_channels, of.latent_channels, PATCH * PATCH * of.latent_channels);
-  if (of.out_channels != 3)
-    return rdna__fail(RDNA_UNSUPPORTED, "%s: the autoencoder makes %d channels, not 3", m->folder, of.out_channels);
   m->encoders = 1;
   m->distilled = true;
   m->text_tokens = flux.guided ? DEV_TOKENS : SCHNELL_TOKENS;
@@ -73,7 +79,7 @@ static rdna_status fit(rdna_image_model *m, const char *pipeline) {
 
 /* ---- parts ---- */
 
-static rdna_status need(rdna_image_model *m, const rdna__image_texts *texts) {
+rdna_status rdna__flux_need(rdna_image_model *m, const rdna__image_texts *texts) {
   const char *where = m->transformer_file ? m->transformer_file : m->folder;
   rdna_image_flux *made = m->network;
   if (!made) RDNA_TRY(rdna__flux_create(m->device, where, "transformer", m->dtype, m->weights, &made));
@@ -85,9 +91,9 @@ static rdna_status need(rdna_image_model *m, const rdna__image_texts *texts) {
                     m->folder, texts->width, texts->pooled_width, info->text_width, info->pooled_width);
 }
 
-static void release(void *network) { rdna_image_flux_release(network); }
+void rdna__flux_release(void *network) { rdna_image_flux_release(network); }
 
-static uint64_t weights_of(const void *network) { return rdna_image_flux_get_info(network)->weights_bytes; }
+uint64_t rdna__flux_weights_of(const void *network) { return rdna_image_flux_get_info(network)->weights_bytes; }
 
 /* ---- texts ---- */
 
@@ -130,15 +136,16 @@ static rdna_status count_tokens(rdna_image_model *m, const char *text, size_t *o
 
 /* ---- steps ---- */
 
-static rdna_status ask(rdna_image_model *m, const rdna__image_asking *a, float *out) {
+rdna_status rdna__flux_ask(rdna_image_model *m, const rdna__image_asking *a, float *out) {
+  const rdna__image_texts *t = a->texts;
   const rdna_image_request *r = a->request;
   const rdna_image_flux_input input = {RDNA_IMAGE_FLUX_INPUT_INIT,
                                        .height = r->height / m->info.factor,
                                        .width = r->width / m->info.factor,
-                                       .tokens = a->texts->tokens,
+                                       .tokens = t->lengths[a->which],
                                        .sample = a->sample,
-                                       .states = a->texts->states,
-                                       .pooled = a->texts->pooled,
+                                       .states = t->states + (size_t)(a->which * t->tokens) * (size_t)t->width,
+                                       .pooled = t->pooled,
                                        .timestep = 1000 * a->level,
                                        .guidance = r->guidance,
                                        .context = a->context,
@@ -155,7 +162,7 @@ const rdna__image_family rdna__flux_family = {.pipelines = pipelines,
                                               .fit = fit,
                                               .encode = encode,
                                               .count_tokens = count_tokens,
-                                              .need = need,
-                                              .weights_of = weights_of,
-                                              .release = release,
-                                              .ask = ask};
+                                              .need = rdna__flux_need,
+                                              .weights_of = rdna__flux_weights_of,
+                                              .release = rdna__flux_release,
+                                              .ask = rdna__flux_ask};

@@ -176,8 +176,11 @@ static rdna_status read_together(rdna_llm_embedder *e, int n) {
     for (int i = 0; i < n; i++) {
       reading *r = &e->readings[i];
       int left = r->text->count - r->read, count = left < e->info.batch ? left : e->info.batch;
-      e->parts[i] = (rdna_llm_part){
-          .sequence = r->sequence, .tokens = r->text->tokens + r->read, .count = count, .logits = rows_of(e, r, count)};
+      e->parts[i] = (rdna_llm_part){.sequence = r->sequence,
+                                    .tokens = r->text->tokens + r->read,
+                                    .count = count,
+                                    .logits = rows_of(e, r, count),
+                                    .filling = r->text->filling};
       more |= count < left;
     }
     const float *given;
@@ -203,6 +206,10 @@ static rdna_status check_texts(const rdna_llm_embedder *e, const rdna_llm_text *
     if (t->second < 0 || t->second > t->count)
       return rdna__fail(RDNA_INVALID_ARGUMENT, "the second part of text %d begins at %d of %d tokens", i, t->second,
                         t->count);
+    if (t->filling != 0 && (t->filling < 0 || t->count > e->info.batch))
+      return rdna__fail(RDNA_INVALID_ARGUMENT,
+                        "%d of the %d tokens of text %d fill it up; they are at least 0, in a pass of up to %d",
+                        t->filling, t->count, i, e->info.batch);
   }
   return RDNA_OK;
 }

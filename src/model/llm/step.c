@@ -86,6 +86,18 @@ static rdna_status check_picture(const rdna_llm_cache *c, const rdna_llm_part *p
       (long long)end - 1, (long long)all);
 }
 
+static rdna_status check_filling(const rdna_llm *llm, const rdna_llm_part *part) {
+  if (part->filling < 0 || part->filling >= part->count || part->picture)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%d of %d tokens fill a text up; not all do, and none of a picture",
+                      part->filling, part->count);
+  bool other = llm->info.encoder || rdna__llm_has_states(llm) || llm->config.window > 0;
+  if (!other && !llm->decoder.position_embedding.data) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED,
+                    "a text of a %s is filled up with tokens that nobody sees, as is known of models whose layers are "
+                    "attention over all that is before, with rotary positions, alone",
+                    llm->info.architecture);
+}
+
 rdna_status rdna__llm_check_part(const rdna_llm_cache *c, const rdna_llm_part *part) {
   const rdna_llm_sequence *s = part->sequence;
   if (!s || s->cache != c) return rdna__fail(RDNA_INVALID_ARGUMENT, "a step with a sequence that is not of its cache");
@@ -104,6 +116,7 @@ rdna_status rdna__llm_check_part(const rdna_llm_cache *c, const rdna_llm_part *p
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the logits of %d of %d tokens", part->logits, part->count);
   if (rdna__llm_has_states(c->llm) && s->position > 0 && s->slot < 0)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the last call with this sequence failed; rewind or truncate it first");
+  if (part->filling) RDNA_TRY(check_filling(c->llm, part));
   if (part->picture) return check_picture(c, part);
   for (int i = 0; i < part->count; i++)
     if (part->tokens[i] < 0 || part->tokens[i] >= c->llm->info.vocabulary)
@@ -130,7 +143,9 @@ static rdna_status check_parts(const rdna_llm_cache *c, const rdna_llm_part *par
 }
 
 /* Whether it is read with others in one call of attention. */
-static bool is_few(const rdna_llm_part *part) { return part->count <= RDNA__LLM_FEW && !part->picture; }
+static bool is_few(const rdna_llm_part *part) {
+  return part->count <= RDNA__LLM_FEW && !part->picture && !part->filling;
+}
 
 /* Counts what the parts of a pass have, and orders them: those with few tokens first. */
 static void take_parts(const rdna_llm_cache *c, step *of) {
@@ -201,6 +216,7 @@ static void place_spans(rdna_llm_cache *c, step *of, bool *out_paged) {
     rdna__nn_span *span = &c->spans[i];
     span->first = first, span->count = part->count;
     span->length = s->position + part->count;
+    span->filling = part->filling;
     span->rows = NULL;
     if (part->picture) {
       span->rows = part->picture->rows + (size_t)part->first * (size_t)c->llm->info.width;
@@ -260,12 +276,13 @@ static void stage_tokens(const rdna_llm_cache *c, const step *of, const places *
     const rdna_llm_part *part = &of->parts[c->order[i]];
     const rdna_llm_sequence *s = part->sequence;
     const rdna__nn_span *span = &c->spans[i];
+    int seeing = part->count - part->filling; /* tokens that see themselves */
     for (int k = 0; k < part->count; k++) {
       size_t at = (size_t)(span->first + k);
       int position = s->position + k;
       float temperature = temperature_of(&c->llm->decoder, position);
       c->staging[p->ids + at] = part->picture ? 0 : part->tokens[k];
-      c->staging[p->positions + at] = position;
+      c->staging[p->positions + at] = k < seeing ? position : s->position + seeing - 1;
       c->staging[p->bases + at] = span->base < 0 ? 0 : (int32_t)span->base;
       memcpy(&c->staging[p->temperatures + at], &temperature, sizeof temperature);
       c->staging[p->rows + at] = (int32_t)(s->pages[position / rows] * rows + position % rows);

@@ -115,10 +115,11 @@ static rdna_status rows_of_both(const rdna__nn_pass *pass, const rdna__nn_span *
   return RDNA_OK;
 }
 
-/* |seen| = the attention of one span with the queries |rotated|; both are of rdna__nn_sequence_type, or f32. */
-static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
-                                      const rdna_tensor *rotated, const rdna_tensor *k_cache,
-                                      const rdna_tensor *v_cache, const rdna_tensor *seen) {
+/* |seen| = the attention of one span, of tokens that are all alike, with the queries |rotated|; both are of
+ * rdna__nn_sequence_type, or f32. */
+static rdna_status attend_alike(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
+                                const rdna_tensor *rotated, const rdna_tensor *k_cache, const rdna_tensor *v_cache,
+                                const rdna_tensor *seen) {
   rdna_tensor k_rows, v_rows;
   rdna__scratch scratch = {.stream = pass->stream, .holder = "rows of a sequence"};
   rdna__nn_span part = in_window(pass, a, span);
@@ -138,6 +139,23 @@ static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_
     status = rdna_op_sdpa(pass->stream, &options, &q, &k, &v, &out, NULL);
   }
   return rdna__scratch_release(&scratch, status);
+}
+
+/* The same, whether or not some of its tokens fill it up, which see what is before the first of them. */
+static rdna_status attend_as_sequence(const rdna__nn_pass *pass, const rdna__nn_attention *a, const rdna__nn_span *span,
+                                      const rdna_tensor *rotated, const rdna_tensor *k_cache,
+                                      const rdna_tensor *v_cache, const rdna_tensor *seen) {
+  if (!span->filling) return attend_alike(pass, a, span, rotated, k_cache, v_cache, seen);
+  int64_t before = span->count - span->filling;
+  rdna__nn_span part = *span;
+  part.filling = 0;
+  part.count = (int)before;
+  part.length -= span->filling;
+  RDNA_TRY(attend_alike(pass, a, &part, rotated, k_cache, v_cache, seen));
+  rdna_tensor q = rdna__nn_rows(rotated, before, span->filling), out = rdna__nn_rows(seen, before, span->filling);
+  part.count = span->filling;
+  part.both_ways = true;
+  return attend_alike(pass, a, &part, &q, k_cache, v_cache, &out);
 }
 
 static const rdna_tensor *if_there(const rdna_tensor *t, int64_t count) {

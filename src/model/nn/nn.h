@@ -211,6 +211,7 @@ typedef struct rdna__nn_span {
   const float *rows;  /* (count, width), on the host, in place of embeddings: it is of a picture; NULL: it is text */
   int64_t of_picture; /* tokens of that: what layer i adds stands (1 + i) of_picture rows behind */
   bool both_ways;     /* its tokens see each other, all |length| positions; it is none of those with few tokens */
+  int filling;        /* so many of the last tokens see all that is before them alone; nor is it one with few tokens */
 } rdna__nn_span;
 
 /* One pass of tokens through the layers: where activations and caches are. The tokens of a sequence stand in order.
