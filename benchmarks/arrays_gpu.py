@@ -202,7 +202,7 @@ def ours(s, parts, types, say):
         background once a chain has moved enough, or before the first launch with RDNA_FUSED_COMPILE=always. The processor
         has no such kernels, and tiny chains never move enough."""
         choice, began = os.environ.get("RDNA_FUSED_COMPILE"), time.perf_counter()
-        if device == "host" or choice == "off" or (s.tiny and choice != "always"):
+        if device.startswith("host") or choice == "off" or (s.tiny and choice != "always"):
             seconds = 0
         while True:
             names = [name for name, _ in launches(call)]
