@@ -129,6 +129,17 @@ def test_optimizer_steps(name, rows):
                 np.testing.assert_allclose(a, b, rtol=error, atol=error)
 
 
+@pytest.mark.parametrize("rows", [None, np.array([1])])
+def test_ftrl_before_any_gradient(rows):
+    """Nothing is divided by the sum of no gradients: what is within l1 is 0."""
+    operator = tf.raw_ops.ResourceApplyFtrl if rows is None else tf.raw_ops.ResourceSparseApplyFtrl
+    with tf.device("/device:RDNA:0"):
+        var, accum, linear = tf.Variable([[1.0], [2.0]]), tf.Variable([[0.0], [0.0]]), tf.Variable([[0.0], [0.0]])
+        given = {} if rows is None else {"indices": rows}
+        operator(var=var.handle, accum=accum.handle, linear=linear.handle, grad=tf.zeros([2 if rows is None else 1, 1]), lr=0.1, l1=0.0, l2=0.0, lr_power=-0.5, **given)
+    assert var.numpy().ravel().tolist() == ([0, 0] if rows is None else [1, 0])
+
+
 def test_rows_that_do_not_fit_are_refused():
     with tf.device("/device:RDNA:0"):
         v, accum = tf.Variable(tf.ones([5, 3])), tf.Variable(tf.ones([5, 3]))

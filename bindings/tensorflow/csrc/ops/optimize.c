@@ -323,7 +323,15 @@ static rdna_status follow_the_leader(call *c, const rdna_tensor *kept, const rdn
   TRY(map(c, RDNA_MAP_NEG, &bound, &bound));
   TRY(zip(c, RDNA_ZIP_MAXIMUM, &step, &bound, &step));
   TRY(zip(c, RDNA_ZIP_SUB, &step, linear, &step));
-  return zip(c, RDNA_ZIP_DIV, &step, &after, var);
+  /* 0 within l1, also where there was no gradient yet and no l2, so that the divisor is 0 too */
+  rdna_tensor within, none;
+  TRY(call_scratch(c, RDNA_BOOL, step.rank, step.shape, &within));
+  TRY(rdna_op_compare_scalar(c->stream, RDNA_COMPARE_EQ, &step, zero, &within));
+  TRY(call_scratch(c, step.dtype, 0, NULL, &none));
+  TRY(fill(c, 0, &none));
+  rdna_tensor zeros = repeated(&none, step.rank, step.shape);
+  TRY(zip(c, RDNA_ZIP_DIV, &step, &after, &step));
+  return rdna_op_where(c->stream, &within, &zeros, &step, var);
 }
 
 /* (lr, l1, l2, lr_power), and of the second version (lr, l1, l2, l2_shrinkage, lr_power) */

@@ -20,11 +20,8 @@ static rdna_status check_sparse(call *c, const struct sparse *s) {
   if (s->at.rank != 2 || s->at.shape[1] != s->rank || s->values.rank != 1 || s->values.shape[0] != s->at.shape[0])
     return call_fail(c, RDNA_INVALID_ARGUMENT,
                      "indices must be (count, rank) and values (count) of a sparse tensor of rank %d", s->rank);
-  int64_t count = 1;
-  for (int i = 0; i < s->rank; i++) {
+  for (int i = 0; i < s->rank; i++)
     if (s->shape[i] < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "a negative size, %lld", (long long)s->shape[i]);
-    TRY(size_times(c, &count, s->shape[i]));
-  }
   return RDNA_OK;
 }
 
@@ -53,10 +50,11 @@ static rdna_status number_places(call *c, const rdna_tensor *at, int rank, const
   TRY(call_scratch(c, RDNA_I64, 1, at->shape, out));
   TRY(call_scratch(c, RDNA_I64, 1, at->shape, &part));
   TRY(fill(c, 0, out));
-  for (int i = rank - 1; i >= 0; step *= shape[i], i--) {
+  for (int i = rank - 1; i >= 0; i--) {
     rdna_tensor one = column(at, i);
     TRY(rdna_op_map(c->stream, RDNA_MAP_AFFINE, &one, rdna_scalar_integer(step), zero, &part));
     TRY(zip(c, RDNA_ZIP_ADD, out, &part, out));
+    TRY(size_times(c, &step, shape[i])); /* which also refuses numbers of 2^63 or more */
   }
   return RDNA_OK;
 }
@@ -150,7 +148,7 @@ rdna_status compute_sparse_reshape(call *c) {
   TRY(call_integers(c, 2, RDNA_MAX_RANK, shape, &rank));
   s.values = rdna_tensor_contiguous(NULL, RDNA_I64, 1, s.at.shape);
   TRY(check_sparse(c, &s));
-  for (int i = 0; i < s.rank; i++) count *= s.shape[i];
+  for (int i = 0; i < s.rank; i++) TRY(size_times(c, &count, s.shape[i]));
   for (int i = 0; i < rank; i++) {
     if (shape[i] == -1 && unknown >= 0)
       return call_fail(c, RDNA_INVALID_ARGUMENT, "only one output dimension may be -1, not both %d and %d", unknown, i);
