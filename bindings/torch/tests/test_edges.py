@@ -372,3 +372,13 @@ def test_extremes_of_no_values(shape, dim, dtype):
         for mine, want in zip(f(x.to("rdna")), f(x)):
             assert (mine.shape, mine.dtype, mine.stride()) == (want.shape, want.dtype, want.stride()) and mine.is_rdna
     assert x.shape[dim] == 0 or not torch.rdna.fallback_report(), torch.rdna.fallback_report()
+
+
+def test_renorm_of_what_is_not_above_the_norm():
+    """A norm that is a NaN is above none: the row's other values stay, as on the CPU; what PyTorch refuses is refused."""
+    x = torch.tensor([[1.0, NAN, -3, 4], [3, 4, 0, 0], [INF, 1, 2, 3], [0, 0, 0, 0]])
+    same(*both(lambda t: torch.renorm(t, 2, 0, 1.0), x))
+    for rows, most in ((x, -1.0), (x[1], 1.0)):
+        for device in ("cpu", "rdna"):
+            with pytest.raises(RuntimeError, match="renorm: (expected maxnorm to be >= 0|input needs at least 2 dimensions)"):
+                torch.renorm(rows.to(device), 2, 0, most)

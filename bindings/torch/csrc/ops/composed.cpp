@@ -311,11 +311,14 @@ at::Tensor nansum(const Call &call) {  // self, dim?, keepdim, dtype?
 at::Tensor renorm(const Call &call) {  // self, p, dim, maxnorm
   const at::Tensor x = call.tensor(0);
   if (!is_real(x.scalar_type()) || !(call.real(1) > 0) || x.numel() == 0) return {};
+  TORCH_CHECK(call.real(3) >= 0, "renorm: expected maxnorm to be >= 0 but got ", call.real(3));
+  TORCH_CHECK(x.dim() > 1, "renorm: input needs at least 2 dimensions, got ", x.dim(), " dimensions");
   std::vector<int64_t> others;
   for (int64_t d = 0; d < x.dim(); d++)
     if (d != wrap(call.integer(2), x.dim())) others.push_back(d);
   const at::Tensor n = at::linalg_vector_norm(wide(x), call.real(1), others, true);
-  const at::Tensor factor = (call.scalar(3) / (n + 1e-7)).masked_fill_(at::le(n, call.scalar(3)), 1);
+  // a NaN is not above it, and leaves the rest of its row as it was
+  const at::Tensor factor = (call.scalar(3) / (n + 1e-7)).masked_fill_(at::gt(n, call.scalar(3)).logical_not_(), 1);
   return like(wide(x) * factor, x);
 }
 at::Tensor count_nonzero(const Call &call) {  // self, dim

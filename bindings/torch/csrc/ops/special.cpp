@@ -100,8 +100,8 @@ bool pair(const PairRow &row, Call &call) {  // self, other, [out]
     check(rdna_op_special_pair(stream_of(x), row.function, &first, &second, &to));
   }
   if (!given.defined()) {
-    const bool one = x.dim() && !a.is_contiguous() && a.sizes().equals(value.sizes());
-    return call.give(laid_as(one ? a : b.sizes().equals(value.sizes()) ? b : value, value, type));
+    const at::Tensor &like = a.sizes().equals(value.sizes()) ? a : b.sizes().equals(value.sizes()) ? b : value;
+    return call.give(laid_as(like, value, type));
   }
   Output out(given, value.sizes(), type, value, false);
   out.get().copy_(value);
