@@ -122,6 +122,28 @@ class Pictures(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr.decode(), r"the prompt has \d+ tokens, of which the model reads \d+\n")
 
+    def test_published_folders(self):
+        """A setting that diffusers once had, and a vocabulary in two files instead of tokenizer.json."""
+        picture = self.draw("qwen", "--seed", 8, "--size", "16x16", "--steps", 2)[1]["picture"]
+        folder = self.root / "published"
+        shutil.copytree(self.root / "qwen", folder)
+        path = folder / "transformer/config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "pooled_projection_dim": 768}))
+        whole = json.loads((folder / "tokenizer/tokenizer.json").read_text())
+        (folder / "tokenizer/tokenizer.json").unlink()
+        (folder / "tokenizer/vocab.json").write_text(json.dumps(whole["model"]["vocab"]))
+        (folder / "tokenizer/merges.txt").write_text("#version: 0.2\n" + "".join(" ".join(pair) + "\n" for pair in whole["model"]["merges"]))
+        path = folder / "tokenizer/tokenizer_config.json"
+        added = {str(token["id"]): {k: v for k, v in token.items() if k != "id"} for token in whole["added_tokens"]}
+        path.write_text(json.dumps({**json.loads(path.read_text()), "added_tokens_decoder": added}))
+        reader = transformers.AutoTokenizer.from_pretrained(folder / "tokenizer")
+        self.assertEqual(reader(PROMPT)["input_ids"], self.pipeline.tokenizer(PROMPT)["input_ids"])  # so it is such a folder
+        np.testing.assert_array_equal(self.draw("published", "--seed", 8, "--size", "16x16", "--steps", 2)[1]["picture"], picture)
+        path.write_text(json.dumps({"tokenizer_class": "OtherTokenizer"}))
+        result = rdna_program.run("image", folder, PROMPT, "--size", "8x8", "--steps", 2, "--out", self.out / "x.png", "--driver", rdna_program.DEVICE)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("OtherTokenizer", result.stderr.decode().splitlines()[-1])
+
     def test_plans(self):
         """The parts that are said before."""
         report = self.draw("qwen", "--size", "32x32", "--steps", 2, "--seed", 1)[0]
@@ -141,7 +163,7 @@ class Pictures(unittest.TestCase):
                 (settings("vae/config.json", latents_std=[1]), [], ["latents_std"]), (settings("vae/config.json", _class_name="AutoencoderKL", latents_mean=None, latents_std=None), [], ["vae"]),
                 (settings("scheduler/scheduler_config.json", stochastic_sampling=True), [], ["stochastic"]),
                 (settings("text_encoder/config.json", architectures=["Strange"]), [], ["Strange"]), (settings("model_index.json", _class_name="QwenImageLayeredPipeline"), [], ["QwenImageLayered", "QwenImagePipeline"]),
-                (nothing, ["--lora", "x.safetensors"], ["Qwen-Image", "LoRA"])]:
+                (nothing, ["--lora", "x.safetensors"], ["Qwen-Image", "LoRA"]), (nothing, ["--clip-skip", "2"], ["Qwen-Image", "layers"])]:
             with self.subTest(f"{options} {words}"):
                 folder = self.out / "model"
                 shutil.copytree(self.root / "qwen", folder)

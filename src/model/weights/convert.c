@@ -10,10 +10,28 @@
 #include "model/weights/hf.h"
 
 /* The files of a folder, but for the weights. */
-enum { CONFIG, TOKENIZER, TOKENIZER_CONFIG, GENERATION_CONFIG, POOLING, JSONS, SPM = JSONS, CHAT_TEMPLATE, FILES };
-static const char *const names[FILES] = {
-    "config.json",           "tokenizer.json",  "tokenizer_config.json", "generation_config.json",
-    "1_Pooling/config.json", "tokenizer.model", "chat_template.jinja"};
+enum {
+  CONFIG,
+  TOKENIZER,
+  TOKENIZER_CONFIG,
+  GENERATION_CONFIG,
+  POOLING,
+  VOCABULARY,
+  JSONS,
+  SPM = JSONS,
+  CHAT_TEMPLATE,
+  MERGES,
+  FILES
+};
+static const char *const names[FILES] = {"config.json",
+                                         "tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "generation_config.json",
+                                         "1_Pooling/config.json",
+                                         "vocab.json",
+                                         "tokenizer.model",
+                                         "chat_template.jinja",
+                                         "merges.txt"};
 
 typedef struct conversion {
   const char *folder, *tokenizer; /* the latter has the tokenizer's files */
@@ -30,7 +48,8 @@ typedef struct conversion {
 /* A file that is not there stays empty, but for config.json. */
 static rdna_status read_file(conversion *c, int which) {
   char path[4096];
-  bool of_tokenizer = which == TOKENIZER || which == TOKENIZER_CONFIG || which == SPM || which == CHAT_TEMPLATE;
+  bool of_tokenizer = which == TOKENIZER || which == TOKENIZER_CONFIG || which >= VOCABULARY;
+  if (which == VOCABULARY && c->json[TOKENIZER]) return RDNA_OK; /* which has it too */
   const char *folder = of_tokenizer ? c->tokenizer : c->folder;
   if (snprintf(path, sizeof path, "%s/%s", folder, names[which]) >= (int)sizeof path)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %s is too long", names[which]);
@@ -93,7 +112,11 @@ static rdna_status put_pooling(const conversion *c) {
   return rdna__fail(RDNA_UNSUPPORTED, "%.80s is true, which GGUF has no number for", chosen);
 }
 
-static rdna_status put_tokenizer(const conversion *c) {
+static rdna_status put_tokenizer(conversion *c) {
+  if (!c->json[TOKENIZER] && !c->files[SPM].data && c->json[VOCABULARY] && c->files[MERGES].data)
+    RDNA_TRY(rdna__annotate(
+        rdna__hf_pairs_read(c->json[VOCABULARY], bytes_of(c, MERGES), c->json[TOKENIZER_CONFIG], &c->json[TOKENIZER]),
+        "the tokenizer of %s", c->tokenizer));
   const rdna__hf_tokenizer tokenizer = {.tokenizer = c->json[TOKENIZER],
                                         .tokenizer_config = c->json[TOKENIZER_CONFIG],
                                         .generation_config = c->json[GENERATION_CONFIG],

@@ -3,7 +3,7 @@
  *     hf_names.c      which architectures there are, and what their tensors and settings are called: data
  *     hf_config.c     config.json, read and checked; hf_keys.c: its settings as keys
  *     hf_tensors.c    safetensors to tensors; hf_order.c: rows and columns that change places
- *     hf_tokenizer.c  tokenizer.json to keys; hf_spm.c: tokenizer.model
+ *     hf_tokenizer.c  tokenizer.json to keys; hf_spm.c: tokenizer.model; hf_pairs.c: vocab.json and merges.txt
  *     hf_vision.c     the tower that sees pictures, as a file of its own
  *     convert.c       the folder as a whole
  */
@@ -205,6 +205,11 @@ typedef struct rdna__hf_tokenizer {
 /* Puts the keys tokenizer.*. RDNA_UNSUPPORTED: a kind of tokenizer that this library does not have, with what is
  * strange about it. RDNA_BAD_DATA: it contradicts itself. */
 rdna_status rdna__hf_tokenizer_put(const rdna__hf_tokenizer *tokenizer, rdna_gguf_writer *writer);
+
+/* What tokenizer.json would say of a byte-level BPE vocabulary that lies in vocab.json, an object, and the bytes of
+ * merges.txt, by tokenizer_config.json; json_decref() it. RDNA_UNSUPPORTED: a tokenizer whose name does not say how it
+ * cuts texts. RDNA_BAD_DATA. */
+rdna_status rdna__hf_pairs_read(const json_t *vocab, rdna_text merges, const json_t *config, json_t **out_tokenizer);
 
 /* A vocabulary while it is gathered. */
 typedef struct rdna__hf_vocabulary {

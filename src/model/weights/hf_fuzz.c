@@ -43,6 +43,18 @@ static void read_tokenizer(const json_t *json, rdna_text spm) {
   rdna_gguf_writer_release(writer);
 }
 
+static void read_pairs(json_t *json) {
+  const json_t *merges = json_object_get(json, "merges"), *vocab = json_object_get(json, "vocab");
+  const rdna_text text = {json_string_value(merges), json_string_length(merges)};
+  json_t *tokenizer = NULL;
+  if (!json_is_object(vocab) || !text.data) return;
+  rdna_status status = rdna__hf_pairs_read(vocab, text, json_object_get(json, "tokenizer_config"), &tokenizer);
+  check(status);
+  if (status != RDNA_OK) return;
+  json_object_set_new(json, "tokenizer", tokenizer);
+  read_tokenizer(json, (rdna_text){0});
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char *copy = malloc(size ? size : 1);
   if (!copy) return 0;
@@ -52,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (json) {
     read_config(json_object_get(json, "config"));
     read_tokenizer(json, (rdna_text){0});
+    read_pairs(json);
   } else {
     read_tokenizer(NULL, (rdna_text){copy, size});
   }
