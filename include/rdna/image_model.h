@@ -8,7 +8,8 @@
 extern "C" {
 #endif
 
-/* Stable Diffusion 1, 2 or XL, or FLUX.1. Its parts come to the device when they are needed. One thread at a time. */
+/* Stable Diffusion 1, 2 or XL, FLUX.1, FLUX.2 klein, Z-Image or Qwen-Image. Its parts come to the device when they are
+ * needed. One thread at a time. */
 typedef struct rdna_image_model rdna_image_model;
 
 typedef struct rdna_image_model_info {
@@ -41,7 +42,7 @@ typedef struct rdna_image_embedding {
 typedef struct rdna_image_model_options {
   size_t size; /* of the struct: RDNA_IMAGE_MODEL_OPTIONS_INIT sets it */
   /* Of weights and activations of U-Net and autoencoder, f32, f16 or bf16, or with RDNA_DTYPE_COUNT f32 on the host and
-   * on a GPU f16, of FLUX bf16; but f32 where an autoencoder leaves the range of f16 */
+   * on a GPU f16, of all but Stable Diffusion bf16; but f32 where an autoencoder leaves the range of f16 */
   rdna_dtype dtype;
   /* Of a model in one file, which has no vocabulary: a folder with CLIP's, vocab.json and merges.txt or tokenizer.json,
    * or one that has such a folder "tokenizer", as those of diffusers do. NULL: the folder "tokenizer" beside the file
@@ -55,7 +56,7 @@ typedef struct rdna_image_model_options {
    * another kind */
   const rdna_image_lora *loras;
   int lora_count;
-  /* A type of blocks (RDNA_Q8_0, RDNA_Q4_K, …): the matrices of the U-Net's and FLUX's transformer blocks and of T5 are
+  /* A type of blocks (RDNA_Q8_0, RDNA_Q4_K, …): the matrices of the U-Net's and the transformer's blocks and of T5 are
    * rounded to it while they are loaded, those whose rows are no whole blocks to a similar one; what is of blocks in
    * its file stays so. 0, or another type: nothing is rounded */
   rdna_dtype weights;
@@ -143,7 +144,8 @@ typedef struct rdna_image_request {
   void *data; /* theirs */
   /* Texts are read as AUTOMATIC1111's page does: (word) weighs 1.1 times as much, [word] 1 / 1.1, (word:1.3) 1.3 times;
    * a backslash before a bracket makes it text; what is longer than the text encoders read at a time goes through them
-   * in chunks, as does what follows BREAK. |plain|: as they are, cut where the encoders end. FLUX's always are */
+   * in chunks, as does what follows BREAK. |plain|: as they are, cut where the encoders end. Those of all but Stable
+   * Diffusion always are */
   bool plain;
   /* NULL, or with |init| (height, width) of what is to be drawn anew: from 1/2 on. Models made for it read the mask and
    * the rest of the picture; of others each step's latents outside of the mask are the initial picture's. With a

@@ -49,6 +49,7 @@ bool images_check_model(const server *s, const char *model, problem *p) {
 
 const rdna_image_model_info *images_info(const server *s) { return s->images->info; }
 const char *images_name(const server *s) { return s->images->name; }
+bool images_flow(const server *s) { return s->images->model->family != NULL; }
 painting *images_current(server *s) { return s->images->current; }
 int images_waiting(const server *s) { return s->images->waiting; }
 

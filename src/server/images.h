@@ -51,6 +51,7 @@ typedef struct painting {
 bool images_are_there(const exchange *x, problem *p);
 const rdna_image_model_info *images_info(const server *s);
 const char *images_name(const server *s);
+bool images_flow(const server *s); /* in straight lines, for which there is one sampler and one spacing */
 
 /* Whether |model| is what the server draws with, or NULL; false with a problem. */
 bool images_check_model(const server *s, const char *model, problem *p);

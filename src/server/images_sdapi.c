@@ -408,7 +408,7 @@ enum MHD_Result handle_sdapi_options(exchange *x) {
 /* Models of straight lines have one. */
 enum MHD_Result handle_sdapi_samplers(exchange *x) {
   if (!images_are_there(x, &x->problem)) return respond_refusal(x);
-  bool one = strncmp(images_info(x->server)->family, "FLUX", 4) == 0;
+  bool one = images_flow(x->server);
   json_t *list = json_array();
   for (const sampler_name *n = images_samplers; n->name; n++)
     if (!one || strcmp(n->name, "euler") == 0)
@@ -420,8 +420,9 @@ enum MHD_Result handle_sdapi_schedulers(exchange *x) {
   if (!images_are_there(x, &x->problem)) return respond_refusal(x);
   json_t *list = json_array();
   for (int i = 0; i < SPACINGS; i++)
-    json_array_append_new(list, json_pack("{s:s, s:s}", "name", spacings[i].name ? spacings[i].name : "automatic",
-                                          "label", spacings[i].shown));
+    if (!images_flow(x->server) || !spacings[i].name || strcmp(spacings[i].name, "simple") == 0)
+      json_array_append_new(list, json_pack("{s:s, s:s}", "name", spacings[i].name ? spacings[i].name : "automatic",
+                                            "label", spacings[i].shown));
   return respond_json(x, 200, list);
 }
 

@@ -21,7 +21,8 @@ static const struct kind {
                          {16, 56, 56},
                          {"patch_size", "in_channels", "out_channels", "num_layers", "attention_head_dim",
                           "num_attention_heads", "joint_attention_dim", "guidance_embeds", "axes_dims_rope",
-                          "zero_cond_t", "use_additional_t_cond", "use_layer3d_rope"}},
+                          "zero_cond_t", "use_additional_t_cond", "use_layer3d_rope",
+                          "pooled_projection_dim"}}, /* the last of published folders, which nobody reads */
     [RDNA__FLUX_2] = {"Flux2Transformer2DModel",
                       4,
                       {32, 32, 32, 32},

@@ -67,6 +67,9 @@ static rdna_status check_limits(const rdna_image_model *m, const rdna_image_requ
                       r->height, info->multiple, MOST_SIDE);
   if (!isfinite(r->guidance) || r->guidance > 1000)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a guidance of %g; it is a number up to 1000", r->guidance);
+  if (m->family && r->skip != 0)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "%s reads texts by all layers that it was trained with; leave out no more of them", info->family);
   return RDNA_OK;
 }
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { RDNA__PREVIEW_MOST_CHANNELS = 64 };
+enum { RDNA__PREVIEW_MOST_CHANNELS = 128 };
 
 typedef struct rdna__preview {
   int channels;                                      /* of latents; 0: nothing is known yet */
