@@ -7,7 +7,7 @@
 #include "rdna/memory.h"
 #include "rdna/op.h"
 
-enum { AXES = RDNA__DIT_AXES, EMBEDDED = RDNA__DIT_EMBEDDED, MOST_PAIRS = 256 };
+enum { AXES = RDNA__DIT_AXES, MOST_PAIRS = 256 };
 
 /* ---- loading ---- */
 
@@ -17,18 +17,19 @@ rdna_status rdna__dit_load_vector(rdna__component *c, const char *prefix, const 
   return rdna__component_load(c, prefix, name, RDNA_F32, 1, &shape, out);
 }
 
-rdna_status rdna__dit_load_wide(rdna__component *c, const char *prefix, const char *name, int in, int out,
+rdna_status rdna__dit_load_wide(rdna__component *c, const char *prefix, const char *name, int in, int out, bool biased,
                                 rdna__image_linear *to) {
   char full[RDNA__COMPONENT_NAME];
   RDNA_TRY(rdna__image_load_linear(c, prefix, name, in, out, false, to));
+  if (!biased) return RDNA_OK;
   snprintf(full, sizeof full, "%s.bias", name);
   return rdna__dit_load_vector(c, prefix, full, out, &to->bias);
 }
 
 rdna_status rdna__dit_load_embedding(rdna__component *c, const char *prefix, const char *const names[2], int in,
-                                     int hidden, int out, rdna__dit_embedding *to) {
-  RDNA_TRY(rdna__dit_load_wide(c, prefix, names[0], in, hidden, &to->first));
-  return rdna__dit_load_wide(c, prefix, names[1], hidden, out, &to->second);
+                                     int hidden, int out, bool biased, rdna__dit_embedding *to) {
+  RDNA_TRY(rdna__dit_load_wide(c, prefix, names[0], in, hidden, biased, &to->first));
+  return rdna__dit_load_wide(c, prefix, names[1], hidden, out, biased, &to->second);
 }
 
 rdna_status rdna__dit_make_axes(rdna__network *network, double theta, rdna__dit_axes *out) {
@@ -66,18 +67,21 @@ rdna_tensor rdna__dit_part(const rdna_tensor *of, int64_t width, int part) {
 
 /* ---- products ---- */
 
+static const rdna_tensor *bias_of(const rdna__image_linear *by) { return by->bias.data ? &by->bias : NULL; }
+
 rdna_status rdna__dit_linear(const rdna__image_pass *pass, const rdna__image_linear *by, const rdna_tensor *x,
                              const rdna_tensor *out) {
-  return rdna_op_linear(pass->stream, x, &by->weight, by->bias.data ? &by->bias : NULL, out);
+  return rdna_op_linear(pass->stream, x, &by->weight, bias_of(by), out);
 }
 
-rdna_status rdna__dit_linear_of(rdna__image_pass *pass, const rdna__image_linear *by, const float *values,
-                                const rdna_tensor *out) {
+rdna_status rdna__dit_linear_of(rdna__image_pass *pass, const rdna__image_linear *by, const rdna_tensor *norm,
+                                double epsilon, const float *values, const rdna_tensor *out) {
   const int64_t shape[] = {out->shape[0], by->weight.shape[1]};
   rdna_tensor given, read;
   RDNA_TRY(rdna__pass_tensor(pass, RDNA_F32, 2, shape, &given));
   RDNA_TRY(
       rdna_copy_to_device(pass->stream, given.data, values, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&given))));
+  if (norm->data) RDNA_TRY(rdna_op_rms_norm(pass->stream, &given, norm, epsilon, &given));
   read = given;
   if (pass->dtype != RDNA_F32) {
     RDNA_TRY(rdna__pass_tensor(pass, pass->dtype, 2, shape, &read));
@@ -115,7 +119,7 @@ rdna_status rdna__dit_embed(rdna__image_pass *pass, const rdna__dit_embedding *b
   if (first)
     RDNA_TRY(rdna__dit_linear(pass, &by->second, &h, out));
   else
-    RDNA_TRY(rdna_op_linear_add(pass->stream, &h, &by->second.weight, &by->second.bias, out));
+    RDNA_TRY(rdna_op_linear_add(pass->stream, &h, &by->second.weight, bias_of(&by->second), out));
   RDNA_TRY(rdna__pass_drop(pass, &x));
   return rdna__pass_drop(pass, &h);
 }
@@ -123,8 +127,8 @@ rdna_status rdna__dit_embed(rdna__image_pass *pass, const rdna__dit_embedding *b
 rdna_status rdna__dit_embed_number(rdna__image_pass *pass, const rdna__dit_embedding *by, double number, bool first,
                                    const rdna_tensor *out) {
   static const rdna__unet_settings numbers = {.cosines_first = true};
-  float values[EMBEDDED];
-  rdna__image_embed_number(&numbers, number, EMBEDDED, values);
+  float values[RDNA__DIT_MOST_EMBEDDED];
+  rdna__image_embed_number(&numbers, number, (int)by->first.weight.shape[1], values);
   return rdna__dit_embed(pass, by, values, first, out);
 }
 
@@ -150,10 +154,10 @@ rdna_status rdna__dit_drop_modulation(rdna__image_pass *pass, rdna__dit_modulati
 }
 
 rdna_status rdna__dit_norm(const rdna__image_pass *pass, const rdna__dit_modulation *m, int scale, int shift,
-                           const rdna_tensor *x, const rdna_tensor *out) {
+                           double epsilon, const rdna_tensor *x, const rdna_tensor *out) {
   const rdna_tensor weight = rdna__dit_part(&m->wide, m->width, scale);
   const rdna_tensor bias = rdna__dit_part(&m->wide, m->width, shift < 0 ? 0 : shift);
-  return rdna_op_layer_norm(pass->stream, x, &weight, shift < 0 ? NULL : &bias, RDNA__DIT_EPSILON, out, NULL, NULL);
+  return rdna_op_layer_norm(pass->stream, x, &weight, shift < 0 ? NULL : &bias, epsilon, out, NULL, NULL);
 }
 
 rdna_status rdna__dit_add_gated(const rdna__image_pass *pass, const rdna__dit_modulation *m, int gate,
@@ -225,27 +229,29 @@ rdna_status rdna__dit_attend(const rdna__image_pass *pass, int head, const rdna_
   return rdna_op_sdpa(pass->stream, &options, &queries, &keys, &values, &to, NULL);
 }
 
-/* ---- tokens of four places ---- */
+/* ---- tokens of p x p places ---- */
 
 /* Where value (channel 0, y, x) is among tokens, and in |*out_stride| how far from it the next channel's. */
-static ptrdiff_t place_of(rdna__dit_order order, int channels, int width, int y, int x, ptrdiff_t *out_stride) {
-  ptrdiff_t token = ((ptrdiff_t)(y / 2) * (width / 2) + x / 2) * 4 * channels, place = y % 2 * 2 + x % 2;
-  *out_stride = order == DIT_CHANNELS_FIRST ? 4 : 1;
+static ptrdiff_t place_of(rdna__dit_order order, int p, int channels, int width, int y, int x, ptrdiff_t *out_stride) {
+  ptrdiff_t token = ((ptrdiff_t)(y / p) * (width / p) + x / p) * p * p * channels, place = y % p * p + x % p;
+  *out_stride = order == DIT_CHANNELS_FIRST ? (ptrdiff_t)p * p : 1;
   return token + (order == DIT_CHANNELS_FIRST ? place : place * channels);
 }
 
-void rdna__dit_pack(rdna__dit_order order, const float *sample, int channels, int height, int width, float *tokens) {
+void rdna__dit_pack(rdna__dit_order order, int p, const float *sample, int channels, int height, int width,
+                    float *tokens) {
   for (int y = 0; y < height; y++)
     for (int x = 0; x < width; x++) {
-      ptrdiff_t stride, to = place_of(order, channels, width, y, x, &stride);
+      ptrdiff_t stride, to = place_of(order, p, channels, width, y, x, &stride);
       for (int c = 0; c < channels; c++) tokens[to + c * stride] = sample[((ptrdiff_t)c * height + y) * width + x];
     }
 }
 
-void rdna__dit_unpack(rdna__dit_order order, const float *tokens, int channels, int height, int width, float *sample) {
+void rdna__dit_unpack(rdna__dit_order order, int p, const float *tokens, int channels, int height, int width,
+                      float *sample) {
   for (int y = 0; y < height; y++)
     for (int x = 0; x < width; x++) {
-      ptrdiff_t stride, from = place_of(order, channels, width, y, x, &stride);
+      ptrdiff_t stride, from = place_of(order, p, channels, width, y, x, &stride);
       for (int c = 0; c < channels; c++) sample[((ptrdiff_t)c * height + y) * width + x] = tokens[from + c * stride];
     }
 }

@@ -5,13 +5,12 @@
 
 #include "model/image/blocks.h"
 
-enum { RDNA__DIT_AXES = 3, RDNA__DIT_EMBEDDED = 256, RDNA__DIT_ONES = 3 };
-#define RDNA__DIT_EPSILON 1e-6 /* of norms; no setting says it */
+enum { RDNA__DIT_AXES = 4, RDNA__DIT_MOST_EMBEDDED = 1 << 10, RDNA__DIT_ONES = 3 };
 
 /* ---- loading ---- */
 
-/* What reads and makes f32: of a bias of f32, and a weight of the network's type. */
-rdna_status rdna__dit_load_wide(rdna__component *c, const char *prefix, const char *name, int in, int out,
+/* What reads and makes f32: of a bias of f32, if it is |biased|, and a weight of the network's type. */
+rdna_status rdna__dit_load_wide(rdna__component *c, const char *prefix, const char *name, int in, int out, bool biased,
                                 rdna__image_linear *out_linear);
 /* (count), f32. */
 rdna_status rdna__dit_load_vector(rdna__component *c, const char *prefix, const char *name, int count,
@@ -22,7 +21,7 @@ typedef struct rdna__dit_embedding { /* second(silu(first(x))), of f32 */
 } rdna__dit_embedding;
 /* |prefix| with the layers |names|. */
 rdna_status rdna__dit_load_embedding(rdna__component *c, const char *prefix, const char *const names[2], int in,
-                                     int hidden, int out, rdna__dit_embedding *out_embedding);
+                                     int hidden, int out, bool biased, rdna__dit_embedding *out_embedding);
 
 typedef struct rdna__dit_axes {            /* how heads turn */
   int values[RDNA__DIT_AXES];              /* of a head, that turn with each coordinate; each even */
@@ -40,16 +39,17 @@ rdna_tensor rdna__dit_columns(const rdna_tensor *t, int64_t first, int64_t count
 /* |out|, which has been made, of rows |x|. */
 rdna_status rdna__dit_linear(const rdna__image_pass *pass, const rdna__image_linear *by, const rdna_tensor *x,
                              const rdna_tensor *out);
-/* The same where rows are |values| of host memory, f32, and |out| is of the pass's type. */
-rdna_status rdna__dit_linear_of(rdna__image_pass *pass, const rdna__image_linear *by, const float *values,
-                                const rdna_tensor *out);
+/* The same where rows are |values| of host memory, f32, and |out| is of the pass's type. Rows are normed in f32 first
+ * by their root mean squares and |norm|, unless it has no data. */
+rdna_status rdna__dit_linear_of(rdna__image_pass *pass, const rdna__image_linear *by, const rdna_tensor *norm,
+                                double epsilon, const float *values, const rdna_tensor *out);
 /* |values| of host memory become by(h), after which all has been waited for. */
 rdna_status rdna__dit_linear_to(rdna__image_pass *pass, const rdna__image_linear *by, const rdna_tensor *h,
                                 float *values);
 /* out (1, width) += by(values), or = for the |first|; values of host memory, f32 as |out| is. */
 rdna_status rdna__dit_embed(rdna__image_pass *pass, const rdna__dit_embedding *by, const float *values, bool first,
                             const rdna_tensor *out);
-/* The same of a number by its cosines and sines. */
+/* The same of a number by as many cosines and sines as the embedding reads, up to RDNA__DIT_MOST_EMBEDDED. */
 rdna_status rdna__dit_embed_number(rdna__image_pass *pass, const rdna__dit_embedding *by, double number, bool first,
                                    const rdna_tensor *out);
 
@@ -66,7 +66,7 @@ rdna_status rdna__dit_drop_modulation(rdna__image_pass *pass, rdna__dit_modulati
 rdna_tensor rdna__dit_part(const rdna_tensor *of, int64_t width, int part);
 /* out = norm(x) scale + shift, of two parts; over a row, without weights of its own. |shift| -1: none. */
 rdna_status rdna__dit_norm(const rdna__image_pass *pass, const rdna__dit_modulation *m, int scale, int shift,
-                           const rdna_tensor *x, const rdna_tensor *out);
+                           double epsilon, const rdna_tensor *x, const rdna_tensor *out);
 /* x += gate h */
 rdna_status rdna__dit_add_gated(const rdna__image_pass *pass, const rdna__dit_modulation *m, int gate,
                                 const rdna_tensor *h, const rdna_tensor *x);
@@ -81,13 +81,15 @@ rdna_status rdna__dit_turn(rdna__image_pass *pass, const rdna__dit_axes *axes, c
 rdna_status rdna__dit_attend(const rdna__image_pass *pass, int head, const rdna_tensor *q, const rdna_tensor *k,
                              const rdna_tensor *v, const rdna_tensor *out);
 
-/* ---- tokens of four places: host memory ---- */
+/* ---- tokens of p x p places: host memory ---- */
 
 typedef enum rdna__dit_order {
-  DIT_CHANNELS_FIRST, /* (channel, row, column) of a sample is value 4 channel + 2 row + column of its token */
-  DIT_CHANNELS_LAST   /* … (2 row + column) channels + channel */
+  DIT_CHANNELS_FIRST, /* (channel, row, column) of a sample is value p (p channel + row) + column of its token */
+  DIT_CHANNELS_LAST   /* … (p row + column) channels + channel */
 } rdna__dit_order;
-void rdna__dit_pack(rdna__dit_order order, const float *sample, int channels, int height, int width, float *tokens);
-void rdna__dit_unpack(rdna__dit_order order, const float *tokens, int channels, int height, int width, float *sample);
+void rdna__dit_pack(rdna__dit_order order, int p, const float *sample, int channels, int height, int width,
+                    float *tokens);
+void rdna__dit_unpack(rdna__dit_order order, int p, const float *tokens, int channels, int height, int width,
+                      float *sample);
 
 #endif

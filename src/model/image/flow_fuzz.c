@@ -38,7 +38,7 @@ static const char *const names[KINDS][MOST_NAMES] = {
 
 static void check_transformer(const rdna__flux_settings *s) {
   int sum = 0, places = s->patch * s->patch;
-  for (int i = 0; i < RDNA__FLUX_AXES; i++) sum += s->axes[i];
+  for (int i = 0; i < RDNA__DIT_AXES; i++) sum += s->axes[i];
   if (sum != s->head || s->width != s->heads * s->head) abort();
   if (places < 1 || s->in_channels % places || s->out_channels % places) abort();
   if (s->hidden < 1 || s->embedded < 2 || !(s->theta >= 1) || !(s->epsilon > 0)) abort();
@@ -46,7 +46,7 @@ static void check_transformer(const rdna__flux_settings *s) {
 
 static void check_zimage(const rdna__zimage_settings *s) {
   int sum = 0;
-  for (int i = 0; i < RDNA__DIT_AXES; i++) sum += s->axes[i];
+  for (int i = 0; i < RDNA__ZIMAGE_AXES; i++) sum += s->axes[i];
   if (sum * s->heads != s->width || s->layers < 1 || s->hidden < 1) abort();
 }
 

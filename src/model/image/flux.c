@@ -1,11 +1,9 @@
 /* The weights of transformers of text and picture, by the names that each kind's folder has for them. */
 #include "model/image/flux.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "rdna/memory.h"
+#include <string.h>
 
 enum { PATH_BYTES = 4096, TEXT = RDNA__FLUX_TEXT, PICTURE = RDNA__FLUX_PICTURE, SIDES = RDNA__FLUX_SIDES };
 
@@ -43,30 +41,13 @@ static const names of_kind[] = {
 
 /* ---- loading ---- */
 
-/* What reads and makes f32: of a bias of f32, where layers have some, and a weight of the network's type. */
-static rdna_status load_wide(const rdna_image_flux *f, rdna__component *c, const char *prefix, const char *name, int in,
-                             int out, rdna__image_linear *to) {
-  char full[RDNA__COMPONENT_NAME];
-  const int64_t count = out;
-  RDNA_TRY(rdna__image_load_linear(c, prefix, name, in, out, false, to));
-  if (!f->set.biased) return RDNA_OK;
-  snprintf(full, sizeof full, "%s.bias", name);
-  return rdna__component_load(c, prefix, full, RDNA_F32, 1, &count, &to->bias);
-}
-
 static rdna_status load_embedding(const rdna_image_flux *f, rdna__component *c, const char *name, int in,
-                                  rdna__flux_embedding *to) {
+                                  rdna__dit_embedding *to) {
+  static const char *const layers[] = {"linear_1", "linear_2"};
   char prefix[RDNA__COMPONENT_NAME];
   int width = f->set.width;
   snprintf(prefix, sizeof prefix, "%s.%s", of_kind[f->set.kind].embedder, name);
-  RDNA_TRY(load_wide(f, c, prefix, "linear_1", in, width, &to->first));
-  return load_wide(f, c, prefix, "linear_2", width, width, &to->second);
-}
-
-static rdna_status load_head_norm(const rdna_image_flux *f, rdna__component *c, const char *prefix, const char *name,
-                                  rdna_tensor *out) {
-  const int64_t count = f->set.head;
-  return rdna__component_load(c, prefix, name, RDNA_F32, 1, &count, out);
+  return rdna__dit_load_embedding(c, prefix, layers, in, width, width, f->set.biased, to);
 }
 
 static rdna_status load_side(const rdna_image_flux *f, rdna__component *c, int i, int which, rdna__flux_side *to) {
@@ -76,13 +57,14 @@ static rdna_status load_side(const rdna_image_flux *f, rdna__component *c, int i
   rdna__image_linear *const squares[] = {&to->q, &to->k, &to->v, &to->out};
   char prefix[RDNA__COMPONENT_NAME];
   snprintf(prefix, sizeof prefix, "transformer_blocks.%d", i);
-  if (!s->shares) RDNA_TRY(load_wide(f, c, prefix, name->modulation, s->width, 6 * s->width, &to->modulation));
+  if (!s->shares)
+    RDNA_TRY(rdna__dit_load_wide(c, prefix, name->modulation, s->width, 6 * s->width, f->set.biased, &to->modulation));
   for (int k = 0; k < 4; k++)
     RDNA_TRY(rdna__image_load_linear(c, prefix, attention[k], s->width, s->width, s->biased, squares[k]));
   RDNA_TRY(rdna__image_load_linear(c, prefix, name->up, s->width, (1 + s->gates) * s->hidden, s->biased, &to->up));
   RDNA_TRY(rdna__image_load_linear(c, prefix, name->down, s->hidden, s->width, s->biased, &to->down));
-  RDNA_TRY(load_head_norm(f, c, prefix, name->q_norm, &to->q_norm));
-  return load_head_norm(f, c, prefix, name->k_norm, &to->k_norm);
+  RDNA_TRY(rdna__dit_load_vector(c, prefix, name->q_norm, s->head, &to->q_norm));
+  return rdna__dit_load_vector(c, prefix, name->k_norm, s->head, &to->k_norm);
 }
 
 /* Of FLUX.2, which has what reads the same rows in one matrix. */
@@ -107,10 +89,10 @@ static rdna_status load_single(const rdna_image_flux *f, rdna__component *c, int
   int width = s->width;
   snprintf(prefix, sizeof prefix, "single_transformer_blocks.%d", i);
   snprintf(attention, sizeof attention, "single_transformer_blocks.%d.attn", i);
-  RDNA_TRY(load_head_norm(f, c, attention, "norm_q.weight", &to->q_norm));
-  RDNA_TRY(load_head_norm(f, c, attention, "norm_k.weight", &to->k_norm));
+  RDNA_TRY(rdna__dit_load_vector(c, attention, "norm_q.weight", s->head, &to->q_norm));
+  RDNA_TRY(rdna__dit_load_vector(c, attention, "norm_k.weight", s->head, &to->k_norm));
   if (s->kind == RDNA__FLUX_2) return load_joined(f, c, attention, to);
-  RDNA_TRY(load_wide(f, c, prefix, "norm.linear", width, 3 * width, &to->modulation));
+  RDNA_TRY(rdna__dit_load_wide(c, prefix, "norm.linear", width, 3 * width, f->set.biased, &to->modulation));
   RDNA_TRY(rdna__image_load_linear(c, attention, "to_q", width, width, true, &to->q));
   RDNA_TRY(rdna__image_load_linear(c, attention, "to_k", width, width, true, &to->k));
   RDNA_TRY(rdna__image_load_linear(c, attention, "to_v", width, width, true, &to->v));
@@ -123,21 +105,8 @@ static rdna_status load_shared(rdna_image_flux *f, rdna__component *c) {
                                             "single_stream_modulation"};
   for (int k = 0; k <= SIDES; k++) {
     int parts = k < SIDES ? 6 : 3;
-    RDNA_TRY(load_wide(f, c, modulations[k], "linear", f->set.width, parts * f->set.width, &f->shared[k]));
-  }
-  return RDNA_OK;
-}
-
-/* Pair i of an axis of d values turns by theta^(-2 i / d) a place. */
-static rdna_status make_frequencies(rdna_image_flux *f) {
-  float values[256];
-  for (int a = 0; a < RDNA__FLUX_AXES; a++) {
-    const int64_t half = f->set.axes[a] / 2;
-    if (!half) continue;
-    for (int i = 0; i < half; i++) values[i] = (float)pow(f->set.theta, -2.0 * i / f->set.axes[a]);
-    RDNA_TRY(rdna__network_tensor(&f->network, RDNA_F32, 1, &half, &f->frequencies[a]));
-    rdna_stream *stream = rdna_device_default_stream(f->network.device);
-    RDNA_TRY(rdna_copy_to_device(stream, f->frequencies[a].data, values, (size_t)half * sizeof *values));
+    RDNA_TRY(rdna__dit_load_wide(c, modulations[k], "linear", f->set.width, parts * f->set.width, f->set.biased,
+                                 &f->shared[k]));
   }
   return RDNA_OK;
 }
@@ -146,11 +115,10 @@ static rdna_status make_frequencies(rdna_image_flux *f) {
 static rdna_status load_beginning(rdna_image_flux *f, rdna__component *c) {
   const rdna__flux_settings *s = &f->set;
   const names *name = &of_kind[s->kind];
-  const int64_t text = s->text_width;
   RDNA_TRY(rdna__image_load_linear(c, "", name->in, s->in_channels, s->width, s->biased, &f->in));
   RDNA_TRY(rdna__image_load_linear(c, "", name->text, s->text_width, s->width, s->biased, &f->text));
   if (s->kind == RDNA__FLUX_QWEN)
-    RDNA_TRY(rdna__component_load(c, "", "txt_norm.weight", RDNA_F32, 1, &text, &f->text_norm));
+    RDNA_TRY(rdna__dit_load_vector(c, "", "txt_norm.weight", s->text_width, &f->text_norm));
   RDNA_TRY(load_embedding(f, c, "timestep_embedder", s->embedded, &f->time));
   if (s->guided) RDNA_TRY(load_embedding(f, c, "guidance_embedder", s->embedded, &f->guidance));
   if (s->pooled_width) RDNA_TRY(load_embedding(f, c, "text_embedder", s->pooled_width, &f->pooled));
@@ -172,9 +140,10 @@ static rdna_status load(rdna_image_flux *f, rdna__component *c) {
     for (int k = 0; k < SIDES; k++) RDNA_TRY(load_side(f, c, i, k, &f->doubles[i][k]));
   for (int i = 0; i < s->singles; i++) RDNA_TRY(load_single(f, c, i, &f->singles[i]));
   c->kept = true;
-  RDNA_TRY(load_wide(f, c, "", "norm_out.linear", s->width, 2 * s->width, &f->modulation));
+  RDNA_TRY(rdna__dit_load_wide(c, "", "norm_out.linear", s->width, 2 * s->width, f->set.biased, &f->modulation));
   RDNA_TRY(rdna__image_load_linear(c, "", "proj_out", s->width, s->out_channels, s->biased, &f->out));
-  RDNA_TRY(make_frequencies(f));
+  memcpy(f->axes.values, s->axes, sizeof s->axes);
+  RDNA_TRY(rdna__dit_make_axes(&f->network, s->theta, &f->axes));
   return rdna__component_check_all_read(c);
 }
 

@@ -4,11 +4,9 @@
 #ifndef RDNA_MODEL_IMAGE_FLUX_H
 #define RDNA_MODEL_IMAGE_FLUX_H
 
-#include "model/image/blocks.h"
+#include "model/image/dit.h"
 #include "model/image/settings.h"
 #include "rdna/image_flow.h"
-
-enum { RDNA__FLUX_AXES = 4 };
 
 typedef enum rdna__flux_kind { RDNA__FLUX_1, RDNA__FLUX_QWEN, RDNA__FLUX_2 } rdna__flux_kind;
 
@@ -22,7 +20,7 @@ typedef struct rdna__flux_settings {
   int hidden;                    /* values between the two layers behind attention */
   int text_width, pooled_width;  /* the last 0: a text has no vector */
   int embedded;                  /* values that a timestep is embedded in */
-  int axes[RDNA__FLUX_AXES];     /* values of a head that turn with each coordinate of a token */
+  int axes[RDNA__DIT_AXES];      /* values of a head that turn with each coordinate of a token */
   double theta, epsilon;
   bool guided;
   bool biased; /* layers have biases, */
@@ -43,10 +41,6 @@ rdna_status rdna__t5_create(rdna_device *device, const char *folder, const char 
                             rdna_dtype dtype, rdna_dtype weights, rdna_image_t5 **out_encoder);
 
 /* ---- The network ---- */
-
-typedef struct rdna__flux_embedding { /* second(silu(first(x))), of f32 */
-  rdna__image_linear first, second;
-} rdna__flux_embedding;
 
 typedef struct rdna__flux_side { /* of a double block: what text or picture has for itself */
   rdna__image_linear modulation; /* weight.data NULL: that of all */
@@ -70,8 +64,8 @@ struct rdna_image_flux {
   rdna__image_linear in, text, modulation, out;
   rdna_tensor text_norm;                           /* (text_width), f32; data NULL: there is none */
   rdna__image_linear shared[RDNA__FLUX_SIDES + 1]; /* of double blocks' sides, and of single blocks; or none */
-  rdna__flux_embedding time, guidance, pooled;
-  rdna_tensor frequencies[RDNA__FLUX_AXES];     /* (half of the axis' values), f32; data NULL: it has none */
+  rdna__dit_embedding time, guidance, pooled;
+  rdna__dit_axes axes;
   rdna__flux_side (*doubles)[RDNA__FLUX_SIDES]; /* (set.doubles) */
   rdna__flux_single *singles;                   /* (set.singles) */
   int last_scale, last_shift; /* parts of what the last norm is modulated by: files have them in either order */

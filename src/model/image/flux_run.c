@@ -14,24 +14,17 @@
 
 #include "base/options.h"
 #include "model/image/flux.h"
-#include "model/image/unet.h"
 #include "rdna/memory.h"
 #include "rdna/op.h"
 
 enum {
   MOST_SIDE = 1 << 13,
   MOST_TOKENS = 1 << 14,
-  MOST_EMBEDDED = 1 << 10,
-  AXES = RDNA__FLUX_AXES,
+  AXES = RDNA__DIT_AXES,
   TEXT = RDNA__FLUX_TEXT,
   PICTURE = RDNA__FLUX_PICTURE,
   SIDES = RDNA__FLUX_SIDES
 };
-
-typedef struct modulation {
-  rdna_tensor wide;   /* (1, parts width), f32 */
-  rdna_tensor narrow; /* the same in the network's type, which gates are read in */
-} modulation;
 
 typedef struct running {
   const rdna_image_flux *flux;
@@ -40,189 +33,74 @@ typedef struct running {
   int64_t first[SIDES], count[SIDES]; /* rows of text and picture */
   int64_t made; /* of the picture's rows the first, which are drawn: others are those of a picture that is looked at */
   int64_t rows;
-  int64_t turned;               /* the first row that turns: all behind it do */
-  rdna_tensor conditions;       /* (1, width), f32: SiLU of what all blocks are modulated by */
-  modulation shared[SIDES + 1]; /* of double blocks' sides, and of single blocks, where those are the same for all */
-  rdna_tensor positions[AXES];  /* (rows that turn), i32; data NULL: all are 0 */
-  rdna_tensor x;                /* (rows, width) */
-  rdna_tensor h, q, k, v;       /* the same, of a block */
+  int64_t turned;         /* the first row that turns: all behind it do */
+  rdna_tensor conditions; /* (1, width), f32: SiLU of what all blocks are modulated by */
+  rdna__dit_modulation
+      shared[SIDES + 1];       /* of double blocks' sides, and of single blocks, where those are the same for all */
+  rdna_tensor positions[AXES]; /* (rows that turn), i32; data NULL: all are 0 */
+  rdna_tensor x;               /* (rows, width) */
+  rdna_tensor h, q, k, v;      /* the same, of a block */
 } running;
 
-/* Rows [first, first + count) of a matrix. */
-static rdna_tensor rows_of(const rdna_tensor *t, int64_t first, int64_t count) {
-  rdna_tensor part = *t;
-  part.data = (char *)t->data + rdna_dtype_bytes(t->dtype, first * t->stride[0]);
-  part.shape[0] = count;
-  return part;
-}
-
-/* Columns [first, first + count). */
-static rdna_tensor columns_of(const rdna_tensor *t, int64_t first, int64_t count) {
-  rdna_tensor part = *t;
-  part.data = (char *)t->data + rdna_dtype_bytes(t->dtype, first);
-  part.shape[1] = count;
-  return part;
-}
-
 static rdna_tensor side_of(const running *r, const rdna_tensor *t, int which) {
-  return rows_of(t, r->first[which], r->count[which]);
+  return rdna__dit_rows(t, r->first[which], r->count[which]);
 }
-
-static const rdna_tensor *bias_of(const rdna__image_linear *by) { return by->bias.data ? &by->bias : NULL; }
 
 static rdna_status linear(const running *r, const rdna__image_linear *by, const rdna_tensor *x,
                           const rdna_tensor *out) {
-  return rdna_op_linear(r->pass.stream, x, &by->weight, bias_of(by), out);
+  return rdna__dit_linear(&r->pass, by, x, out);
 }
 
 /* ---- what blocks are modulated by ---- */
 
-/* out += second(silu(first(values))), or = for the first of them; values (width) of host memory */
-static rdna_status embed(running *r, const rdna__flux_embedding *by, const float *values, int64_t width, bool first,
-                         const rdna_tensor *out) {
-  const rdna_scalar zero = rdna_scalar_real(0);
-  const int64_t shape[] = {1, width}, wide[] = {1, r->flux->set.width};
-  rdna_tensor x, h;
-  RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, shape, &x));
-  RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, wide, &h));
-  RDNA_TRY(rdna_copy_to_device(r->pass.stream, x.data, values, (size_t)width * sizeof *values));
-  RDNA_TRY(linear(r, &by->first, &x, &h));
-  RDNA_TRY(rdna_op_map(r->pass.stream, RDNA_MAP_SILU, &h, zero, zero, &h));
-  if (first)
-    RDNA_TRY(linear(r, &by->second, &h, out));
-  else
-    RDNA_TRY(rdna_op_linear_add(r->pass.stream, &h, &by->second.weight, bias_of(&by->second), out));
-  RDNA_TRY(rdna__pass_drop(&r->pass, &x));
-  return rdna__pass_drop(&r->pass, &h);
-}
-
 static rdna_status embed_conditions(running *r) {
-  static const rdna__unet_settings numbers = {.cosines_first = true};
   const rdna_image_flux *f = r->flux;
   const rdna_scalar zero = rdna_scalar_real(0);
   const int64_t wide[] = {1, f->set.width};
-  const int embedded = f->set.embedded;
-  float values[MOST_EMBEDDED];
   RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, wide, &r->conditions));
-  rdna__image_embed_number(&numbers, r->given->timestep, embedded, values);
-  RDNA_TRY(embed(r, &f->time, values, embedded, true, &r->conditions));
-  if (f->set.guided) {
-    rdna__image_embed_number(&numbers, 1000 * r->given->guidance, embedded, values);
-    RDNA_TRY(embed(r, &f->guidance, values, embedded, false, &r->conditions));
-  }
-  if (f->set.pooled_width) RDNA_TRY(embed(r, &f->pooled, r->given->pooled, f->set.pooled_width, false, &r->conditions));
+  RDNA_TRY(rdna__dit_embed_number(&r->pass, &f->time, r->given->timestep, true, &r->conditions));
+  if (f->set.guided)
+    RDNA_TRY(rdna__dit_embed_number(&r->pass, &f->guidance, 1000 * r->given->guidance, false, &r->conditions));
+  if (f->set.pooled_width) RDNA_TRY(rdna__dit_embed(&r->pass, &f->pooled, r->given->pooled, false, &r->conditions));
   return rdna_op_map(r->pass.stream, RDNA_MAP_SILU, &r->conditions, zero, zero, &r->conditions);
 }
 
-/* |ones|, of up to two, are the parts that scale, which count from one. */
-static rdna_status modulate(running *r, const rdna__image_linear *by, const int ones[2], modulation *out) {
-  const int64_t shape[] = {1, by->weight.shape[0]}, width = r->flux->set.width;
-  RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, shape, &out->wide));
-  RDNA_TRY(linear(r, by, &r->conditions, &out->wide));
-  for (int i = 0; i < 2 && ones[i] >= 0; i++) {
-    rdna_tensor part = columns_of(&out->wide, ones[i] * width, width);
-    RDNA_TRY(rdna_op_map(r->pass.stream, RDNA_MAP_AFFINE, &part, rdna_scalar_real(1), rdna_scalar_real(1), &part));
-  }
-  out->narrow = out->wide;
-  if (r->pass.dtype == RDNA_F32) return RDNA_OK;
-  RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, shape, &out->narrow));
-  return rdna_op_copy(r->pass.stream, &out->wide, &out->narrow);
+static rdna_status modulate(running *r, const rdna__image_linear *by, const int ones[RDNA__DIT_ONES],
+                            rdna__dit_modulation *out) {
+  return rdna__dit_modulate(&r->pass, by, &r->conditions, r->flux->set.width, ones, out);
 }
 
-static rdna_status drop_modulation(running *r, modulation *m) {
-  if (r->flux->set.shares) return RDNA_OK;
-  if (m->narrow.data != m->wide.data) RDNA_TRY(rdna__pass_drop(&r->pass, &m->narrow));
-  return rdna__pass_drop(&r->pass, &m->wide);
+static rdna_status drop_modulation(running *r, rdna__dit_modulation *m) {
+  return r->flux->set.shares ? RDNA_OK : rdna__dit_drop_modulation(&r->pass, m);
 }
 
-static rdna_tensor part_of(const running *r, const rdna_tensor *of, int part) {
-  const int64_t width = r->flux->set.width;
-  return rdna_tensor_contiguous((char *)of->data + rdna_dtype_bytes(of->dtype, part * width), of->dtype, 1, &width);
-}
-
-/* out = norm(x) scale + shift, of two parts of |m| */
-static rdna_status norm_into(const running *r, const modulation *m, int scale, int shift, const rdna_tensor *x,
-                             const rdna_tensor *out) {
-  const rdna_tensor weight = part_of(r, &m->wide, scale), bias = part_of(r, &m->wide, shift);
-  return rdna_op_layer_norm(r->pass.stream, x, &weight, &bias, r->flux->set.epsilon, out, NULL, NULL);
-}
-
-/* x += gate h */
-static rdna_status add_gated(const running *r, const modulation *m, int gate, const rdna_tensor *h,
-                             const rdna_tensor *x) {
-  const rdna_fused_step steps[] = {{.op = RDNA_ZIP_MUL, .is_zip = true, .input = 1},
-                                   {.op = RDNA_ZIP_ADD, .is_zip = true, .input = 2}};
-  rdna_tensor over = part_of(r, &m->narrow, gate);
-  return rdna_op_fused(r->pass.stream, steps, 2, (const rdna_tensor *const[]){h, &over, x}, 3, x);
+static rdna_status norm_into(const running *r, const rdna__dit_modulation *m, int scale, int shift,
+                             const rdna_tensor *x, const rdna_tensor *out) {
+  return rdna__dit_norm(&r->pass, m, scale, shift, r->flux->set.epsilon, x, out);
 }
 
 /* ---- attention ---- */
 
-/* (rows, width) as (rows, heads, head) */
-static rdna_tensor by_head(const running *r, const rdna_tensor *t) {
-  const rdna__flux_settings *s = &r->flux->set;
-  return (rdna_tensor){.data = t->data,
-                       .dtype = t->dtype,
-                       .rank = 3,
-                       .shape = {t->shape[0], s->heads, s->head},
-                       .stride = {t->stride[0], s->head, 1}};
-}
-
 static rdna_status norm_heads(const running *r, const rdna_tensor *t, const rdna_tensor *weight) {
-  rdna_tensor heads = by_head(r, t);
-  return rdna_op_rms_norm(r->pass.stream, &heads, weight, r->flux->set.epsilon, &heads);
-}
-
-/* Turns |heads| by the places of their rows. */
-static rdna_status turn_axes(const running *r, const rdna_tensor *heads) {
-  int64_t at = 0;
-  for (int a = 0; a < AXES; at += r->flux->set.axes[a++]) {
-    if (!r->positions[a].data) continue;
-    const rdna_rope rope = {RDNA_ROPE_INIT, .layout = RDNA_ROPE_LAYOUT_INTERLEAVED, .positions = &r->positions[a],
-                            .inv_freq = &r->flux->frequencies[a], .scale = 1};
-    rdna_tensor part = *heads;
-    part.data = (char *)heads->data + rdna_dtype_bytes(heads->dtype, at);
-    part.shape[2] = r->flux->set.axes[a];
-    RDNA_TRY(rdna_op_rope(r->pass.stream, &rope, &part, &part));
-  }
-  return RDNA_OK;
+  return rdna__dit_norm_heads(&r->pass, weight, r->flux->set.epsilon, t);
 }
 
 static rdna_status turn(running *r, const rdna_tensor *t) {
-  rdna_tensor turned = rows_of(t, r->turned, r->rows - r->turned), heads = by_head(r, &turned);
-  if (t->dtype != RDNA_BF16) return turn_axes(r, &heads);
-  rdna_tensor wide;
-  RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 3, heads.shape, &wide));
-  RDNA_TRY(rdna_op_copy(r->pass.stream, &heads, &wide));
-  RDNA_TRY(turn_axes(r, &wide));
-  RDNA_TRY(rdna_op_copy(r->pass.stream, &wide, &heads));
-  return rdna__pass_drop(&r->pass, &wide);
-}
-
-/* (rows, …) as (1, heads, rows, head) */
-static rdna_tensor for_attention(const running *r, const rdna_tensor *t) {
-  const rdna__flux_settings *s = &r->flux->set;
-  return (rdna_tensor){.data = t->data,
-                       .dtype = t->dtype,
-                       .rank = 4,
-                       .shape = {1, s->heads, t->shape[0], s->head},
-                       .stride = {t->shape[0] * t->stride[0], s->head, t->stride[0], 1}};
+  rdna_tensor turned = rdna__dit_rows(t, r->turned, r->rows - r->turned);
+  return rdna__dit_turn(&r->pass, &r->flux->axes, r->positions, r->flux->set.head, &turned);
 }
 
 /* |out| = attention of all rows of q, k and v, which are turned first */
 static rdna_status attend(running *r, const rdna_tensor *out) {
   RDNA_TRY(turn(r, &r->q));
   RDNA_TRY(turn(r, &r->k));
-  const rdna_sdpa options = {RDNA_SDPA_INIT, .scale = (float)(1 / sqrt((double)r->flux->set.head))};
-  rdna_tensor q = for_attention(r, &r->q), k = for_attention(r, &r->k), v = for_attention(r, &r->v);
-  rdna_tensor to = for_attention(r, out);
-  return rdna_op_sdpa(r->pass.stream, &options, &q, &k, &v, &to, NULL);
+  return rdna__dit_attend(&r->pass, r->flux->set.head, &r->q, &r->k, &r->v, out);
 }
 
 /* ---- blocks ---- */
 
 enum { SHIFT_1, SCALE_1, GATE_1, SHIFT_2, SCALE_2, GATE_2 }; /* parts of a double block's modulation */
-static const int double_ones[] = {SCALE_1, SCALE_2}, single_ones[] = {SCALE_1, -1};
+static const int double_ones[] = {SCALE_1, SCALE_2, -1}, single_ones[] = {SCALE_1, -1, -1};
 
 static rdna_status modulate_all(running *r) {
   for (int i = 0; r->flux->set.shares && i <= SIDES; i++)
@@ -236,11 +114,11 @@ static rdna_status activate(const running *r, const rdna_tensor *hidden, const r
   if (!r->flux->set.gates) return rdna_op_map(r->pass.stream, RDNA_MAP_GELU_TANH, hidden, zero, zero, made);
   const rdna_fused_step steps[] = {{.op = RDNA_MAP_SILU}, {.op = RDNA_ZIP_MUL, .is_zip = true, .input = 1}};
   const int64_t half = r->flux->set.hidden;
-  const rdna_tensor gate = columns_of(hidden, 0, half), by = columns_of(hidden, half, half);
+  const rdna_tensor gate = rdna__dit_columns(hidden, 0, half), by = rdna__dit_columns(hidden, half, half);
   return rdna_op_fused(r->pass.stream, steps, 2, (const rdna_tensor *const[]){&gate, &by}, 2, made);
 }
 
-static rdna_status read_side(running *r, const rdna__flux_side *s, const modulation *m, int which) {
+static rdna_status read_side(running *r, const rdna__flux_side *s, const rdna__dit_modulation *m, int which) {
   rdna_tensor x = side_of(r, &r->x, which), h = side_of(r, &r->h, which);
   rdna_tensor q = side_of(r, &r->q, which), k = side_of(r, &r->k, which), v = side_of(r, &r->v, which);
   RDNA_TRY(norm_into(r, m, SCALE_1, SHIFT_1, &x, &h));
@@ -252,23 +130,23 @@ static rdna_status read_side(running *r, const rdna__flux_side *s, const modulat
 }
 
 /* x += gate out(attention); x += gate down(activation(up(norm(x)))). q is free then. */
-static rdna_status change_side(running *r, const rdna__flux_side *s, const modulation *m, int which) {
+static rdna_status change_side(running *r, const rdna__flux_side *s, const rdna__dit_modulation *m, int which) {
   const int64_t wide[] = {r->count[which], s->up.weight.shape[0]};
   rdna_tensor x = side_of(r, &r->x, which), h = side_of(r, &r->h, which), made = side_of(r, &r->q, which), hidden;
   RDNA_TRY(linear(r, &s->out, &h, &made));
-  RDNA_TRY(add_gated(r, m, GATE_1, &made, &x));
+  RDNA_TRY(rdna__dit_add_gated(&r->pass, m, GATE_1, &made, &x));
   RDNA_TRY(norm_into(r, m, SCALE_2, SHIFT_2, &x, &h));
   RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, wide, &hidden));
   RDNA_TRY(linear(r, &s->up, &h, &hidden));
-  rdna_tensor read = columns_of(&hidden, 0, r->flux->set.hidden);
+  rdna_tensor read = rdna__dit_columns(&hidden, 0, r->flux->set.hidden);
   RDNA_TRY(activate(r, &hidden, &read));
   RDNA_TRY(linear(r, &s->down, &read, &made));
   RDNA_TRY(rdna__pass_drop(&r->pass, &hidden));
-  return add_gated(r, m, GATE_2, &made, &x);
+  return rdna__dit_add_gated(&r->pass, m, GATE_2, &made, &x);
 }
 
 static rdna_status run_double(running *r, const rdna__flux_side block[SIDES]) {
-  modulation m[SIDES];
+  rdna__dit_modulation m[SIDES];
   for (int i = 0; i < SIDES; i++) {
     m[i] = r->shared[i];
     if (!r->flux->set.shares) RDNA_TRY(modulate(r, &block[i].modulation, double_ones, &m[i]));
@@ -295,7 +173,7 @@ static rdna_status run_hidden(running *r, const rdna__flux_single *s, const rdna
 /* x += gate down(attention beside activation(up(norm(x)))) */
 static rdna_status run_single(running *r, const rdna__flux_single *s) {
   const int64_t width = r->flux->set.width, hidden = r->flux->set.hidden, shape[] = {r->rows, width + hidden};
-  modulation m = r->shared[SIDES];
+  rdna__dit_modulation m = r->shared[SIDES];
   rdna_tensor both;
   if (!r->flux->set.shares) RDNA_TRY(modulate(r, &s->modulation, single_ones, &m));
   RDNA_TRY(norm_into(r, &m, SCALE_1, SHIFT_1, &r->x, &r->h));
@@ -305,51 +183,22 @@ static rdna_status run_single(running *r, const rdna__flux_single *s) {
   RDNA_TRY(norm_heads(r, &r->q, &s->q_norm));
   RDNA_TRY(norm_heads(r, &r->k, &s->k_norm));
   RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, shape, &both));
-  rdna_tensor attended = columns_of(&both, 0, width), made = columns_of(&both, width, hidden);
+  rdna_tensor attended = rdna__dit_columns(&both, 0, width), made = rdna__dit_columns(&both, width, hidden);
   RDNA_TRY(attend(r, &attended));
   RDNA_TRY(run_hidden(r, s, &made));
   RDNA_TRY(linear(r, &s->down, &both, &r->h));
   RDNA_TRY(rdna__pass_drop(&r->pass, &both));
-  RDNA_TRY(add_gated(r, &m, GATE_1, &r->h, &r->x));
+  RDNA_TRY(rdna__dit_add_gated(&r->pass, &m, GATE_1, &r->h, &r->x));
   return drop_modulation(r, &m);
 }
 
 /* ---- ends ---- */
 
-/* (channel, row, column) of the sample is value p (p channel + row) + column of a token of p x p places. */
-static void pack(const float *sample, int channels, int height, int width, int p, float *tokens) {
-  for (int y = 0; y < height; y++)
-    for (int x = 0; x < width; x++) {
-      float *to = tokens + ((ptrdiff_t)(y / p) * (width / p) + x / p) * p * p * channels + y % p * p + x % p;
-      for (int c = 0; c < channels; c++) to[(ptrdiff_t)p * p * c] = sample[((ptrdiff_t)c * height + y) * width + x];
-    }
-}
-
-static void unpack(const float *tokens, int channels, int height, int width, int p, float *sample) {
-  for (int y = 0; y < height; y++)
-    for (int x = 0; x < width; x++) {
-      const float *from = tokens + ((ptrdiff_t)(y / p) * (width / p) + x / p) * p * p * channels + y % p * p + x % p;
-      for (int c = 0; c < channels; c++) sample[((ptrdiff_t)c * height + y) * width + x] = from[(ptrdiff_t)p * p * c];
-    }
-}
-
 /* Rows |which| of x = by(|values| (rows, width) of host memory), which are normed first unless |norm| has no data. */
 static rdna_status begin_side(running *r, const rdna__image_linear *by, const rdna_tensor *norm, const float *values,
                               int which) {
-  const int64_t shape[] = {r->count[which], by->weight.shape[1]};
-  rdna_tensor given, read, x = side_of(r, &r->x, which);
-  RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, shape, &given));
-  RDNA_TRY(
-      rdna_copy_to_device(r->pass.stream, given.data, values, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&given))));
-  if (norm->data) RDNA_TRY(rdna_op_rms_norm(r->pass.stream, &given, norm, r->flux->set.epsilon, &given));
-  read = given;
-  if (r->pass.dtype != RDNA_F32) {
-    RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, shape, &read));
-    RDNA_TRY(rdna_op_copy(r->pass.stream, &given, &read));
-  }
-  RDNA_TRY(linear(r, by, &read, &x));
-  if (read.data != given.data) RDNA_TRY(rdna__pass_drop(&r->pass, &read));
-  return rdna__pass_drop(&r->pass, &given);
+  const rdna_tensor x = side_of(r, &r->x, which);
+  return rdna__dit_linear_of(&r->pass, by, norm, r->flux->set.epsilon, values, &x);
 }
 
 /* A token's place, of the pictures or, with |picture| NULL, of the text. */
@@ -404,7 +253,7 @@ static rdna_status place(running *r, int32_t *values) {
                                {g->context ? g->context_height / patch : 0, g->context ? g->context_width / patch : 0}};
   for (int a = 0; a < AXES; a++) {
     bool any = false;
-    if (!r->flux->frequencies[a].data) continue;
+    if (!r->flux->axes.frequencies[a].data) continue;
     for (int64_t i = 0; i < count; i++) {
       values[i] = (int32_t)place_of(r, sizes, r->turned + i, a);
       any |= values[i] != 0;
@@ -426,30 +275,25 @@ static rdna_status begin(running *r, void *host) {
   const rdna_image_flux_input *g = r->given;
   int channels = f->info.in_channels, patch = f->set.patch;
   float *tokens = host;
-  pack(g->sample, channels, g->height, g->width, patch, tokens);
+  rdna__dit_pack(DIT_CHANNELS_FIRST, patch, g->sample, channels, g->height, g->width, tokens);
   if (g->context)
-    pack(g->context, channels, g->context_height, g->context_width, patch, tokens + r->made * f->set.in_channels);
+    rdna__dit_pack(DIT_CHANNELS_FIRST, patch, g->context, channels, g->context_height, g->context_width,
+                   tokens + r->made * f->set.in_channels);
   RDNA_TRY(begin_side(r, &f->in, &none, host, PICTURE));
   return begin_side(r, &f->text, &f->text_norm, g->states, TEXT);
 }
 
 static rdna_status end(running *r, float *host, float *out) {
   const rdna_image_flux *f = r->flux;
-  const int64_t shape[] = {r->made, f->set.out_channels};
-  rdna_tensor x = rows_of(&r->x, r->first[PICTURE], r->made), h = rows_of(&r->h, r->first[PICTURE], r->made);
-  rdna_tensor made, values;
-  const int ones[] = {f->last_scale, -1};
-  modulation m;
+  rdna_tensor x = rdna__dit_rows(&r->x, r->first[PICTURE], r->made),
+              h = rdna__dit_rows(&r->h, r->first[PICTURE], r->made);
+  const int ones[] = {f->last_scale, -1, -1};
+  rdna__dit_modulation m;
   RDNA_TRY(modulate(r, &f->modulation, ones, &m));
   RDNA_TRY(norm_into(r, &m, f->last_scale, f->last_shift, &x, &h));
-  RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, shape, &made));
-  RDNA_TRY(linear(r, &f->out, &h, &made));
-  RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, shape, &values));
-  RDNA_TRY(rdna_op_copy(r->pass.stream, &made, &values));
-  RDNA_TRY(
-      rdna_copy_to_host(r->pass.stream, host, values.data, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&values))));
-  RDNA_TRY(rdna_stream_synchronize(r->pass.stream));
-  unpack(host, f->info.out_channels, r->given->height, r->given->width, f->set.patch, out);
+  RDNA_TRY(rdna__dit_linear_to(&r->pass, &f->out, &h, host));
+  rdna__dit_unpack(DIT_CHANNELS_FIRST, f->set.patch, host, f->info.out_channels, r->given->height, r->given->width,
+                   out);
   return RDNA_OK;
 }
 

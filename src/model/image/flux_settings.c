@@ -7,7 +7,7 @@ enum { MOST_WIDTH = 1 << 15, MOST_BLOCKS = 256, MOST_EMBEDDED = 1 << 10, MOST_SE
 /* What is read below of each kind, and what diffusers writes beside it. */
 static const struct kind {
   const char *name;
-  int axes, published[RDNA__FLUX_AXES]; /* of a head's values */
+  int axes, published[RDNA__DIT_AXES]; /* of a head's values */
   const char *known[MOST_SETTINGS];
 } kinds[] = {
     [RDNA__FLUX_1] = {"FluxTransformer2DModel",
@@ -60,12 +60,12 @@ static rdna_status read_axes(const json_t *json, rdna__flux_settings *out) {
   const json_t *value = json_object_get(json, "axes_dims_rope");
   memcpy(out->axes, kind->published, sizeof kind->published);
   if (value && !json_is_null(value))
-    RDNA_TRY(rdna__setting_wholes(json, "axes_dims_rope", 0, 512, RDNA__FLUX_AXES, out->axes, &count));
+    RDNA_TRY(rdna__setting_wholes(json, "axes_dims_rope", 0, 512, RDNA__DIT_AXES, out->axes, &count));
   for (int i = 0; i < count; i++) sum += out->axes[i];
   for (int i = 0; i < count; i++)
     if (out->axes[i] % 2 != 0)
       return rdna__fail(RDNA_BAD_DATA, "the setting 'axes_dims_rope' has an odd number of values, %d", out->axes[i]);
-  for (int i = count; i < RDNA__FLUX_AXES; i++) out->axes[i] = 0;
+  for (int i = count; i < RDNA__DIT_AXES; i++) out->axes[i] = 0;
   if (count == kind->axes && sum == out->head) return RDNA_OK;
   return rdna__fail(RDNA_BAD_DATA,
                     "the setting 'axes_dims_rope' has %d axes of %d values together; %d of a head's %d "

@@ -1,8 +1,4 @@
 /* Z-Image: states of Qwen3 before its last layer are the text, and one stream of blocks reads them and the picture. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/status.h"
 #include "model/image/autoencoder.h"
 #include "model/image/flow.h"
@@ -10,7 +6,7 @@
 #include "model/image/zimage.h"
 
 /* As Turbo was trained and published. */
-enum { PATH_BYTES = 4096, SIDE = 128, TOKENS = 512, STEPS = 8, PATCH = 2 };
+enum { SIDE = 128, TOKENS = 512, STEPS = 8, PATCH = 2 };
 static const rdna__language_reading reading = {.before = "<|im_start|>user\n",
                                                .after = "<|im_end|>\n<|im_start|>assistant\n",
                                                .most = TOKENS,
@@ -60,44 +56,13 @@ static rdna_status fit(rdna_image_model *m, const char *pipeline) {
 
 /* ---- texts ---- */
 
-static rdna_status paths_of(const rdna_image_model *m, char encoder[PATH_BYTES], char tokenizer[PATH_BYTES]) {
-  if (snprintf(encoder, PATH_BYTES, "%s/text_encoder", m->folder) < PATH_BYTES &&
-      snprintf(tokenizer, PATH_BYTES, "%s/tokenizer", m->folder) < PATH_BYTES)
-    return RDNA_OK;
-  return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of text_encoder is too long");
-}
-
-static rdna_status need_language(rdna_image_model *m) {
-  char encoder[PATH_BYTES], tokenizer[PATH_BYTES];
-  if (m->language) return RDNA_OK;
-  RDNA_TRY(paths_of(m, encoder, tokenizer));
-  return rdna__language_create(m->device, encoder, tokenizer, &reading, m->dtype, &m->language);
-}
-
 static rdna_status count_tokens(rdna_image_model *m, const char *text, size_t *out_count, size_t *out_read) {
-  char encoder[PATH_BYTES], tokenizer[PATH_BYTES];
-  RDNA_TRY(paths_of(m, encoder, tokenizer));
-  return rdna__language_tokens(encoder, tokenizer, &reading, text, out_count, out_read);
+  return rdna__language_count(m, &reading, text, out_count, out_read);
 }
 
 static rdna_status encode(rdna_image_model *m, const rdna_image_request *r, bool guided, rdna__image_texts *t) {
-  const char *const both[] = {r->negative, r->prompt}, *const *texts = guided ? both : both + 1;
-  *t = (rdna__image_texts){.count = guided ? 2 : 1};
-  RDNA_TRY(need_language(m));
-  t->width = rdna__language_get_info(m->language)->width;
-  size_t text = (size_t)TOKENS * (size_t)t->width;
-  t->states = calloc((size_t)t->count * text, sizeof *t->states);
-  if (!t->states) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the states of texts");
-  for (int i = 0; i < t->count; i++) {
-    RDNA_TRY(
-        rdna__language_encode(m->language, texts[i] ? texts[i] : "", t->states + (size_t)i * text, &t->lengths[i]));
-    if (t->lengths[i] > t->tokens) t->tokens = t->lengths[i];
-  }
-  /* as many tokens as the longer one has */
-  if (guided)
-    memmove(t->states + (size_t)t->tokens * (size_t)t->width, t->states + text,
-            (size_t)t->tokens * (size_t)t->width * sizeof *t->states);
-  return RDNA_OK;
+  const char *const both[] = {r->negative ? r->negative : "", r->prompt ? r->prompt : ""};
+  return rdna__language_texts(m, &reading, guided ? both : both + 1, guided ? 2 : 1, t);
 }
 
 /* ---- steps ---- */

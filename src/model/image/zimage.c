@@ -19,9 +19,18 @@
 #include "rdna/memory.h"
 #include "rdna/op.h"
 
-/* What no setting says: of heads' norms, of the timestep's layers, and what tokens are filled up to. */
+/* What no setting says: of heads' norms and the last one, of the timestep's layers, and what tokens are filled up to.
+ */
 #define HEAD_EPSILON 1e-5
-enum { PATH_BYTES = 4096, CONDITIONS = 256, HIDDEN_CONDITIONS = 1024, MULTIPLE = 32, MOST_SIDE = 1 << 13 };
+#define NORM_EPSILON 1e-6
+enum {
+  PATH_BYTES = 4096,
+  EMBEDDED = 256,
+  CONDITIONS = 256,
+  HIDDEN_CONDITIONS = 1024,
+  MULTIPLE = 32,
+  MOST_SIDE = 1 << 13
+};
 enum { PICTURE, TEXT, SIDES };
 
 typedef struct block {
@@ -50,7 +59,8 @@ static rdna_status load_block(const rdna__zimage *z, rdna__component *c, const c
   char prefix[RDNA__COMPONENT_NAME];
   int width = s->width, head = width / s->heads, narrow = width < CONDITIONS ? width : CONDITIONS;
   snprintf(prefix, sizeof prefix, "%s.%d", of, i);
-  if (modulated) RDNA_TRY(rdna__dit_load_wide(c, prefix, "adaLN_modulation.0", narrow, 4 * width, &to->modulation));
+  if (modulated)
+    RDNA_TRY(rdna__dit_load_wide(c, prefix, "adaLN_modulation.0", narrow, 4 * width, true, &to->modulation));
   RDNA_TRY(rdna__image_load_linear(c, prefix, "attention.to_q", width, width, false, &to->q));
   RDNA_TRY(rdna__image_load_linear(c, prefix, "attention.to_k", width, width, false, &to->k));
   RDNA_TRY(rdna__image_load_linear(c, prefix, "attention.to_v", width, width, false, &to->v));
@@ -80,13 +90,13 @@ static rdna_status load_ends(rdna__zimage *z, rdna__component *c) {
   const rdna__zimage_settings *s = &z->set;
   const int64_t row[] = {1, s->width};
   int narrow = s->width < CONDITIONS ? s->width : CONDITIONS;
-  RDNA_TRY(rdna__dit_load_embedding(c, "t_embedder", time, RDNA__DIT_EMBEDDED, HIDDEN_CONDITIONS, narrow, &z->time));
+  RDNA_TRY(rdna__dit_load_embedding(c, "t_embedder", time, EMBEDDED, HIDDEN_CONDITIONS, narrow, true, &z->time));
   RDNA_TRY(rdna__dit_load_vector(c, "", "cap_embedder.0.weight", s->text_width, &z->text_norm));
   RDNA_TRY(rdna__image_load_linear(c, "", "cap_embedder.1", s->text_width, s->width, true, &z->in[TEXT]));
   RDNA_TRY(rdna__image_load_linear(c, "", "all_x_embedder.2-1", 4 * s->channels, s->width, true, &z->in[PICTURE]));
   RDNA_TRY(rdna__component_load(c, "", "x_pad_token", z->network.dtype, 2, row, &z->filling[PICTURE]));
   RDNA_TRY(rdna__component_load(c, "", "cap_pad_token", z->network.dtype, 2, row, &z->filling[TEXT]));
-  RDNA_TRY(rdna__dit_load_wide(c, "all_final_layer.2-1", "adaLN_modulation.1", narrow, s->width, &z->modulation));
+  RDNA_TRY(rdna__dit_load_wide(c, "all_final_layer.2-1", "adaLN_modulation.1", narrow, s->width, true, &z->modulation));
   return rdna__image_load_linear(c, "all_final_layer.2-1", "linear", s->width, 4 * s->channels, true, &z->out);
 }
 
@@ -169,7 +179,7 @@ static part part_of(const running *r, int64_t first, int64_t count) {
             .v = rdna__dit_rows(&r->v, first, count),
             .gate = rdna__dit_rows(&r->gate, first, count),
             .up = rdna__dit_rows(&r->up, first, count)};
-  for (int a = 0; a < RDNA__DIT_AXES; a++) {
+  for (int a = 0; a < RDNA__ZIMAGE_AXES; a++) {
     p.positions[a] = r->positions[a];
     p.positions[a].data = (char *)r->positions[a].data + (size_t)first * sizeof(int32_t);
     p.positions[a].shape[0] = count;
@@ -266,7 +276,7 @@ static rdna_status run_blocks(running *r, const block *blocks, int count, int64_
 /* The text stands at 1, 2, … of the first axis, what fills it up too; behind it the picture, whose filling is at 0. */
 static rdna_status place(running *r, int32_t *values) {
   const int64_t columns = r->given->width / 2, text = r->filled[PICTURE];
-  for (int a = 0; a < RDNA__DIT_AXES; a++) {
+  for (int a = 0; a < RDNA__ZIMAGE_AXES; a++) {
     for (int64_t i = 0; i < r->rows; i++) {
       bool of_picture = i < r->count[PICTURE];
       int64_t at[] = {r->filled[TEXT] + 1, i / columns, i % columns};
@@ -288,21 +298,6 @@ static rdna_status fill_up(running *r, int which) {
   return rdna_op_copy(r->pass.stream, &row, &to);
 }
 
-/* The text's rows of x: its states normed, in f32, and embedded. */
-static rdna_status embed_text(running *r) {
-  const rdna__zimage *z = r->z;
-  const int64_t shape[] = {r->count[TEXT], z->set.text_width};
-  rdna_tensor states, read, x = rdna__dit_rows(&r->x, r->filled[PICTURE], r->count[TEXT]);
-  RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, shape, &states));
-  RDNA_TRY(rdna_copy_to_device(r->pass.stream, states.data, r->given->states,
-                               rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(&states))));
-  RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, shape, &read));
-  RDNA_TRY(rdna_op_rms_norm(r->pass.stream, &states, &z->text_norm, z->set.epsilon, &read));
-  RDNA_TRY(rdna__dit_linear(&r->pass, &z->in[TEXT], &read, &x));
-  RDNA_TRY(rdna__pass_drop(&r->pass, &states));
-  return rdna__pass_drop(&r->pass, &read);
-}
-
 static rdna_status begin(running *r, void *host) {
   const rdna__zimage_settings *s = &r->z->set;
   const rdna__zimage_input *g = r->given;
@@ -317,9 +312,10 @@ static rdna_status begin(running *r, void *host) {
   RDNA_TRY(rdna__dit_embed_number(&r->pass, &r->z->time, s->timestep_scale * (1 - g->level), true, &r->conditions));
   RDNA_TRY(place(r, host));
   rdna_tensor picture = rdna__dit_rows(&r->x, 0, r->count[PICTURE]);
-  rdna__dit_pack(DIT_CHANNELS_LAST, g->sample, s->channels, g->height, g->width, host);
-  RDNA_TRY(rdna__dit_linear_of(&r->pass, &r->z->in[PICTURE], host, &picture));
-  RDNA_TRY(embed_text(r));
+  rdna__dit_pack(DIT_CHANNELS_LAST, 2, g->sample, s->channels, g->height, g->width, host);
+  const rdna_tensor none = {0}, text = rdna__dit_rows(&r->x, r->filled[PICTURE], r->count[TEXT]);
+  RDNA_TRY(rdna__dit_linear_of(&r->pass, &r->z->in[PICTURE], &none, 0, host, &picture));
+  RDNA_TRY(rdna__dit_linear_of(&r->pass, &r->z->in[TEXT], &r->z->text_norm, s->epsilon, g->states, &text));
   for (int i = 0; i < SIDES; i++) RDNA_TRY(fill_up(r, i));
   return RDNA_OK;
 }
@@ -332,9 +328,9 @@ static rdna_status end(running *r, float *host, float *out) {
   rdna_tensor x = rdna__dit_rows(&r->x, 0, r->count[PICTURE]), h = rdna__dit_rows(&r->h, 0, r->count[PICTURE]);
   RDNA_TRY(rdna_op_map(r->pass.stream, RDNA_MAP_SILU, &r->conditions, zero, zero, &r->conditions));
   RDNA_TRY(rdna__dit_modulate(&r->pass, &z->modulation, &r->conditions, z->set.width, scale, &m));
-  RDNA_TRY(rdna__dit_norm(&r->pass, &m, 0, -1, &x, &h));
+  RDNA_TRY(rdna__dit_norm(&r->pass, &m, 0, -1, NORM_EPSILON, &x, &h));
   RDNA_TRY(rdna__dit_linear_to(&r->pass, &z->out, &h, host));
-  rdna__dit_unpack(DIT_CHANNELS_LAST, host, z->set.channels, r->given->height, r->given->width, out);
+  rdna__dit_unpack(DIT_CHANNELS_LAST, 2, host, z->set.channels, r->given->height, r->given->width, out);
   return RDNA_OK;
 }
 

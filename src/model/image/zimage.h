@@ -4,6 +4,8 @@
 
 #include "model/image/dit.h"
 
+enum { RDNA__ZIMAGE_AXES = 3 };
+
 typedef struct rdna__zimage_settings {
   int channels;         /* of a sample; a token has four places of it */
   int width, heads;     /* a head has width / heads values */
@@ -11,8 +13,8 @@ typedef struct rdna__zimage_settings {
   int layers, refiners; /* blocks over text and picture, and before them over each alone */
   int text_width;
   double epsilon, theta, timestep_scale;
-  int axes[RDNA__DIT_AXES];    /* values of a head that turn with each coordinate: of what, row, column */
-  int lengths[RDNA__DIT_AXES]; /* coordinates that there are */
+  int axes[RDNA__ZIMAGE_AXES];    /* values of a head that turn with each coordinate: of what, row, column */
+  int lengths[RDNA__ZIMAGE_AXES]; /* coordinates that there are */
 } rdna__zimage_settings;
 
 /* RDNA_UNSUPPORTED: a setting that is not known, or a value of one that would make it another network. RDNA_BAD_DATA:

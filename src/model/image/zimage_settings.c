@@ -18,13 +18,13 @@ static rdna_status check_patch(const json_t *json, const char *name, int size) {
   return rdna__fail(RDNA_UNSUPPORTED, "the setting '%s' is %d, not %d, as is known", name, value, size);
 }
 
-static rdna_status read_three(const json_t *json, const char *name, const int initial[RDNA__DIT_AXES], int high,
-                              int out[RDNA__DIT_AXES]) {
-  int count = RDNA__DIT_AXES;
+static rdna_status read_three(const json_t *json, const char *name, const int initial[RDNA__ZIMAGE_AXES], int high,
+                              int out[RDNA__ZIMAGE_AXES]) {
+  int count = RDNA__ZIMAGE_AXES;
   const json_t *list = json_object_get(json, name);
-  memcpy(out, initial, RDNA__DIT_AXES * sizeof *out);
-  if (list && !json_is_null(list)) RDNA_TRY(rdna__setting_wholes(json, name, 0, high, RDNA__DIT_AXES, out, &count));
-  if (count == RDNA__DIT_AXES) return RDNA_OK;
+  memcpy(out, initial, RDNA__ZIMAGE_AXES * sizeof *out);
+  if (list && !json_is_null(list)) RDNA_TRY(rdna__setting_wholes(json, name, 0, high, RDNA__ZIMAGE_AXES, out, &count));
+  if (count == RDNA__ZIMAGE_AXES) return RDNA_OK;
   return rdna__fail(RDNA_BAD_DATA, "the setting '%s' has %d values, not 3", name, count);
 }
 
@@ -36,7 +36,7 @@ static rdna_status check_heads(const rdna__zimage_settings *s, int key_heads) {
   if (key_heads != s->heads)
     return rdna__fail(RDNA_UNSUPPORTED, "the setting 'n_kv_heads' is %d, not the %d 'n_heads', as is known", key_heads,
                       s->heads);
-  for (int i = 0; i < RDNA__DIT_AXES; i++) {
+  for (int i = 0; i < RDNA__ZIMAGE_AXES; i++) {
     sum += s->axes[i];
     if (s->axes[i] % 2 != 0)
       return rdna__fail(RDNA_BAD_DATA, "the setting 'axes_dims' has an odd number of values, %d", s->axes[i]);
