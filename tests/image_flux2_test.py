@@ -17,7 +17,7 @@ import image_flux_test
 import rdna_program
 from image_flow_parts_test import flux2_autoencoder, flux2_transformer
 from image_flow_test import error, randomize
-from image_flux_test import PROMPT
+from image_flux_test import PROMPT, nothing, remove, settings
 from image_qwen_test import MARKS, write_qwen_tokenizer
 
 CHAT = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{{ '<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' }}"
@@ -42,7 +42,7 @@ def make_folder(folder, distilled):
 
 
 class Pictures(unittest.TestCase):
-    draw, compare = image_flux_test.Pictures.draw, image_flux_test.Pictures.compare
+    draw, compare, refuse = (getattr(image_flux_test.Pictures, name) for name in ("draw", "compare", "refuse"))
 
     @classmethod
     def setUpClass(cls):
@@ -98,31 +98,14 @@ class Pictures(unittest.TestCase):
         self.assertIn("the negative prompt has no effect", result.stderr.decode())
 
     def test_refusals(self):
-        def settings(name, **changes):
-            return lambda folder: (folder / name).write_text(json.dumps({**json.loads((folder / name).read_text()), **changes}))
-
-        def remove(name):
-            return lambda folder: shutil.rmtree(folder / name)
-
         def unfilled(folder):
             path = folder / "tokenizer/tokenizer.json"
             path.write_text(path.read_text().replace(MARKS[0], "<|other|>"))
-        nothing = lambda folder: None
-        for change, options, words in [
-                (nothing, ["--size", "6x8"], ["6 x 8", "4"]), (nothing, ["--sampler", "ddim"], ["ddim", "euler"]), (remove("transformer"), [], ["transformer"]), (remove("text_encoder"), [], ["text_encoder"]),
-                (remove("vae"), [], ["vae"]), (settings("transformer/config.json", in_channels=20), [], ["20", "16 channels"]), (settings("transformer/config.json", guidance_embeds=True), [], ["guidance"]),
-                (settings("vae/config.json", _class_name="AutoencoderKL"), [], ["FLUX.2"]), (settings("model_index.json", is_distilled=3), [], ["is_distilled"]), (unfilled, [], [MARKS[0]]),
-                (settings("text_encoder/config.json", num_hidden_layers=20), [], ["text_encoder"]), (settings("model_index.json", _class_name="Flux2Pipeline"), [], ["Flux2Pipeline", "Flux2KleinPipeline"])]:
-            with self.subTest(f"{options} {words}"):
-                folder = self.out / "model"
-                shutil.copytree(self.root / "distilled", folder)
-                change(folder)
-                result = rdna_program.run("image", folder, PROMPT, "--size", "8x8", "--steps", 2, *options, "--out", self.out / "x.png", "--driver", rdna_program.DEVICE)
-                shutil.rmtree(folder)
-                self.assertEqual(result.returncode, 1, result.stderr)
-                for word in words:
-                    self.assertIn(word, result.stderr.decode().splitlines()[-1])
-                self.assertFalse((self.out / "x.png").exists())
+        self.refuse(self.root / "distilled", [
+            (nothing, ["--size", "6x8"], ["6 x 8", "4"]), (nothing, ["--sampler", "ddim"], ["ddim", "euler"]), (remove("transformer"), [], ["transformer"]), (remove("text_encoder"), [], ["text_encoder"]),
+            (remove("vae"), [], ["vae"]), (settings("transformer/config.json", in_channels=20), [], ["20", "16 channels"]), (settings("transformer/config.json", guidance_embeds=True), [], ["guidance"]),
+            (settings("vae/config.json", _class_name="AutoencoderKL"), [], ["FLUX.2"]), (settings("model_index.json", is_distilled=3), [], ["is_distilled"]), (unfilled, [], [MARKS[0]]),
+            (settings("text_encoder/config.json", num_hidden_layers=20), [], ["text_encoder"]), (settings("model_index.json", _class_name="Flux2Pipeline"), [], ["Flux2Pipeline", "Flux2KleinPipeline"])])
 
 
 if __name__ == "__main__":

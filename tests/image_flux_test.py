@@ -52,6 +52,18 @@ def error(got, wanted):
     return np.linalg.norm(got - wanted) / np.linalg.norm(wanted)
 
 
+def nothing(folder):
+    pass
+
+
+def settings(name, **changes):
+    return lambda folder: (folder / name).write_text(json.dumps({**json.loads((folder / name).read_text()), **changes}))
+
+
+def remove(name):
+    return lambda folder: shutil.rmtree(folder / name)
+
+
 class Pictures(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -142,24 +154,12 @@ class Pictures(unittest.TestCase):
             dump = self.draw("schnell", "--seed", 8, "--size", "40x32", "--type", dtype)[1]
             self.assertLess(error(dump["picture"], picture), limit)
 
-    def test_refusals(self):
-        def settings(name, **changes):
-            return lambda folder: (folder / name).write_text(json.dumps({**json.loads((folder / name).read_text()), **changes}))
-
-        def remove(name):
-            return lambda folder: shutil.rmtree(folder / name)
-        PIL.Image.new("RGB", (8, 8)).save(self.out / "init.png")
-        nothing = lambda folder: None
-        for change, options, words in [
-                (nothing, ["--size", "12x8"], ["12 x 8", "8"]), (nothing, ["--sampler", "ddim"], ["ddim", "euler"]), (nothing, ["--sampler", "euler", "--schedule", "karras"], ["karras"]),
-                (nothing, ["--init", self.out / "init.png", "--strength", 0.1], ["strength"]), (remove("transformer"), [], ["transformer"]), (remove("text_encoder_2"), [], ["text_encoder_2"]),
-                (remove("tokenizer_2"), [], ["tokenizer_2"]), (remove("tokenizer"), [], ["tokenizer"]), (remove("scheduler"), [], ["scheduler"]), (remove("vae"), [], ["vae"]),
-                (settings("transformer/config.json", in_channels=32, out_channels=16), [], ["32", "16"]), (settings("transformer/config.json", magic=2), [], ["magic"]),
-                (settings("vae/config.json", out_channels=1), [], ["1 channels"]), (settings("scheduler/scheduler_config.json", stochastic_sampling=True), [], ["stochastic"]),
-                (settings("scheduler/scheduler_config.json", _class_name="DDIMScheduler"), [], ["DDIM"]), (settings("text_encoder_2/config.json", d_model=20), [], ["text_encoder_2"])]:
+    def refuse(self, source, cases):
+        """Each of (what is changed in a copy of |source|, options, words) ends with a sentence that has the words."""
+        for change, options, words in cases:
             with self.subTest(f"{options} {words}"):
                 folder = self.out / "model"
-                shutil.copytree(self.root / "schnell", folder)
+                shutil.copytree(source, folder)
                 change(folder)
                 result = rdna_program.run("image", folder, PROMPT, "--size", "8x8", "--steps", 2, *options, "--out", self.out / "x.png", "--driver", rdna_program.DEVICE)
                 shutil.rmtree(folder)
@@ -167,6 +167,16 @@ class Pictures(unittest.TestCase):
                 for word in words:
                     self.assertIn(word, result.stderr.decode().splitlines()[-1])
                 self.assertFalse((self.out / "x.png").exists())
+
+    def test_refusals(self):
+        PIL.Image.new("RGB", (8, 8)).save(self.out / "init.png")
+        self.refuse(self.root / "schnell", [
+            (nothing, ["--size", "12x8"], ["12 x 8", "8"]), (nothing, ["--sampler", "ddim"], ["ddim", "euler"]), (nothing, ["--sampler", "euler", "--schedule", "karras"], ["karras"]),
+            (nothing, ["--init", self.out / "init.png", "--strength", 0.1], ["strength"]), (remove("transformer"), [], ["transformer"]), (remove("text_encoder_2"), [], ["text_encoder_2"]),
+            (remove("tokenizer_2"), [], ["tokenizer_2"]), (remove("tokenizer"), [], ["tokenizer"]), (remove("scheduler"), [], ["scheduler"]), (remove("vae"), [], ["vae"]),
+            (settings("transformer/config.json", in_channels=32, out_channels=16), [], ["32", "16"]), (settings("transformer/config.json", magic=2), [], ["magic"]),
+            (settings("vae/config.json", out_channels=1), [], ["1 channels"]), (settings("scheduler/scheduler_config.json", stochastic_sampling=True), [], ["stochastic"]),
+            (settings("scheduler/scheduler_config.json", _class_name="DDIMScheduler"), [], ["DDIM"]), (settings("text_encoder_2/config.json", d_model=20), [], ["text_encoder_2"])])
 
 
 if __name__ == "__main__":

@@ -16,8 +16,10 @@ import tokenizers
 import torch
 import transformers
 
+import image_flux_test
 import rdna_program
 from image_flow_test import error, randomize
+from image_flux_test import nothing, remove, settings
 
 diffusers.utils.logging.set_verbosity_error()
 transformers.utils.logging.set_verbosity_error()
@@ -67,6 +69,8 @@ def make_folder(folder, **changes):
 
 
 class Pictures(unittest.TestCase):
+    refuse = image_flux_test.Pictures.refuse
+
     @classmethod
     def setUpClass(cls):
         cls.temporary = tempfile.TemporaryDirectory()
@@ -159,33 +163,17 @@ class Pictures(unittest.TestCase):
         self.assertEqual([int(count) for count in said.groups()], [len(self.pipeline.tokenizer(PROMPT * 80)["input_ids"]), 512 - frame])
 
     def test_refusals(self):
-        def settings(name, **changes):
-            return lambda folder: (folder / name).write_text(json.dumps({**json.loads((folder / name).read_text()), **changes}))
-
-        def remove(name):
-            return lambda folder: shutil.rmtree(folder / name)
         transformer = "transformer/config.json"
-        nothing = lambda folder: None
-        for change, options, words in [
-                (nothing, ["--size", "10x8"], ["10 x 8", "4"]), (nothing, ["--sampler", "ddim"], ["ddim", "euler"]), (nothing, ["--size", "160x8"], ["4 x 80", "64 x 64"]),
-                (nothing, ["--lora", "x.safetensors"], ["Z-Image", "LoRA"]), (nothing, ["--t5", "x.gguf"], ["T5"]), (remove("transformer"), [], ["transformer"]),
-                (remove("text_encoder"), [], ["text_encoder"]), (remove("tokenizer"), [], ["tokenizer"]), (remove("vae"), [], ["vae"]), (remove("scheduler"), [], ["scheduler"]),
-                (settings(transformer, magic=2), [], ["magic"]), (settings(transformer, siglip_feat_dim=8), [], ["siglip_feat_dim"]), (settings(transformer, in_channels=8), [], ["8 channels"]),
-                (settings(transformer, all_patch_size=[4]), [], ["all_patch_size", "4"]), (settings(transformer, qk_norm=False), [], ["qk_norm"]), (settings(transformer, n_kv_heads=1), [], ["n_kv_heads"]),
-                (settings(transformer, axes_dims=[8, 6, 8]), [], ["22", "20"]), (settings(transformer, axes_dims=[8, 6]), [], ["axes_dims", "2 values"]), (settings(transformer, axes_dims=[9, 6, 5]), [], ["odd"]),
-                (settings(transformer, n_heads=7), [], ["60", "7"]), (settings(transformer, n_layers=3), [], ["layers.2"]), (settings(transformer, n_layers=1), [], ["layers.1"]),
-                (settings(transformer, cap_feat_dim=40), [], ["40"]), (settings(transformer, axes_lens=[30, 32, 32]), [], ["tokens", "30"]), (settings("scheduler/scheduler_config.json", _class_name="DDIMScheduler"), [], ["DDIM"]),
-                (settings("text_encoder/config.json", architectures=["CLIPTextModel"]), [], ["text_encoder"]), (settings("vae/config.json", out_channels=1), [], ["1"])]:
-            with self.subTest(f"{options} {words}"):
-                folder = self.out / "model"
-                shutil.copytree(self.folder, folder)
-                change(folder)
-                result = rdna_program.run("image", folder, PROMPT, "--size", "8x8", "--steps", 2, *options, "--out", self.out / "x.png", "--driver", rdna_program.DEVICE)
-                shutil.rmtree(folder)
-                self.assertEqual(result.returncode, 1, result.stderr)
-                for word in words:
-                    self.assertIn(word, result.stderr.decode().splitlines()[-1])
-                self.assertFalse((self.out / "x.png").exists())
+        self.refuse(self.folder, [
+            (nothing, ["--size", "10x8"], ["10 x 8", "4"]), (nothing, ["--sampler", "ddim"], ["ddim", "euler"]), (nothing, ["--size", "160x8"], ["4 x 80", "64 x 64"]),
+            (nothing, ["--lora", "x.safetensors"], ["Z-Image", "LoRA"]), (nothing, ["--t5", "x.gguf"], ["T5"]), (remove("transformer"), [], ["transformer"]),
+            (remove("text_encoder"), [], ["text_encoder"]), (remove("tokenizer"), [], ["tokenizer"]), (remove("vae"), [], ["vae"]), (remove("scheduler"), [], ["scheduler"]),
+            (settings(transformer, magic=2), [], ["magic"]), (settings(transformer, siglip_feat_dim=8), [], ["siglip_feat_dim"]), (settings(transformer, in_channels=8), [], ["8 channels"]),
+            (settings(transformer, all_patch_size=[4]), [], ["all_patch_size", "4"]), (settings(transformer, qk_norm=False), [], ["qk_norm"]), (settings(transformer, n_kv_heads=1), [], ["n_kv_heads"]),
+            (settings(transformer, axes_dims=[8, 6, 8]), [], ["22", "20"]), (settings(transformer, axes_dims=[8, 6]), [], ["axes_dims", "2 values"]), (settings(transformer, axes_dims=[9, 6, 5]), [], ["odd"]),
+            (settings(transformer, n_heads=7), [], ["60", "7"]), (settings(transformer, n_layers=3), [], ["layers.2"]), (settings(transformer, n_layers=1), [], ["layers.1"]),
+            (settings(transformer, cap_feat_dim=40), [], ["40"]), (settings(transformer, axes_lens=[30, 32, 32]), [], ["tokens", "30"]), (settings("scheduler/scheduler_config.json", _class_name="DDIMScheduler"), [], ["DDIM"]),
+            (settings("text_encoder/config.json", architectures=["CLIPTextModel"]), [], ["text_encoder"]), (settings("vae/config.json", out_channels=1), [], ["1"])])
 
 
 if __name__ == "__main__":
