@@ -1,6 +1,5 @@
 """rdna image with small random folders of FLUX.2 klein, against diffusers' pipeline in float64: texts that are filled up,
 noise, every step and the picture; and what is refused."""
-import json
 import pathlib
 import shutil
 import tempfile
