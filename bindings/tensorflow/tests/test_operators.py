@@ -369,3 +369,16 @@ def test_factorizations_that_fail_say_so():
             tf.linalg.cholesky(tf.constant([[1.0, 2], [2, 1]]))
         assert float(tf.linalg.det(tf.ones([3, 3]))) == 0
         assert np.isnan(tf.linalg.svd(tf.fill([3, 3], np.nan), compute_uv=False).numpy()).all()
+
+
+@pytest.mark.parametrize("places", [[[0, 1], [0, 1]], [[1, 0], [0, 2]], [[0, 0], [3, 0]], [[-1, 0]], [[0, 3]]])
+def test_places_of_sparse_tensors_are_looked_at_where_that_is_asked_for(places):
+    """Repeated, out of order or outside: refused on both devices; what is asked for without a look is taken."""
+    given = {"sparse_indices": np.array(places, np.int64), "output_shape": [3, 3], "sparse_values": np.arange(len(places), dtype=np.float32) + 1, "default_value": 0.0}
+    for device in ("/device:RDNA:0", "/device:CPU:0"):
+        with tf.device(device), pytest.raises(tf.errors.InvalidArgumentError, match="ind(ices|ex)"):
+            tf.raw_ops.SparseToDense(**given, validate_indices=True)
+    with tf.device("/device:RDNA:0"):
+        assert tf.raw_ops.SparseToDense(**given, validate_indices=False).shape == (3, 3)
+        one = tf.raw_ops.SparseToDense(**{**given, "sparse_indices": [[2, 2]], "sparse_values": [5.0]})
+    np.testing.assert_array_equal(one, np.diag([0, 0, 5]))

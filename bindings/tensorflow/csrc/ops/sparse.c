@@ -1,7 +1,7 @@
 /* Sparse tensors as TensorFlow's operators take them apart: places (count, dimensions) of i64, a value for each place,
  * and the shape in host memory. Places are compared by their numbers in the order of the dense tensor's values. Where
  * the size of a result depends on values, the host waits for it. What is outside of the shape is not looked for, as
- * that would be another wait, unless it is said that it is. */
+ * that would be another wait, unless it is said that it is, or validate_indices asks for it. */
 #include <string.h>
 
 #include "compose.h"
@@ -98,6 +98,29 @@ static rdna_status those_of(call *c, const rdna_tensor *mask, rdna_tensor *out) 
   return RDNA_OK;
 }
 
+/* |list|, numbers of places and -1 of what is outside, must go up. */
+static rdna_status check_order(call *c, const rdna_tensor *list) {
+  int64_t n = list->shape[0], wrong[2];
+  rdna_tensor before = narrowed(list, 0, 0, n - 1), after = narrowed(list, 0, 1, n - 1), outside, falls, counts;
+  TRY(call_scratch(c, RDNA_I64, 1, (int64_t[]){2}, &counts));
+  rdna_tensor first = narrowed(&counts, 0, 0, 1), second = narrowed(&counts, 0, 1, 1);
+  first.rank = second.rank = 0;
+  TRY(call_scratch(c, RDNA_BOOL, 1, list->shape, &outside));
+  TRY(rdna_op_compare_scalar(c->stream, RDNA_COMPARE_LT, list, zero, &outside));
+  TRY(rdna_op_nonzero_count(c->stream, &outside, &first));
+  TRY(call_scratch(c, RDNA_BOOL, 1, before.shape, &falls));
+  TRY(rdna_op_compare(c->stream, RDNA_COMPARE_GE, &before, &after, &falls));
+  TRY(rdna_op_nonzero_count(c->stream, &falls, &second));
+  TRY(call_read(c, &counts, wrong));
+  if (wrong[0])
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "%lld of %lld indices are out of bounds of the output",
+                     (long long)wrong[0], (long long)n);
+  if (wrong[1])
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "%lld of %lld indices are repeated or out of order", (long long)wrong[1],
+                     (long long)n);
+  return RDNA_OK;
+}
+
 /* (places, shape, values, default): places may be (count, rank), (count) of a vector, or one of a vector. */
 rdna_status compute_sparse_to_dense(call *c) {
   rdna_tensor at, values, otherwise, out, wide, list;
@@ -124,6 +147,7 @@ rdna_status compute_sparse_to_dense(call *c) {
   wide = reshaped(&wide, 2, (int64_t[]){n, rank});
   int count;
   TRY(flat_rows(c, &wide, &out, &count, &list));
+  if (c->attributes->validate_indices) TRY(check_order(c, &list));
   rdna_tensor to = reshaped(&out, 1, &all), each = repeated(&values, 1, &n);
   return rdna_op_index_copy(c->stream, &to, 0, &list, &each, RDNA_SCATTER_LAST, false, NULL);
 }
