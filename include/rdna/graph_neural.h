@@ -78,8 +78,7 @@ RDNA_API rdna_node *rdna_record_dropout(rdna_recorder *r, rdna_node *x, double p
  * has 4 parts, a GRU 3 and the others 1: |x| (steps, rows, inputs), of a step or more; |weight_ih| (parts n, inputs),
  * |weight_hh| (parts n, n); each bias (parts n) or NULL; the states before the first step, |h| and of an LSTM |c|, else
  * NULL, (rows, n). The result, (steps, rows, n), has the h of each step in its place; with |reverse| the last step is
- * the first. On GPUs all steps are one call
- * where rdna_recurrent_layer_pays says so. */
+ * the first. On GPUs all steps are one call where rdna_recurrent_layer_pays says so. */
 RDNA_API rdna_node *rdna_record_recurrent(rdna_recorder *r, rdna_cell cell, bool reverse, rdna_node *x,
                                           rdna_node *weight_ih, rdna_node *weight_hh, rdna_node *bias_ih,
                                           rdna_node *bias_hh, rdna_node *h, rdna_node *c);

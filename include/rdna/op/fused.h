@@ -37,11 +37,10 @@ typedef struct rdna_fused_step {
  *
  *     sigmoid, keep 1, take 0, relu, mul 1
  *
- * All tensors are of one type, f32, f16 or bf16; the value is f32 throughout and is rounded once, at the end, and what
- * is kept when it is kept. On GPUs
- * FAST operations have a relative error of at most 2^-20 in f32, except gelus of less than -2, whose absolute error is
- * at most 2^-20, and of about 2^-14 in 16-bit types, before the rounding; every other operation gives the same bits on
- * every device. A chain of at most 3 inputs is fastest if all its operations are QUICK or FAST, the operands in order.
+ * All tensors are of one type, f32, f16 or bf16. The value is f32 throughout; it is rounded to their type at the end, and
+ * where it is kept. On GPUs FAST operations have a relative error of at most 2^-20 in f32, except gelus of less than -2,
+ * whose absolute error is at most 2^-20, and of about 2^-14 in 16-bit types, before the rounding; every other operation
+ * gives the same bits on every device. A chain of at most 3 inputs is fastest if all its operations are QUICK or FAST, the operands in order.
  * Inputs broadcast to out's shape and have any strides; |out| may be exactly one of the inputs of its shape, or must
  * not overlap any. Every input and |out| is read or written once. On GPUs
  * a chain of contiguous or simply broadcast tensors that has moved much is compiled in the background (rdna/compile.h,

@@ -351,8 +351,7 @@ static void from_several_threads(void **state) {
   pthread_t threads[THREADS];
   rdna__chain_worth = 6 * 3 * 8000;
   for (int t = 0; t < THREADS; t++) make(&c[t], RDNA_F32, 1, size, 2, NULL, 0);
-  assert_ok(
-      rdna_stream_synchronize(stream)); /* the operands were queued there; the threads have streams of their own */
+  assert_ok(rdna_stream_synchronize(stream)); /* where operands are copied: the threads have streams of their own */
   for (int t = 0; t < THREADS; t++) assert_int_equal(pthread_create(&threads[t], NULL, launch_often, &c[t]), 0);
   for (int t = 0; t < THREADS; t++) {
     void *failed;

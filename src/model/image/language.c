@@ -31,7 +31,9 @@ static rdna_status open_files(const char *folder, const char *tokenizer, rdna_gg
   rdna_status status = rdna__annotate(rdna_tokenizer_open(file, &t), "%s", where);
   if (status == RDNA_OK && rdna_tokenizer_get_info(t)->token_count == 0) {
     rdna_tokenizer_close(t);
-    status = rdna__fail(RDNA_NOT_FOUND, "there is no tokenizer.json in %s for the text encoder %s", where, folder);
+    status = rdna__fail(RDNA_NOT_FOUND,
+                        "there is no tokenizer.json, nor vocab.json and merges.txt, in %s for the text encoder %s",
+                        where, folder);
   }
   if (status == RDNA_OK)
     *out_file = file, *out_tokenizer = t;

@@ -238,9 +238,9 @@ static rdna_status allocate(rdna_llm_cache *s) {
 }
 
 static rdna_status check_layers(const rdna_llm *llm, const char *caller, const rdna_llm_cache_options *o) {
-  if (o->layer_count == 0) return RDNA_OK;
-  if (o->layer_count < 0 || o->layer_count > RDNA__NN_GIVEN_LAYERS || !o->layers || o->gives != RDNA_LLM_GIVES_STATES)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s with states before %d layers: up to %d, of what gives states", caller,
+  if (o->layer_count == 0 && !o->layers) return RDNA_OK;
+  if (o->layer_count < 1 || o->layer_count > RDNA__NN_GIVEN_LAYERS || !o->layers || o->gives != RDNA_LLM_GIVES_STATES)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s with states before %d layers: 1 to %d, of what gives states", caller,
                       o->layer_count, RDNA__NN_GIVEN_LAYERS);
   if (llm->below)
     return rdna__fail(RDNA_UNSUPPORTED, "%s with states before some layers, of which the host has the first", caller);

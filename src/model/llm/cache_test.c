@@ -351,7 +351,21 @@ static void test_what_is_refused_changes_nothing(void **state) {
   assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "a KV cache of q4_0");
   odd.kv_dtype = RDNA_F16, odd.lanes = 7;
   assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "with passes of 7 tokens");
-  rdna_llm_part next = part_of(s, texts[0] + 8, 1, 1);
+  const int layers[] = {0, 1, 1000};
+  odd.lanes = 0, odd.kv_dtype = RDNA_F32, odd.layers = layers; /* and of none */
+  assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "before 0 layers");
+  odd.layer_count = 9, odd.gives = RDNA_LLM_GIVES_STATES;
+  assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "before 9 layers");
+  odd.layer_count = 3;
+  assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "before layer 1000");
+  odd.layer_count = 2, odd.gives = RDNA_LLM_GIVES_LOGITS;
+  assert_refused(rdna_llm_cache_create(m.llm, &odd, &other), RDNA_INVALID_ARGUMENT, "of what gives states");
+  rdna_llm_part next = part_of(s, texts[0] + 8, 2, 1);
+  for (int32_t filling = -1; filling <= 2; filling += 3) { /* all of the two, and fewer than none */
+    next.filling = filling;
+    assert_refused(rdna_llm_step(cache, &next, 1, &logits), RDNA_INVALID_ARGUMENT, "of 2 tokens fill a text up");
+  }
+  next = part_of(s, texts[0] + 8, 1, 1);
   assert_ok(rdna_llm_step(cache, &next, 1, &logits));
   check_row(logits, 0, 8, "after refusals");
   rdna_llm_sequence_release(s), rdna_llm_sequence_release(stranger);

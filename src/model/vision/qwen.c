@@ -92,8 +92,8 @@ static rdna_status load_positions(rdna_vision *v) {
   int count;
   float *values;
   RDNA_TRY(rdna__table_rows(&v->weights, name, &count));
-  while (v->grid * v->grid < count) v->grid++;
-  if (v->grid * v->grid != count)
+  while ((int64_t)v->grid * v->grid < count) v->grid++;
+  if ((int64_t)v->grid * v->grid != count)
     return rdna__fail(RDNA_BAD_DATA, "'%s' has %d rows, which are no square", name, count);
   RDNA_TRY(rdna__read_matrix(&v->weights, name, count, width, &values));
   rdna_status status = rdna__put_vector(&v->weights, values, count * width, &v->positions);
