@@ -38,7 +38,7 @@ newaxis = None
 
 def __getattr__(name):
     """What is not everybody's is imported when it is asked for."""
-    if name in ("data", "nn", "optim", "random"):
+    if name in ("data", "distributed", "nn", "optim", "random"):
         import importlib
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

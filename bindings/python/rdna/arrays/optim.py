@@ -29,14 +29,15 @@ class Optimizer:
     def __init__(self, lr, weight_decay=0.0, maximize=False, **options):
         self.lr, self.step, self.options = lr, 0, dict(options, weight_decay=weight_decay, maximize=maximize)
         self.state = {}  # of each parameter, by its name
+        self.copies = []  # of the state, for further devices of a DataParallel
 
-    def _state_of(self, name, x):
-        if name not in self.state:
-            self.state[name] = [full_on(stream_of(x), x.shape, 0, F32) if used else None for used in self.states]
-        for state in self.state[name]:
-            if state is not None and state.shape != x.shape:
-                raise ValueError(f"update: {name} has shape {x.shape}, and what is kept of it {state.shape}")
-        return self.state[name]
+    def _state_of(self, state, name, x):
+        if name not in state:
+            state[name] = [full_on(stream_of(x), x.shape, 0, F32) if used else None for used in self.states]
+        for kept in state[name]:
+            if kept is not None and kept.shape != x.shape:
+                raise ValueError(f"update: {name} has shape {x.shape}, and what is kept of it {kept.shape}")
+        return state[name]
 
     def state_dict(self):
         """Arrays that go on where this is now: the step, the rate, and what is kept of each parameter, "0.weight" being the first such."""
@@ -61,11 +62,25 @@ class Optimizer:
         for parameter, states in found.items():
             if {i for i, x in enumerate(states) if x is not None} != used or len({x.shape for x in states if x is not None}) > 1:
                 raise ValueError(f"load_state_dict: of {parameter} there is not all that {type(self).__name__} keeps, in one shape")
-        self.step, self.lr, self.state = int(state["step"].item()), float(state["lr"].item()), found
+        self.step, self.lr, self.state, self.copies = int(state["step"].item()), float(state["lr"].item()), found, []
 
     def update(self, model, gradients):
-        """One step for model's parameters, or for a dict of arrays, by gradients of the same names."""
-        parameters = model if isinstance(model, dict) else model.parameters()
+        """One step for model's parameters, or for a dict of arrays, by gradients of the same names; for a DataParallel by what its value_and_grad gives,
+        on each of its devices."""
+        replicas = getattr(model, "replicas", None)
+        if replicas is None:
+            self._update(model if isinstance(model, dict) else model.parameters(), gradients, self.state)
+        else:
+            if len(gradients) != len(replicas):
+                raise ValueError(f"update: gradients for {len(gradients)} devices, and the model is on {len(replicas)}")
+            while len(self.copies) < len(replicas) - 1:
+                device = model.group.devices[len(self.copies) + 1]
+                self.copies.append({name: [None if x is None else _copy(asarray(x, device=device)) for x in states] for name, states in self.state.items()})
+            for replica, slopes, state in zip(replicas, gradients, [self.state, *self.copies]):
+                self._update(replica.parameters(), slopes, state)
+        self.step += 1
+
+    def _update(self, parameters, gradients, kept):
         if parameters.keys() != gradients.keys():
             raise ValueError(f"update: {sorted(parameters.keys() ^ gradients.keys())} are among the parameters or the gradients alone")
         if not parameters:
@@ -80,14 +95,13 @@ class Optimizer:
             own = Array(make("rdna_array_own", x.pointer))
             own = Array(make("rdna_array_contiguous", own.pointer))
             g = Array(make("rdna_array_contiguous", g.pointer))
-            state = self._state_of(name, x)
+            state = self._state_of(kept, name, x)
             held += [own, g]
             item.param, item.grad = tensor_of(own), tensor_of(g)
             item.state = (ctypes.c_void_p * 3)(*(None if s is None else tensor_of(s) for s in (*state, None, None, None)[:3]))
             become(x, own)
         options = _types.rdna_optim(ctypes.sizeof(_types.rdna_optim), self.kind, self.lr, step=self.step + 1, **self.options)
         check(library.rdna_op_optim_step(stream_of(next(iter(parameters.values()))), ctypes.byref(options), items, len(parameters), None, None))
-        self.step += 1
 
 
 class SGD(Optimizer):
