@@ -12,20 +12,16 @@ that has none.
 
 from math import e, inf, nan, pi  # noqa: F401
 
-from . import _methods, fft, linalg  # noqa: F401
+from . import _methods  # noqa: F401
 from ._array import Array  # noqa: F401
 from ._exchange import from_dlpack  # noqa: F401
-from ._files import load, load_metadata, save  # noqa: F401
 from ._grad import checkpoint, compile, grad, graph, jvp, stop_gradient, value_and_grad, vjp  # noqa: F401
 from ._indexing import nonzero, take, take_along_axis  # noqa: F401
-from ._info import VERSIONS, __array_namespace_info__  # noqa: F401
 from ._making import (  # noqa: F401
     arange, asarray, astype, empty, empty_like, eye, full, full_like, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like)
 from ._moving import (  # noqa: F401
     broadcast_arrays, broadcast_to, concat, expand_dims, flip, matrix_transpose, moveaxis, permute_dims, repeat, reshape, roll, squeeze, stack,
     tile, unstack)
-from ._ordering import (  # noqa: F401
-    argsort, cumulative_prod, cumulative_sum, searchsorted, sort, unique_all, unique_counts, unique_inverse, unique_values)
 from ._pointwise import *  # noqa: F401,F403  the operations, a function each
 from ._products import matmul, tensordot, vecdot  # noqa: F401
 from ._reducing import all, any, argmax, argmin, count_nonzero, diff, max, mean, min, prod, std, sum, var  # noqa: F401
@@ -36,9 +32,25 @@ __array_api_version__ = "2024.12"
 newaxis = None
 
 
+# What not every program asks for is imported when one does: these modules, and functions by the module that has them.
+_MODULES = ("data", "distributed", "fft", "linalg", "nn", "optim", "random")
+_LATER = {name: module for module, names in {
+    "_files": "load load_metadata save",
+    "_info": "VERSIONS __array_namespace_info__",
+    "_ordering": "argsort cumulative_prod cumulative_sum searchsorted sort unique_all unique_counts unique_inverse unique_values",
+}.items() for name in names.split()}
+
+
 def __getattr__(name):
-    """What is not everybody's is imported when it is asked for."""
-    if name in ("data", "distributed", "nn", "optim", "random"):
-        import importlib
+    import importlib
+
+    if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *_MODULES, *_LATER})
