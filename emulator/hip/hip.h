@@ -112,14 +112,15 @@ void emu_say_into(char *text, size_t room);
 
 // ---- blocks
 
-enum emu_block_kind { EMU_BLOCK_DEVICE, EMU_BLOCK_HOST, EMU_BLOCK_MANAGED, EMU_BLOCK_REGISTERED };
+enum emu_block_kind { EMU_BLOCK_DEVICE, EMU_BLOCK_HOST, EMU_BLOCK_MANAGED, EMU_BLOCK_REGISTERED, EMU_BLOCK_MAPPED };
 struct emu_block {
   uint64_t base, bytes;
   enum emu_block_kind kind;
   unsigned flags;
   struct emu_device *device;
-  size_t mapped;          // bytes of the mapping: the block and the gap behind it; 0: not ours to unmap
-  struct emu_pool *pool;  // or NULL
+  size_t mapped;              // bytes of the mapping: the block and the gap behind it; 0: not ours to unmap
+  struct emu_pool *pool;      // or NULL
+  uint32_t readers, writers;  // of mapped memory alone: bit i: kernels of device i may read it, and write it
 };
 
 // Allocates for kernels of `device`; pinned and managed memory is seen by all devices. `name` is for reports.
@@ -131,10 +132,26 @@ enum emu_block_place { EMU_PLACE_HOST, EMU_PLACE_BLOCK, EMU_PLACE_GAP, EMU_PLACE
 enum emu_block_place emu_block_find(const void *pointer, struct emu_block *out);
 // HIP_INVALID_VALUE when the range starts in one of our blocks and leaves it.
 int emu_block_check(const void *pointer, size_t bytes, const char *what);
+static inline bool emu_block_is_device(const struct emu_block *block) {
+  return block->kind == EMU_BLOCK_DEVICE || block->kind == EMU_BLOCK_MAPPED;
+}
 // Kernels may read what the host has written here.
 void emu_block_written(const void *pointer, size_t bytes);
 // Whether the pointer is host memory that HIP does not know: copies from and to it are not asynchronous.
 bool emu_block_pageable(const void *pointer);
+
+// ---- virtual memory
+
+// Enters a part of a reserved range, which no device sees yet.
+int emu_block_map(struct emu_device *device, void *base, size_t bytes);
+void emu_block_unmap(void *base);
+// What kernels of the device may do with the mapped block. |written|: what lies there counts as such to the checker.
+int emu_block_allow(void *base, struct emu_device *device, bool read, bool write, bool written);
+// Counts memory of the device that has no address yet. False: there is not so much.
+bool emu_block_take_room(struct emu_device *device, size_t bytes);
+void emu_block_give_room(struct emu_device *device, size_t bytes);
+// Whether the address lies in a range that hipMemAddressReserve gave.
+bool emu_virtual_reserved(const void *pointer);
 
 // ---- pools
 

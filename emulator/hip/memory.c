@@ -16,7 +16,7 @@ static struct {
   pthread_mutex_t lock;
   struct emu_block *blocks;  // ascending
   size_t count, room;
-  unsigned made[4];  // by kind, for names
+  unsigned made[5];  // by kind, for names
   // A ring of the last blocks that were freed. Their pages go back to the system at once, but their addresses stay
   // mapped without access until they leave the ring, so that a stale pointer does not meet another block.
   struct emu_block quarantine[QUARANTINE];
@@ -101,6 +101,7 @@ static bool insert(const struct emu_block *block) {
 }
 
 static bool sees(const struct emu_device *device, const struct emu_block *block) {
+  if (block->kind == EMU_BLOCK_MAPPED) return block->readers >> device->index & 1;
   return block->kind != EMU_BLOCK_DEVICE || device == block->device || device->peers >> block->device->index & 1;
 }
 
@@ -128,7 +129,7 @@ static void hide(const struct emu_block *block) {
 }
 
 static void name_block(const struct emu_block *block, const char *given, char name[48]) {
-  static const char *const calls[] = {"hipMalloc", "hipHostMalloc", "hipMallocManaged", "hipHostRegister"};
+  static const char *const calls[] = {"hipMalloc", "hipHostMalloc", "hipMallocManaged", "hipHostRegister", "hipMemMap"};
   unsigned number = ++table.made[block->kind];
   if (given) {
     snprintf(name, 48, "%s", given);
@@ -169,7 +170,8 @@ int emu_block_create(struct emu_device *device, enum emu_block_kind kind, size_t
   if (!data) return HIP_OUT_OF_MEMORY;
   // a card hands out what the last program left; zeros would hide that
   if (kind == EMU_BLOCK_DEVICE && !name) memset(data, POISON, bytes < POISON_BYTES ? bytes : POISON_BYTES);
-  struct emu_block block = {(uint64_t)data, bytes, kind, flags, device, mapped, NULL};
+  struct emu_block block = {
+      .base = (uint64_t)data, .bytes = bytes, .kind = kind, .flags = flags, .device = device, .mapped = mapped};
   int code = enter(&block, name);
   if (code != HIP_SUCCESS) {
     munmap(data, mapped);
@@ -240,11 +242,29 @@ enum emu_block_place emu_block_find(const void *pointer, struct emu_block *out) 
   return place;
 }
 
+// Mapped blocks that follow each other are as one.
+static int check_mapped(uint64_t address, size_t bytes, const char *what) {
+  struct emu_block block;
+  for (size_t left = bytes;;) {
+    enum emu_block_place place = emu_block_find((void *)address, &block);
+    if (place != EMU_PLACE_BLOCK || block.kind != EMU_BLOCK_MAPPED || !block.readers) {
+      emu_say("%s reaches 0x%llx of a reserved range, %s", what, (unsigned long long)address,
+              place == EMU_PLACE_BLOCK ? "which hipMemSetAccess has given to no device" : "where nothing is mapped");
+      return HIP_INVALID_VALUE;
+    }
+    uint64_t here = block.base + block.bytes - address;
+    if (here >= left) return HIP_SUCCESS;
+    left -= here;
+    address += here;
+  }
+}
+
 int emu_block_check(const void *pointer, size_t bytes, const char *what) {
   struct emu_block block;
   if (bytes == 0) return HIP_SUCCESS;
   if (!pointer) return HIP_INVALID_VALUE;
   enum emu_block_place place = emu_block_find(pointer, &block);
+  if (emu_virtual_reserved(pointer)) return check_mapped((uint64_t)pointer, bytes, what);
   if (place == EMU_PLACE_HOST) return HIP_SUCCESS;
   if (place == EMU_PLACE_BLOCK && bytes <= block.bytes - ((uint64_t)pointer - block.base)) return HIP_SUCCESS;
   if (place == EMU_PLACE_FREED) {
@@ -259,10 +279,58 @@ int emu_block_check(const void *pointer, size_t bytes, const char *what) {
 
 void emu_block_written(const void *pointer, size_t bytes) {
   struct emu_block block;
-  if (bytes == 0 || emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.kind != EMU_BLOCK_DEVICE) return;
+  if (bytes == 0 || emu_block_find(pointer, &block) != EMU_PLACE_BLOCK) return;
+  bool mapped = block.kind == EMU_BLOCK_MAPPED;  // and may go on in others, which other devices see
+  if (block.kind != EMU_BLOCK_DEVICE && !mapped) return;
   struct emu_state *s = emu_state();
   for (int i = 0; i < s->device_count; i++)
-    if (sees(&s->devices[i], &block)) emu_memory_written(s->devices[i].memory, (uint64_t)pointer, bytes);
+    if (mapped || sees(&s->devices[i], &block)) emu_memory_written(s->devices[i].memory, (uint64_t)pointer, bytes);
+}
+
+int emu_block_map(struct emu_device *device, void *base, size_t bytes) {
+  struct emu_block block = {.base = (uint64_t)base, .bytes = bytes, .kind = EMU_BLOCK_MAPPED, .device = device};
+  return enter(&block, NULL);
+}
+
+void emu_block_unmap(void *base) {
+  struct emu_block block;
+  (void)leave(base, false, &block);
+}
+
+int emu_block_allow(void *base, struct emu_device *device, bool read, bool write, bool written) {
+  char name[48];
+  bool good = true;
+  uint32_t bit = UINT32_C(1) << device->index;
+  pthread_mutex_lock(&table.lock);
+  struct emu_block *block = &table.blocks[above((uint64_t)base) - 1];
+  if (block->readers & bit && (!read || !(block->writers & bit) != !write)) {
+    (void)emu_memory_remove(device->memory, block->base);
+    block->readers &= ~bit;
+    block->writers &= ~bit;
+    written = true;
+  }
+  if (read && !(block->readers & bit)) {
+    name_block(block, NULL, name);
+    good = emu_memory_add(device->memory, block->base, block->bytes, name, written);
+    if (good && !write) (void)emu_memory_protect(device->memory, block->base);
+    if (good) block->readers |= bit;
+    if (good && write) block->writers |= bit;
+  }
+  pthread_mutex_unlock(&table.lock);
+  return good ? HIP_SUCCESS : HIP_OUT_OF_MEMORY;
+}
+
+bool emu_block_take_room(struct emu_device *device, size_t bytes) {
+  pthread_mutex_lock(&table.lock);
+  bool fits = bytes <= device->total - device->used;
+  if (fits) device->used += bytes;
+  pthread_mutex_unlock(&table.lock);
+  return fits;
+}
+void emu_block_give_room(struct emu_device *device, size_t bytes) {
+  pthread_mutex_lock(&table.lock);
+  device->used -= bytes;
+  pthread_mutex_unlock(&table.lock);
 }
 
 bool emu_block_pageable(const void *pointer) {
@@ -359,7 +427,11 @@ API int hipHostFree(void *pointer) {
 API int hipFreeHost(void *pointer) { return hipHostFree(pointer); }
 
 API int hipHostRegister(void *pointer, size_t bytes, unsigned flags) {
-  struct emu_block block = {(uint64_t)pointer, bytes, EMU_BLOCK_REGISTERED, flags, emu_current(), 0, NULL}, other;
+  struct emu_block other, block = {.base = (uint64_t)pointer,
+                                   .bytes = bytes,
+                                   .kind = EMU_BLOCK_REGISTERED,
+                                   .flags = flags,
+                                   .device = emu_current()};
   if (!pointer || bytes == 0) return emu_done(HIP_INVALID_VALUE);
   if (!block.device) return emu_done(HIP_NO_DEVICE);
   if (emu_block_find(pointer, &other) == EMU_PLACE_BLOCK) return emu_done(HIP_HOST_ALREADY_REGISTERED);
@@ -374,7 +446,7 @@ API int hipHostUnregister(void *pointer) {
 API int hipHostGetDevicePointer(void **out, void *pointer, unsigned flags) {
   struct emu_block block;
   if (!out || flags != 0) return emu_done(HIP_INVALID_VALUE);
-  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.kind == EMU_BLOCK_DEVICE)
+  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || emu_block_is_device(&block))
     return emu_done(HIP_INVALID_VALUE);
   *out = pointer;
   return emu_done(HIP_SUCCESS);
@@ -481,7 +553,7 @@ struct pointer_attributes {
 
 API int emu_pointer_attributes(int major, void *to, const void *pointer) {
   struct pointer_attributes *out = to;
-  static const int old_types[] = {1, 0, 0, 0}, new_types[] = {2, 1, 3, 1};
+  static const int old_types[] = {1, 0, 0, 0, 1}, new_types[] = {2, 1, 3, 1, 2};
   struct emu_block block;
   if (!out || !pointer) return emu_done(HIP_INVALID_VALUE);
   if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK) {
@@ -489,7 +561,7 @@ API int emu_pointer_attributes(int major, void *to, const void *pointer) {
     *out = (struct pointer_attributes){.device = -2, .host_pointer = NULL};
     return emu_done(HIP_SUCCESS);
   }
-  bool device_only = block.kind == EMU_BLOCK_DEVICE;
+  bool device_only = emu_block_is_device(&block);
   *out = (struct pointer_attributes){
       .type = (major < 6 ? old_types : new_types)[block.kind],
       .device = block.device->index,
@@ -514,15 +586,15 @@ API int emu_pointer_attribute(int major, void *out, int attribute, void *pointer
       value = (uint64_t)block.device;
       break;
     case TYPE:
-      value = block.kind == EMU_BLOCK_DEVICE ? 2 : block.kind == EMU_BLOCK_MANAGED ? 3 : 1;
-      if (major < 6) value = block.kind == EMU_BLOCK_DEVICE;
+      value = emu_block_is_device(&block) ? 2 : block.kind == EMU_BLOCK_MANAGED ? 3 : 1;
+      if (major < 6) value = emu_block_is_device(&block);
       bytes = 4;
       break;
     case DEVICE_POINTER:
       value = (uint64_t)pointer;
       break;
     case HOST_POINTER:
-      if (block.kind == EMU_BLOCK_DEVICE) return emu_done(HIP_INVALID_VALUE);
+      if (emu_block_is_device(&block)) return emu_done(HIP_INVALID_VALUE);
       value = (uint64_t)pointer;
       break;
     case IS_MANAGED:

@@ -237,6 +237,8 @@ static bool attribute(const struct emu_device *device, int which, int *out) {
       {85, 1},                           // UnifiedAddressing
       {87, card->target->lanes},         // WarpSize
       {88, 1},                           // MemoryPoolsSupported
+      {89, 1},                           // VirtualMemoryManagementSupported
+      {90, 1},                           // HostRegisterSupported
       {10000, CONSTANT_CLOCK_KHZ},       // ClockInstructionRate
       {10002, LDS_PER_BLOCK},            // MaxSharedMemoryPerMultiprocessor
       {10003, arch_number(card->arch)},  // GcnArch
@@ -244,8 +246,8 @@ static bool attribute(const struct emu_device *device, int which, int *out) {
       {10013, 1},                        // CanUseStreamWaitValue
       {10015, card->wgps},               // PhysicalMultiProcessorCount
   };
-  static const int zeros[] = {0,  6,  7,  9,  11, 13, 14, 15, 16,    17,    18,    20,    22,    62,    65,
-                              66, 68, 69, 70, 73, 77, 79, 80, 10007, 10008, 10009, 10010, 10012, 10014, 10016};
+  static const int zeros[] = {0,  6,  7,  9,  11, 13, 14, 15, 16,    17,    18,    20,    22,    62,    65,   66,
+                              68, 69, 70, 73, 77, 79, 80, 91, 10007, 10008, 10009, 10010, 10012, 10014, 10016};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].which == which) return *out = rows[i].value, true;
   for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)

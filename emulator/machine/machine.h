@@ -37,6 +37,8 @@ void emu_memory_watch(struct emu_memory *memory);
 // Registers `bytes` at `base`, named for reports (copied; NULL is allowed). `initialized` says whether it counts as
 // written. false: no memory, or it overlaps a live allocation.
 bool emu_memory_add(struct emu_memory *memory, uint64_t base, uint64_t bytes, const char *name, bool initialized);
+// The allocation that starts there may be read alone. false: none does.
+bool emu_memory_protect(struct emu_memory *memory, uint64_t base);
 bool emu_memory_remove(struct emu_memory *memory, uint64_t base);  // false: no allocation starts there
 // The same, and an access to it is reported as one to memory that was freed. The last thousand are kept.
 bool emu_memory_free(struct emu_memory *memory, uint64_t base);
@@ -46,6 +48,7 @@ void emu_memory_written(struct emu_memory *memory, uint64_t address, uint64_t by
 struct emu_allocation {
   uint64_t base, bytes;
   char name[48];
+  bool read_only;
 };
 // The allocation that holds the address, or the nearest one below it with `out` filled and false returned; bytes is 0
 // when there is none at all.

@@ -103,6 +103,18 @@ bool emu_memory_add(struct emu_memory *memory, uint64_t base, uint64_t bytes, co
   return ok;
 }
 
+bool emu_memory_protect(struct emu_memory *memory, uint64_t base) {
+  pthread_rwlock_wrlock(&memory->lock);
+  size_t at = position(memory, base);
+  bool found = at && memory->table[at - 1].base == base;
+  if (found) {
+    memory->table[at - 1].read_only = true;
+    atomic_fetch_add(&memory->epoch, 1);
+  }
+  pthread_rwlock_unlock(&memory->lock);
+  return found;
+}
+
 static bool remove_it(struct emu_memory *memory, uint64_t base, bool freed) {
   pthread_rwlock_wrlock(&memory->lock);
   size_t at = position(memory, base);
@@ -165,6 +177,19 @@ bool emu__memory_next(struct emu_memory *memory, uint64_t address, struct emu_al
   if (found) *out = memory->table[at];
   pthread_rwlock_unlock(&memory->lock);
   return found;
+}
+
+uint64_t emu__memory_end(struct emu_memory *memory, uint64_t address, bool write) {
+  uint64_t end = address;
+  pthread_rwlock_rdlock(&memory->lock);
+  size_t at = position(memory, address);
+  for (size_t i = at ? at - 1 : 0; i < memory->count; i++) {
+    const struct emu_allocation *a = &memory->table[i];
+    if (end - a->base >= a->bytes || (write && a->read_only)) break;
+    end = a->base + a->bytes;
+  }
+  pthread_rwlock_unlock(&memory->lock);
+  return end;
 }
 
 bool emu__memory_freed(struct emu_memory *memory, uint64_t address, struct emu_allocation *out) {
@@ -233,10 +258,12 @@ bool emu__memory_check_one(struct emu_wave *wave, const struct emu_step *step, i
   if (!memory) return true;
   struct emu_allocation found;
   if (is_recent(wave, memory, address, address, bytes)) return true;
-  if (emu_memory_find(memory, address, &found) && in_range(address, bytes, found.base, found.bytes)) {
+  bool listed = emu_memory_find(memory, address, &found);
+  if (listed && !found.read_only && in_range(address, bytes, found.base, found.bytes)) {
     remember(wave, found.base, found.base + found.bytes);
     return true;
   }
+  if (listed && emu__memory_end(memory, address, write) - address >= bytes) return true;
   if (in_launch(wave->group->run, address, bytes, write)) return true;
   emu__memory_outside(wave, step, lane, address, bytes, write);
   return false;
@@ -260,9 +287,11 @@ unsigned emu__memory_scalar(struct emu_wave *wave, uint64_t address, unsigned by
   bool listed = emu_memory_find(memory, address, &found);
   uint64_t end = listed ? found.base + found.bytes : end_in_launch(wave->group->run, address);
   if (end - address >= bytes) {
-    if (listed) remember(wave, found.base, end);
+    if (listed && !found.read_only) remember(wave, found.base, end);
     return bytes;
   }
+  if (listed) end = emu__memory_end(memory, address, false);
+  if (end - address >= bytes) return bytes;
   uint64_t reach = ((end - 1) | (bytes - 1)) + 1;
   return end > address && address + bytes <= reach ? (unsigned)(end - address) : 0;
 }

@@ -19,6 +19,9 @@ bool emu__memory_check_one(struct emu_wave *wave, const struct emu_step *step, i
 // The first allocation above the address; the last one that was freed there. false: none.
 bool emu__memory_next(struct emu_memory *memory, uint64_t address, struct emu_allocation *out);
 bool emu__memory_freed(struct emu_memory *memory, uint64_t address, struct emu_allocation *out);
+// Where the allocations end that hold the address and follow each other without a gap; the address itself: none does,
+// or it may not be written.
+uint64_t emu__memory_end(struct emu_memory *memory, uint64_t address, bool write);
 // Traps: says where the address is in relation to what the wave might have meant.
 void emu__memory_outside(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address, unsigned bytes,
                          bool write);

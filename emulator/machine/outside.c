@@ -7,7 +7,7 @@
 enum { NEAR_NULL = 1 << 20 };
 static const uint64_t far_away = UINT64_C(64) << 30;  // no index of 32 bits leads there
 
-static void describe(struct emu_memory *memory, uint64_t address, char *text, size_t room) {
+static void describe(struct emu_memory *memory, uint64_t address, bool write, char *text, size_t room) {
   struct emu_allocation below, next, freed;
   int64_t from_null = (int64_t)address;
   if (from_null > -NEAR_NULL && from_null < NEAR_NULL) {
@@ -16,6 +16,11 @@ static void describe(struct emu_memory *memory, uint64_t address, char *text, si
     return;
   }
   bool inside = emu_memory_find(memory, address, &below);
+  if (inside && below.read_only && write) {
+    snprintf(text, room, ", byte %" PRIu64 " of %s, which this device may only read.", address - below.base,
+             below.name);
+    return;
+  }
   if (inside) {
     snprintf(text, room, ", byte %" PRIu64 " of %s, which has only %" PRIu64 " bytes.", address - below.base,
              below.name, below.bytes);
@@ -41,7 +46,7 @@ static void describe(struct emu_memory *memory, uint64_t address, char *text, si
 void emu__memory_outside(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address, unsigned bytes,
                          bool write) {
   char text[200];
-  describe(wave->group->run->dispatch->memory, address, text, sizeof text);
+  describe(wave->group->run->dispatch->memory, address, write, text, sizeof text);
   emu__wave_trap(wave, step, EMU_FAULT, "out of bounds", lane, address, "It %s %u bytes at 0x%" PRIx64 "%s",
                  write ? "writes" : "reads", bytes, address, text);
 }
