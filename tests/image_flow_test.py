@@ -312,7 +312,7 @@ class Transformers(Folder):
         path = self.folder / "transformer/config.json"
         settings = json.loads(path.read_text())
         for change, status, word in [
-                ({"_class_name": "SD3Transformer2DModel"}, UNSUPPORTED, "SD3"), ({"magic": 1}, UNSUPPORTED, "magic"), ({"patch_size": 2}, UNSUPPORTED, "patch_size"),
+                ({"_class_name": "PixArtTransformer2DModel"}, UNSUPPORTED, "PixArt"), ({"magic": 1}, UNSUPPORTED, "magic"), ({"patch_size": 2}, UNSUPPORTED, "patch_size"),
                 ({"in_channels": 18}, BAD_DATA, "18"), ({"in_channels": 20}, BAD_DATA, "x_embedder"), ({"num_layers": 3}, BAD_DATA, "blocks.2"),
                 ({"num_layers": 1}, UNSUPPORTED, "blocks.1"), ({"num_single_layers": -1}, BAD_DATA, "num_single"), ({"axes_dims_rope": [4, 6, 4]}, BAD_DATA, "axes"),
                 ({"axes_dims_rope": [5, 5, 6]}, BAD_DATA, "odd"), ({"axes_dims_rope": [10, 6]}, BAD_DATA, "axes"), ({"axes_dims_rope": "x"}, BAD_DATA, "axes"),

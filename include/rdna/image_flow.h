@@ -1,6 +1,6 @@
 /* The parts of pictures by flow matching (Lipman et al., 2023), where a sample goes from noise to picture in a straight
- * line: T5's text encoder, the transformers of FLUX and Qwen-Image, which say where the line goes, and the schedule of
- * steps along it. */
+ * line: T5's text encoder, the transformers of FLUX, Qwen-Image and Stable Diffusion 3, which say where the line goes,
+ * and the schedule of steps along it. */
 #ifndef RDNA_IMAGE_FLOW_H
 #define RDNA_IMAGE_FLOW_H
 
@@ -57,8 +57,8 @@ RDNA_CHECKED rdna_status rdna_image_t5_encode(rdna_image_t5 *encoder, const int3
 
 /* FluxTransformer2DModel of diffusers (FLUX.1 schnell, dev, Fill and Kontext): blocks in which tokens of text and
  * picture have weights of their own and attend to each other, then blocks with weights for both. So are
- * Flux2Transformer2DModel (FLUX.2), and QwenImageTransformer2DModel (Qwen-Image) of the first blocks alone. One thread
- * at a time. */
+ * Flux2Transformer2DModel (FLUX.2), and QwenImageTransformer2DModel (Qwen-Image) and SD3Transformer2DModel (Stable
+ * Diffusion 3) of the first blocks alone. One thread at a time. */
 typedef struct rdna_image_flux rdna_image_flux;
 
 typedef struct rdna_image_flux_info {

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Stable Diffusion 1, 2 or XL, FLUX.1, FLUX.2 klein, Z-Image or Qwen-Image. Its parts come to the device when they are
- * needed. One thread at a time. */
+/* Stable Diffusion 1, 2, XL, 3 or 3.5, FLUX.1, FLUX.2 klein, Z-Image or Qwen-Image. Its parts come to the device when
+ * they are needed. One thread at a time. */
 typedef struct rdna_image_model rdna_image_model;
 
 typedef struct rdna_image_model_info {
@@ -42,7 +42,7 @@ typedef struct rdna_image_embedding {
 typedef struct rdna_image_model_options {
   size_t size; /* of the struct: RDNA_IMAGE_MODEL_OPTIONS_INIT sets it */
   /* Of weights and activations of U-Net and autoencoder, f32, f16 or bf16, or with RDNA_DTYPE_COUNT f32 on the host and
-   * on a GPU f16, of all but Stable Diffusion bf16; but f32 where an autoencoder leaves the range of f16 */
+   * on a GPU f16, of models that flow bf16; but f32 where an autoencoder leaves the range of f16 */
   rdna_dtype dtype;
   /* Of a model in one file, which has no vocabulary: a folder with CLIP's, vocab.json and merges.txt or tokenizer.json,
    * or one that has such a folder "tokenizer", as those of diffusers do. NULL: the folder "tokenizer" beside the file

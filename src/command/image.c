@@ -561,14 +561,15 @@ int command_image(int argc, char **argv) {
       {"--json", OPTION_FLAG, &o.json, NULL, "say what was done as JSON", 0, 0},
       DEVICE_OPTIONS(o.device),
   };
-  const command_line line = {"rdna image",
-                             "Draws what a text says, with Stable Diffusion (1, 2, XL), FLUX, Z-Image or Qwen-Image of "
-                             "diffusers, or in one file.",
-                             "MODEL PROMPT",
-                             2,
-                             2,
-                             options,
-                             sizeof options / sizeof *options};
+  const command_line line = {
+      "rdna image",
+      "Draws what a text says, with Stable Diffusion (1, 2, XL, 3, 3.5), FLUX, Z-Image or Qwen-Image of "
+      "diffusers, or in one file.",
+      "MODEL PROMPT",
+      2,
+      2,
+      options,
+      sizeof options / sizeof *options};
   const char *positionals[POSITIONAL_MAX];
   int count, exit_status;
   if (!parse_command_line(&line, argc, argv, positionals, &count, &exit_status)) return exit_status;

@@ -51,8 +51,8 @@ rdna_status rdna__checkpoint_read_control(const rdna__safetensors *tensors, json
 rdna_status rdna__checkpoint_schedule(const rdna__safetensors *tensors, rdna__checkpoint_family family,
                                       const char *prediction, json_t **out_settings);
 
-/* Whether the part |name| of a file is one of FLUX: "transformer", or T5 as "text_encoder_2". Such files have that part
- * alone, or it stands beside others behind a prefix. */
+/* Whether the part |name| of a file is one of FLUX: "transformer", or T5 as "text_encoder_2" or "text_encoder_3" of
+ * Stable Diffusion 3. Such files have that part alone, or it stands beside others behind a prefix. */
 bool rdna__checkpoint_is_flow(const rdna__safetensors *tensors, const char *name);
 /* Of such a part the same as rdna__checkpoint_read. RDNA_UNSUPPORTED, besides: a file of GGUF that says that it is
  * another model. */

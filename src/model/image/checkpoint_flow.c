@@ -145,7 +145,8 @@ static rdna__checkpoint_kind t5_of(const rdna__safetensors *s, const char **out_
 
 bool rdna__checkpoint_is_flow(const rdna__safetensors *s, const char *name) {
   const char *prefix;
-  return strcmp(name, "transformer") == 0 || (strcmp(name, "text_encoder_2") == 0 && t5_of(s, &prefix));
+  bool later = strcmp(name, "text_encoder_2") == 0 || strcmp(name, "text_encoder_3") == 0;
+  return strcmp(name, "transformer") == 0 || (later && t5_of(s, &prefix));
 }
 
 /* What GGUF says that it is, where it says so, is one of two. */

@@ -37,7 +37,8 @@ typedef enum rdna__flow_levels {
 
 typedef struct rdna__image_family {
   const char *const *pipelines; /* diffusers' names of it, and NULL behind them; the first is said to users */
-  bool has_files;               /* transformer and T5 may be files of their own */
+  bool has_files;               /* the transformer may be a file of its own, */
+  bool has_t5;                  /* and T5, which it has */
   bool keeps_norm;              /* what guidance makes of a token is as long as the answer to the prompt */
   rdna__flow_levels levels;
   /* What the folder's parts are together: fills the model's info, and what else is the family's. */
@@ -54,7 +55,8 @@ typedef struct rdna__image_family {
   rdna_status (*ask)(rdna_image_model *model, const rdna__image_asking *asking, float *out);
 } rdna__image_family;
 
-extern const rdna__image_family rdna__flux_family, rdna__zimage_family, rdna__qwen_family, rdna__flux2_family;
+extern const rdna__image_family rdna__flux_family, rdna__zimage_family, rdna__qwen_family, rdna__flux2_family,
+    rdna__sd3_family;
 
 /* NULL: the pipeline is of none. */
 const rdna__image_family *rdna__image_family_find(const char *pipeline);

@@ -11,14 +11,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { FLUX, SCHEDULE, ZIMAGE, QWEN, FLUX_2, KINDS, MOST_NAMES = 16 };
+enum { FLUX, SCHEDULE, ZIMAGE, QWEN, FLUX_2, SD3, KINDS, MOST_NAMES = 16 };
 
 static const char *const published[KINDS] = {
     "{\"_class_name\":\"FluxTransformer2DModel\",\"axes_dims_rope\":[16,56,56],\"guidance_embeds\":true}",
     "{\"_class_name\":\"FlowMatchEulerDiscreteScheduler\",\"use_dynamic_shifting\":true,\"shift\":3.0}",
     "{\"_class_name\":\"ZImageTransformer2DModel\",\"all_patch_size\":[2],\"axes_dims\":[32,48,48]}",
     "{\"_class_name\":\"QwenImageTransformer2DModel\",\"guidance_embeds\":false}",
-    "{\"_class_name\":\"Flux2Transformer2DModel\",\"guidance_embeds\":false,\"mlp_ratio\":3.0}"};
+    "{\"_class_name\":\"Flux2Transformer2DModel\",\"guidance_embeds\":false,\"mlp_ratio\":3.0}",
+    "{\"_class_name\":\"SD3Transformer2DModel\",\"num_layers\":24,\"qk_norm\":\"rms_norm\",\"dual_attention_layers\":["
+    "0,3],"
+    "\"num_attention_heads\":24,\"caption_projection_dim\":1536,\"pos_embed_max_size\":384}"};
 /* At the end of a row nothing is changed. */
 static const char *const names[KINDS][MOST_NAMES] = {
     {"_class_name", "patch_size", "in_channels", "out_channels", "num_layers", "num_single_layers",
@@ -34,12 +37,17 @@ static const char *const names[KINDS][MOST_NAMES] = {
      "use_additional_t_cond", "use_layer3d_rope", "strange"},
     {"_class_name", "patch_size", "in_channels", "out_channels", "num_layers", "num_single_layers",
      "attention_head_dim", "num_attention_heads", "joint_attention_dim", "timestep_guidance_channels", "mlp_ratio",
-     "axes_dims_rope", "rope_theta", "eps"}};
+     "axes_dims_rope", "rope_theta", "eps"},
+    {"_class_name", "sample_size", "patch_size", "in_channels", "out_channels", "num_layers", "attention_head_dim",
+     "num_attention_heads", "joint_attention_dim", "caption_projection_dim", "pooled_projection_dim",
+     "pos_embed_max_size", "dual_attention_layers", "qk_norm", "strange"}};
 
 static void check_transformer(const rdna__flux_settings *s) {
   int sum = 0, places = s->patch * s->patch;
   for (int i = 0; i < RDNA__DIT_AXES; i++) sum += s->axes[i];
-  if (sum != s->head || s->width != s->heads * s->head) abort();
+  for (int i = s->doubles; i < RDNA__FLUX_MOST_BLOCKS; i++)
+    if (s->dual[i]) abort();
+  if (sum != (s->positions ? 0 : s->head) || s->width != s->heads * s->head) abort();
   if (places < 1 || s->in_channels % places || s->out_channels % places) abort();
   if (s->hidden < 1 || s->embedded < 2 || !(s->theta >= 1) || !(s->epsilon > 0)) abort();
 }

@@ -7,8 +7,12 @@
 
 enum { PATH_BYTES = 4096, TEXT = RDNA__FLUX_TEXT, PICTURE = RDNA__FLUX_PICTURE, SIDES = RDNA__FLUX_SIDES };
 
+typedef struct head_names {
+  const char *q, *k, *v, *out, *q_norm, *k_norm;
+} head_names;
+
 typedef struct side_names { /* of a double block */
-  const char *modulation, *q, *k, *v, *out, *up, *down, *q_norm, *k_norm;
+  const char *modulation, *up, *down;
 } side_names;
 
 /* What kinds call their tensors. */
@@ -17,27 +21,27 @@ typedef struct names {
   side_names sides[SIDES];
 } names;
 
-#define TEXT_ATTENTION "attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj", "attn.to_add_out"
-#define PICTURE_ATTENTION "attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0"
-#define TEXT_NORMS "attn.norm_added_q.weight", "attn.norm_added_k.weight"
-#define PICTURE_NORMS "attn.norm_q.weight", "attn.norm_k.weight"
+/* Of all kinds: how a side reads what both attend to, and how a picture what it attends to alone. */
+static const head_names joint_names[SIDES] = {
+    {"attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj", "attn.to_add_out", "attn.norm_added_q.weight",
+     "attn.norm_added_k.weight"},
+    {"attn.to_q", "attn.to_k", "attn.to_v", "attn.to_out.0", "attn.norm_q.weight", "attn.norm_k.weight"}};
+static const head_names own_names = {"attn2.to_q",     "attn2.to_k",          "attn2.to_v",
+                                     "attn2.to_out.0", "attn2.norm_q.weight", "attn2.norm_k.weight"};
+#define FLUX_TEXT "norm1_context.linear", "ff_context.net.0.proj", "ff_context.net.2"
+#define FLUX_PICTURE "norm1.linear", "ff.net.0.proj", "ff.net.2"
 static const names of_kind[] = {
-    [RDNA__FLUX_1] = {"x_embedder",
-                      "context_embedder",
-                      "time_text_embed",
-                      {{"norm1_context.linear", TEXT_ATTENTION, "ff_context.net.0.proj", "ff_context.net.2",
-                        TEXT_NORMS},
-                       {"norm1.linear", PICTURE_ATTENTION, "ff.net.0.proj", "ff.net.2", PICTURE_NORMS}}},
+    [RDNA__FLUX_1] = {"x_embedder", "context_embedder", "time_text_embed", {{FLUX_TEXT}, {FLUX_PICTURE}}},
     [RDNA__FLUX_QWEN] = {"img_in",
                          "txt_in",
                          "time_text_embed",
-                         {{"txt_mod.1", TEXT_ATTENTION, "txt_mlp.net.0.proj", "txt_mlp.net.2", TEXT_NORMS},
-                          {"img_mod.1", PICTURE_ATTENTION, "img_mlp.net.0.proj", "img_mlp.net.2", PICTURE_NORMS}}},
+                         {{"txt_mod.1", "txt_mlp.net.0.proj", "txt_mlp.net.2"},
+                          {"img_mod.1", "img_mlp.net.0.proj", "img_mlp.net.2"}}},
     [RDNA__FLUX_2] = {"x_embedder",
                       "context_embedder",
                       "time_guidance_embed",
-                      {{"", TEXT_ATTENTION, "ff_context.linear_in", "ff_context.linear_out", TEXT_NORMS},
-                       {"", PICTURE_ATTENTION, "ff.linear_in", "ff.linear_out", PICTURE_NORMS}}}};
+                      {{"", "ff_context.linear_in", "ff_context.linear_out"}, {"", "ff.linear_in", "ff.linear_out"}}},
+    [RDNA__FLUX_SD3] = {"pos_embed.proj", "context_embedder", "time_text_embed", {{FLUX_TEXT}, {FLUX_PICTURE}}}};
 
 /* ---- loading ---- */
 
@@ -50,21 +54,34 @@ static rdna_status load_embedding(const rdna_image_flux *f, rdna__component *c, 
   return rdna__dit_load_embedding(c, prefix, layers, in, width, width, f->set.biased, to);
 }
 
+/* |last|: what they make is not read. */
+static rdna_status load_heads(const rdna_image_flux *f, rdna__component *c, const char *prefix, const head_names *name,
+                              bool last, rdna__flux_heads *to) {
+  const rdna__flux_settings *s = &f->set;
+  const char *const squares[] = {name->q, name->k, name->v, name->out};
+  rdna__image_linear *const made[] = {&to->q, &to->k, &to->v, &to->out};
+  for (int i = 0; i < 4 - last; i++)
+    RDNA_TRY(rdna__image_load_linear(c, prefix, squares[i], s->width, s->width, s->biased, made[i]));
+  if (!s->normed) return RDNA_OK;
+  RDNA_TRY(rdna__dit_load_vector(c, prefix, name->q_norm, s->head, &to->q_norm));
+  return rdna__dit_load_vector(c, prefix, name->k_norm, s->head, &to->k_norm);
+}
+
 static rdna_status load_side(const rdna_image_flux *f, rdna__component *c, int i, int which, rdna__flux_side *to) {
   const rdna__flux_settings *s = &f->set;
   const side_names *name = &of_kind[s->kind].sides[which];
-  const char *const attention[] = {name->q, name->k, name->v, name->out};
-  rdna__image_linear *const squares[] = {&to->q, &to->k, &to->v, &to->out};
+  bool last = s->kind == RDNA__FLUX_SD3 && which == TEXT && i + 1 == s->doubles;
+  bool dual = which == PICTURE && s->dual[i];
+  int parts = last ? 2 : dual ? 9 : 6;
   char prefix[RDNA__COMPONENT_NAME];
   snprintf(prefix, sizeof prefix, "transformer_blocks.%d", i);
   if (!s->shares)
-    RDNA_TRY(rdna__dit_load_wide(c, prefix, name->modulation, s->width, 6 * s->width, f->set.biased, &to->modulation));
-  for (int k = 0; k < 4; k++)
-    RDNA_TRY(rdna__image_load_linear(c, prefix, attention[k], s->width, s->width, s->biased, squares[k]));
+    RDNA_TRY(rdna__dit_load_wide(c, prefix, name->modulation, s->width, parts * s->width, s->biased, &to->modulation));
+  RDNA_TRY(load_heads(f, c, prefix, &joint_names[which], last, &to->joint));
+  if (dual) RDNA_TRY(load_heads(f, c, prefix, &own_names, false, &to->own));
+  if (last) return RDNA_OK;
   RDNA_TRY(rdna__image_load_linear(c, prefix, name->up, s->width, (1 + s->gates) * s->hidden, s->biased, &to->up));
-  RDNA_TRY(rdna__image_load_linear(c, prefix, name->down, s->hidden, s->width, s->biased, &to->down));
-  RDNA_TRY(rdna__dit_load_vector(c, prefix, name->q_norm, s->head, &to->q_norm));
-  return rdna__dit_load_vector(c, prefix, name->k_norm, s->head, &to->k_norm);
+  return rdna__image_load_linear(c, prefix, name->down, s->hidden, s->width, s->biased, &to->down);
 }
 
 /* Of FLUX.2, which has what reads the same rows in one matrix. */
@@ -111,11 +128,28 @@ static rdna_status load_shared(rdna_image_flux *f, rdna__component *c) {
   return RDNA_OK;
 }
 
+/* What reads a picture's tokens: of Stable Diffusion 3 a window of 2 x 2 at every other place, which is a matrix over a
+ * token's values, and rows that are added. */
+static rdna_status load_picture(rdna_image_flux *f, rdna__component *c) {
+  const rdna__flux_settings *s = &f->set;
+  const char *name = of_kind[s->kind].in;
+  if (!s->positions) return rdna__image_load_linear(c, "", name, s->in_channels, s->width, s->biased, &f->in);
+  const int64_t width = s->width, window[] = {width, s->in_channels / 4, 2, 2}, matrix[] = {width, s->in_channels};
+  const int64_t places = s->positions, table[] = {1, places * places, width}, grid[] = {places, places, width};
+  rdna_dtype dtype = f->network.dtype;
+  RDNA_TRY(rdna__component_load(c, name, "weight", dtype, 4, window, &f->in.weight));
+  RDNA_TRY(rdna__component_load(c, name, "bias", dtype, 1, &width, &f->in.bias));
+  RDNA_TRY(rdna__component_load(c, "pos_embed", "pos_embed", dtype, 3, table, &f->positions));
+  f->in.weight = rdna_tensor_contiguous(f->in.weight.data, dtype, 2, matrix);
+  f->positions = rdna_tensor_contiguous(f->positions.data, dtype, 3, grid);
+  return RDNA_OK;
+}
+
 /* What is before the blocks. */
 static rdna_status load_beginning(rdna_image_flux *f, rdna__component *c) {
   const rdna__flux_settings *s = &f->set;
   const names *name = &of_kind[s->kind];
-  RDNA_TRY(rdna__image_load_linear(c, "", name->in, s->in_channels, s->width, s->biased, &f->in));
+  RDNA_TRY(load_picture(f, c));
   RDNA_TRY(rdna__image_load_linear(c, "", name->text, s->text_width, s->width, s->biased, &f->text));
   if (s->kind == RDNA__FLUX_QWEN)
     RDNA_TRY(rdna__dit_load_vector(c, "", "txt_norm.weight", s->text_width, &f->text_norm));

@@ -1,6 +1,7 @@
 /* Transformers in which text and picture have streams of their own that attend to each other: FLUX.1's
- * (FluxTransformer2DModel of diffusers) and those made after it, Qwen-Image's (QwenImageTransformer2DModel) and
- * FLUX.2's (Flux2Transformer2DModel). Settings say what a network of any of them is, and flux_run.c runs it. */
+ * (FluxTransformer2DModel of diffusers), those made after it, Qwen-Image's (QwenImageTransformer2DModel) and FLUX.2's
+ * (Flux2Transformer2DModel), and the one made before it, Stable Diffusion 3's (SD3Transformer2DModel; Esser et al.,
+ * 2024). Settings say what a network of any of them is, and flux_run.c runs it. */
 #ifndef RDNA_MODEL_IMAGE_FLUX_H
 #define RDNA_MODEL_IMAGE_FLUX_H
 
@@ -8,7 +9,9 @@
 #include "model/image/settings.h"
 #include "rdna/image_flow.h"
 
-typedef enum rdna__flux_kind { RDNA__FLUX_1, RDNA__FLUX_QWEN, RDNA__FLUX_2 } rdna__flux_kind;
+typedef enum rdna__flux_kind { RDNA__FLUX_1, RDNA__FLUX_QWEN, RDNA__FLUX_2, RDNA__FLUX_SD3 } rdna__flux_kind;
+
+enum { RDNA__FLUX_MOST_BLOCKS = 256 };
 
 typedef struct rdna__flux_settings {
   rdna__flux_kind kind;
@@ -26,6 +29,12 @@ typedef struct rdna__flux_settings {
   bool biased; /* layers have biases, */
   bool gates;  /* what attention is followed by is silu(a) b of halves a and b, not a GELU, */
   bool shares; /* and all blocks of a kind are modulated by the same rows */
+  bool normed; /* queries and keys are divided by the root of their mean square */
+  /* of Stable Diffusion 3 alone, where heads do not turn */
+  int positions;                     /* a table's rows and columns of rows that are added to a picture's tokens, which
+                                        have the middle ones; 0: there is none, and heads turn */
+  int sample;                        /* side of a sample that it was trained with; 0: nobody says */
+  bool dual[RDNA__FLUX_MOST_BLOCKS]; /* (doubles): the picture attends to itself alone, too */
 } rdna__flux_settings;
 
 /* RDNA_UNSUPPORTED: a setting that is not known, or a value of one that would make it another network. RDNA_BAD_DATA:
@@ -42,10 +51,14 @@ rdna_status rdna__t5_create(rdna_device *device, const char *folder, const char 
 
 /* ---- The network ---- */
 
+typedef struct rdna__flux_heads {
+  rdna__image_linear q, k, v, out; /* out.weight.data NULL: nobody reads what it would make, nor what follows it */
+  rdna_tensor q_norm, k_norm;      /* (head), f32; data NULL: there are none */
+} rdna__flux_heads;
+
 typedef struct rdna__flux_side { /* of a double block: what text or picture has for itself */
   rdna__image_linear modulation; /* weight.data NULL: that of all */
-  rdna__image_linear q, k, v, out;
-  rdna_tensor q_norm, k_norm; /* (head), f32 */
+  rdna__flux_heads joint, own;   /* own.q.weight.data NULL: it does not attend to itself alone */
   rdna__image_linear up, down;
 } rdna__flux_side;
 
@@ -66,6 +79,7 @@ struct rdna_image_flux {
   rdna__image_linear shared[RDNA__FLUX_SIDES + 1]; /* of double blocks' sides, and of single blocks; or none */
   rdna__dit_embedding time, guidance, pooled;
   rdna__dit_axes axes;
+  rdna_tensor positions;                        /* (positions, positions, width); data NULL: there is none */
   rdna__flux_side (*doubles)[RDNA__FLUX_SIDES]; /* (set.doubles) */
   rdna__flux_single *singles;                   /* (set.singles) */
   int last_scale, last_shift; /* parts of what the last norm is modulated by: files have them in either order */

@@ -8,7 +8,8 @@
  * text's vector and, where it is guided, the guidance, and gates by which its results are multiplied. FLUX.2 makes
  * these rows once for all blocks. Values of a head turn by its token's places: FLUX.1's by row and column, Qwen-Image's
  * by those from the middle on, where text goes on behind the picture's corner along the diagonal, and FLUX.2's by
- * those and, of text, the token's number. */
+ * those and, of text, the token's number. Stable Diffusion 3's do not turn: rows for each place are added to the
+ * picture's; and behind its last block the text is not needed. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -40,6 +41,7 @@ typedef struct running {
   rdna_tensor positions[AXES]; /* (rows that turn), i32; data NULL: all are 0 */
   rdna_tensor x;               /* (rows, width) */
   rdna_tensor h, q, k, v;      /* the same, of a block */
+  rdna_tensor alone;           /* (picture's rows, width): what a picture reads that attends to itself alone */
 } running;
 
 static rdna_tensor side_of(const running *r, const rdna_tensor *t, int which) {
@@ -87,6 +89,7 @@ static rdna_status norm_heads(const running *r, const rdna_tensor *t, const rdna
 
 static rdna_status turn(running *r, const rdna_tensor *t) {
   rdna_tensor turned = rdna__dit_rows(t, r->turned, r->rows - r->turned);
+  if (r->flux->set.positions) return RDNA_OK;
   return rdna__dit_turn(&r->pass, &r->flux->axes, r->positions, r->flux->set.head, &turned);
 }
 
@@ -99,8 +102,11 @@ static rdna_status attend(running *r, const rdna_tensor *out) {
 
 /* ---- blocks ---- */
 
-enum { SHIFT_1, SCALE_1, GATE_1, SHIFT_2, SCALE_2, GATE_2 }; /* parts of a double block's modulation */
+/* Parts of a double block's modulation, the last three where the picture attends to itself alone, too. Of a text that
+ * is not needed behind the block there are two, as of the last norm. */
+enum { SHIFT_1, SCALE_1, GATE_1, SHIFT_2, SCALE_2, GATE_2, SHIFT_ALONE, SCALE_ALONE, GATE_ALONE };
 static const int double_ones[] = {SCALE_1, SCALE_2, -1}, single_ones[] = {SCALE_1, -1, -1};
+static const int dual_ones[] = {SCALE_1, SCALE_2, SCALE_ALONE};
 
 static rdna_status modulate_all(running *r) {
   for (int i = 0; r->flux->set.shares && i <= SIDES; i++)
@@ -118,23 +124,52 @@ static rdna_status activate(const running *r, const rdna_tensor *hidden, const r
   return rdna_op_fused(r->pass.stream, steps, 2, (const rdna_tensor *const[]){&gate, &by}, 2, made);
 }
 
+/* Of rows |h|. */
+static rdna_status read_heads(const running *r, const rdna__flux_heads *by, const rdna_tensor *h, const rdna_tensor *q,
+                              const rdna_tensor *k, const rdna_tensor *v) {
+  RDNA_TRY(linear(r, &by->q, h, q));
+  RDNA_TRY(linear(r, &by->k, h, k));
+  RDNA_TRY(linear(r, &by->v, h, v));
+  if (!r->flux->set.normed) return RDNA_OK;
+  RDNA_TRY(norm_heads(r, q, &by->q_norm));
+  return norm_heads(r, k, &by->k_norm);
+}
+
+static bool is_last(const rdna__flux_side *s) { return !s->joint.out.weight.data; }
+static bool is_dual(const rdna__flux_side *s) { return s->own.q.weight.data != NULL; }
+
+static rdna_status modulate_side(running *r, const rdna__flux_side *s, rdna__dit_modulation *out) {
+  const int last[] = {r->flux->last_scale, -1, -1};
+  return modulate(r, &s->modulation, is_last(s) ? last : is_dual(s) ? dual_ones : double_ones, out);
+}
+
 static rdna_status read_side(running *r, const rdna__flux_side *s, const rdna__dit_modulation *m, int which) {
   rdna_tensor x = side_of(r, &r->x, which), h = side_of(r, &r->h, which);
   rdna_tensor q = side_of(r, &r->q, which), k = side_of(r, &r->k, which), v = side_of(r, &r->v, which);
-  RDNA_TRY(norm_into(r, m, SCALE_1, SHIFT_1, &x, &h));
-  RDNA_TRY(linear(r, &s->q, &h, &q));
-  RDNA_TRY(linear(r, &s->k, &h, &k));
-  RDNA_TRY(linear(r, &s->v, &h, &v));
-  RDNA_TRY(norm_heads(r, &q, &s->q_norm));
-  return norm_heads(r, &k, &s->k_norm);
+  int scale = is_last(s) ? r->flux->last_scale : SCALE_1, shift = is_last(s) ? r->flux->last_shift : SHIFT_1;
+  RDNA_TRY(norm_into(r, m, scale, shift, &x, &h));
+  if (is_dual(s)) RDNA_TRY(norm_into(r, m, SCALE_ALONE, SHIFT_ALONE, &x, &r->alone));
+  return read_heads(r, &s->joint, &h, &q, &k, &v);
+}
+
+/* x += gate out(attention of the picture to itself), of what it read before the block changed it */
+static rdna_status attend_alone(const running *r, const rdna__flux_heads *by, const rdna__dit_modulation *m) {
+  rdna_tensor q = side_of(r, &r->q, PICTURE), k = side_of(r, &r->k, PICTURE), v = side_of(r, &r->v, PICTURE);
+  rdna_tensor h = side_of(r, &r->h, PICTURE), x = side_of(r, &r->x, PICTURE);
+  RDNA_TRY(read_heads(r, by, &r->alone, &q, &k, &v));
+  RDNA_TRY(rdna__dit_attend(&r->pass, r->flux->set.head, &q, &k, &v, &h));
+  RDNA_TRY(linear(r, &by->out, &h, &q));
+  return rdna__dit_add_gated(&r->pass, m, GATE_ALONE, &q, &x);
 }
 
 /* x += gate out(attention); x += gate down(activation(up(norm(x)))). q is free then. */
 static rdna_status change_side(running *r, const rdna__flux_side *s, const rdna__dit_modulation *m, int which) {
   const int64_t wide[] = {r->count[which], s->up.weight.shape[0]};
   rdna_tensor x = side_of(r, &r->x, which), h = side_of(r, &r->h, which), made = side_of(r, &r->q, which), hidden;
-  RDNA_TRY(linear(r, &s->out, &h, &made));
+  if (is_last(s)) return RDNA_OK;
+  RDNA_TRY(linear(r, &s->joint.out, &h, &made));
   RDNA_TRY(rdna__dit_add_gated(&r->pass, m, GATE_1, &made, &x));
+  if (is_dual(s)) RDNA_TRY(attend_alone(r, &s->own, m));
   RDNA_TRY(norm_into(r, m, SCALE_2, SHIFT_2, &x, &h));
   RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, wide, &hidden));
   RDNA_TRY(linear(r, &s->up, &h, &hidden));
@@ -149,7 +184,7 @@ static rdna_status run_double(running *r, const rdna__flux_side block[SIDES]) {
   rdna__dit_modulation m[SIDES];
   for (int i = 0; i < SIDES; i++) {
     m[i] = r->shared[i];
-    if (!r->flux->set.shares) RDNA_TRY(modulate(r, &block[i].modulation, double_ones, &m[i]));
+    if (!r->flux->set.shares) RDNA_TRY(modulate_side(r, &block[i], &m[i]));
     RDNA_TRY(read_side(r, &block[i], &m[i], i));
   }
   RDNA_TRY(attend(r, &r->h));
@@ -265,12 +300,33 @@ static rdna_status place(running *r, int32_t *values) {
   return RDNA_OK;
 }
 
+/* The middle of the table of positions is added to the picture's rows. */
+static rdna_status add_positions(const running *r) {
+  const rdna_scalar zero = rdna_scalar_real(0);
+  int64_t rows = r->given->height / 2, columns = r->given->width / 2, width = r->flux->set.width;
+  const int64_t shape[] = {rows, columns, width};
+  rdna_tensor x = side_of(r, &r->x, PICTURE), table = r->flux->positions;
+  x = rdna_tensor_contiguous(x.data, x.dtype, 3, shape);
+  int64_t all = table.shape[0], at = (all - rows) / 2 * all + (all - columns) / 2;
+  table.data = (char *)table.data + rdna_dtype_bytes(table.dtype, at * width);
+  table.shape[0] = rows, table.shape[1] = columns;
+  return rdna_op_zip(r->pass.stream, RDNA_ZIP_ADD, &x, &table, zero, zero, &x);
+}
+
+static bool has_dual(const rdna__flux_settings *s) {
+  for (int i = 0; i < s->doubles; i++)
+    if (s->dual[i]) return true;
+  return false;
+}
+
 static rdna_status begin(running *r, void *host) {
   const rdna_image_flux *f = r->flux;
   const int64_t shape[] = {r->rows, f->set.width};
   const rdna_tensor none = {0};
   rdna_tensor *const all[] = {&r->x, &r->h, &r->q, &r->k, &r->v};
   for (int i = 0; i < 5; i++) RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, shape, all[i]));
+  const int64_t picture[] = {r->count[PICTURE], f->set.width};
+  if (has_dual(&f->set)) RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, picture, &r->alone));
   RDNA_TRY(place(r, host));
   const rdna_image_flux_input *g = r->given;
   int channels = f->info.in_channels, patch = f->set.patch;
@@ -280,6 +336,7 @@ static rdna_status begin(running *r, void *host) {
     rdna__dit_pack(DIT_CHANNELS_FIRST, patch, g->context, channels, g->context_height, g->context_width,
                    tokens + r->made * f->set.in_channels);
   RDNA_TRY(begin_side(r, &f->in, &none, host, PICTURE));
+  if (f->set.positions) RDNA_TRY(add_positions(r));
   return begin_side(r, &f->text, &f->text_norm, g->states, TEXT);
 }
 
@@ -292,8 +349,8 @@ static rdna_status end(running *r, float *host, float *out) {
   RDNA_TRY(modulate(r, &f->modulation, ones, &m));
   RDNA_TRY(norm_into(r, &m, f->last_scale, f->last_shift, &x, &h));
   RDNA_TRY(rdna__dit_linear_to(&r->pass, &f->out, &h, host));
-  rdna__dit_unpack(DIT_CHANNELS_FIRST, f->set.patch, host, f->info.out_channels, r->given->height, r->given->width,
-                   out);
+  rdna__dit_order order = f->set.kind == RDNA__FLUX_SD3 ? DIT_CHANNELS_LAST : DIT_CHANNELS_FIRST;
+  rdna__dit_unpack(order, f->set.patch, host, f->info.out_channels, r->given->height, r->given->width, out);
   return RDNA_OK;
 }
 
@@ -321,6 +378,10 @@ static rdna_status check(const rdna_image_flux *f, const rdna_image_flux_input *
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_flux_run needs a sample, and a text's states%s",
                       f->set.pooled_width ? " and vector" : "");
   RDNA_TRY(check_sides("a sample", g->height, g->width, f->set.patch));
+  if (f->set.positions && (g->context || g->height / 2 > f->set.positions || g->width / 2 > f->set.positions))
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "a sample of %d x %d%s; the transformer has positions for one picture with sides up to %d",
+                      g->height, g->width, g->context ? " and another picture" : "", 2 * f->set.positions);
   if (g->context) RDNA_TRY(check_sides("a picture to look at", g->context_height, g->context_width, f->set.patch));
   if (g->tokens < 1 || g->tokens > MOST_TOKENS)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a text of %d tokens; 1 to %d may be", g->tokens, MOST_TOKENS);

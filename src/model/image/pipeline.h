@@ -47,6 +47,8 @@ struct rdna_image_model {
   const rdna__image_family *family; /* of models that flow: see family.h; NULL: it has a U-Net */
   bool looks;                       /* FLUX Kontext, FLUX.2: it looks at the initial picture, and takes all steps */
   int text_tokens;                  /* … that its transformer reads of T5 */
+  int text_width, pooled_width;     /* Stable Diffusion 3: values of a token and of a text that the transformer reads */
+  bool leaves_t5;                   /* … whose T5 is left out: it says zeros */
   char *transformer_file, *t5_file; /* … whose transformer and T5 are these files, or NULL: the folder's */
   rdna_dtype weights;               /* of blocks: matrices are rounded to it, see rdna__network */
   rdna_image_t5 *t5;                /* a family's text encoders beside CLIP's, or NULL */

@@ -13,7 +13,7 @@
 enum { PATH_BYTES = 4096 };
 
 static const rdna__image_family *const families[] = {&rdna__flux_family, &rdna__zimage_family, &rdna__qwen_family,
-                                                     &rdna__flux2_family};
+                                                     &rdna__flux2_family, &rdna__sd3_family};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 const rdna__image_family *rdna__image_family_find(const char *pipeline) {
@@ -64,7 +64,7 @@ rdna_status rdna__flow_need_t5(rdna_image_model *m, const char *encoder, const c
   if (!m->t5_file) return rdna__t5_create(m->device, m->folder, encoder, tokenizer, m->dtype, m->weights, &m->t5);
   if (!rdna__component_is_file(m->t5_file)) return rdna__fail(RDNA_NOT_FOUND, "there is no file %s for T5", m->t5_file);
   RDNA_TRY(tokenizer_path(m, tokenizer, path));
-  return rdna__t5_create(m->device, m->t5_file, "text_encoder_2", path, m->dtype, m->weights, &m->t5);
+  return rdna__t5_create(m->device, m->t5_file, encoder, path, m->dtype, m->weights, &m->t5);
 }
 
 /* The tokenizer alone: T5 is the largest of what is not yet needed. */

@@ -139,18 +139,19 @@ static rdna_status count_tokens(rdna_image_model *m, const char *text, size_t *o
 rdna_status rdna__flux_ask(rdna_image_model *m, const rdna__image_asking *a, float *out) {
   const rdna__image_texts *t = a->texts;
   const rdna_image_request *r = a->request;
-  const rdna_image_flux_input input = {RDNA_IMAGE_FLUX_INPUT_INIT,
-                                       .height = r->height / m->info.factor,
-                                       .width = r->width / m->info.factor,
-                                       .tokens = t->lengths[a->which],
-                                       .sample = a->sample,
-                                       .states = t->states + (size_t)(a->which * t->tokens) * (size_t)t->width,
-                                       .pooled = t->pooled,
-                                       .timestep = 1000 * a->level,
-                                       .guidance = r->guidance,
-                                       .context = a->context,
-                                       .context_height = r->height / m->info.factor,
-                                       .context_width = r->width / m->info.factor};
+  const rdna_image_flux_input input = {
+      RDNA_IMAGE_FLUX_INPUT_INIT,
+      .height = r->height / m->info.factor,
+      .width = r->width / m->info.factor,
+      .tokens = t->lengths[a->which],
+      .sample = a->sample,
+      .states = t->states + (size_t)(a->which * t->tokens) * (size_t)t->width,
+      .pooled = t->pooled_width ? t->pooled + (size_t)(a->which * t->pooled_width) : NULL,
+      .timestep = 1000 * a->level,
+      .guidance = r->guidance,
+      .context = a->context,
+      .context_height = r->height / m->info.factor,
+      .context_width = r->width / m->info.factor};
   return rdna_image_flux_run(m->network, &input, out);
 }
 
@@ -158,6 +159,7 @@ static const char *const pipelines[] = {"FluxPipeline", "FluxImg2ImgPipeline", "
                                         "FluxKontextPipeline", NULL};
 const rdna__image_family rdna__flux_family = {.pipelines = pipelines,
                                               .has_files = true,
+                                              .has_t5 = true,
                                               .levels = FLOW_LEVELS_EVEN,
                                               .fit = fit,
                                               .encode = encode,

@@ -297,9 +297,9 @@ static rdna_status open_refiner(rdna_image_model *m, const rdna_image_model_opti
 
 /* What only some models have. */
 static rdna_status check_family(const rdna_image_model *m, const rdna_image_model_options *o) {
-  if ((!m->family || !m->family->has_files) && (o->transformer || o->t5))
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is no FLUX, which alone has a %s", m->folder,
-                      o->transformer ? "transformer" : "T5");
+  if ((o->transformer && !(m->family && m->family->has_files)) || (o->t5 && !(m->family && m->family->has_t5)))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is %s, which has no %s that could be a file of its own", m->folder,
+                      m->info.family, o->t5 ? "T5" : "transformer");
   if (!m->family) return RDNA_OK;
   if (o->control_count > 0)
     return rdna__fail(RDNA_UNSUPPORTED, "%s is %s, which has no ControlNet that is known", m->folder, m->info.family);
