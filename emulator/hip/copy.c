@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hip/hip.h"
+#include "hip/layouts.h"
 
 enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2, DEVICE_TO_DEVICE = 3, KIND_DEFAULT = 4, STAGED_BYTES = 1 << 20 };
 
@@ -21,6 +22,7 @@ struct transfer {
   size_t slices, dst_slice, src_slice;  // bytes from slice to slice; 0 slices are one
   unsigned unit;
   uint32_t pattern;
+  int kind;  // as the program told it
   uint8_t staged[];
 };
 
@@ -68,7 +70,7 @@ static int run_nothing(void *context) { return HIP_SUCCESS; }
 
 // `stage`: the source is read now.
 static int work_of(struct transfer *wanted, bool stage, const char *what, struct emu_work *out) {
-  enum emu_node node = wanted->unit ? EMU_NODE_FILL : EMU_NODE_COPY;
+  enum emu_node_kind node = wanted->unit ? EMU_NODE_FILL : EMU_NODE_COPY;
   *out = (struct emu_work){run_nothing, NULL, NULL, node};
   if (wanted->rows == 0 || wanted->width == 0) return HIP_SUCCESS;
   if (wanted->slices == 0) wanted->slices = 1;
@@ -104,7 +106,7 @@ static int submit(struct transfer *wanted, struct emu_stream *stream, bool wait,
 static int plain_copy(void *dst, const void *src, size_t bytes, int kind, struct transfer *out) {
   if (bytes && (!dst || !src)) return HIP_INVALID_VALUE;
   if (kind < 0 || kind > KIND_DEFAULT) return HIP_INVALID_DIRECTION;
-  *out = (struct transfer){.dst = dst, .src = src, .width = bytes, .rows = 1};
+  *out = (struct transfer){.dst = dst, .src = src, .width = bytes, .rows = 1, .kind = kind};
   return HIP_SUCCESS;
 }
 
@@ -165,8 +167,13 @@ static int copy_2d(void *dst, size_t dst_pitch, const void *src, size_t src_pitc
   if (width && height && (!dst || !src)) return HIP_INVALID_VALUE;
   if (width > dst_pitch || width > src_pitch) return HIP_INVALID_PITCH;
   if (kind < 0 || kind > KIND_DEFAULT) return HIP_INVALID_DIRECTION;
-  struct transfer t = {
-      .dst = dst, .src = src, .dst_pitch = dst_pitch, .src_pitch = src_pitch, .width = width, .rows = height};
+  struct transfer t = {.dst = dst,
+                       .src = src,
+                       .dst_pitch = dst_pitch,
+                       .src_pitch = src_pitch,
+                       .width = width,
+                       .rows = height,
+                       .kind = kind};
   return submit(&t, emu_stream_of(handle), wait, "hipMemcpy2D");
 }
 API int hipMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height,
@@ -218,31 +225,9 @@ API int hipMemset2DAsync(void *dst, size_t pitch, int value, size_t width, size_
 
 // ---- three dimensions
 
-struct extent {
-  size_t width, height, depth;
-};
-struct position {
-  size_t x, y, z;
-};
-struct pitched {
-  void *at;
-  size_t pitch, width, height;
-};
-// hipMemcpy3DParms
-struct copy_3d {
-  void *src_array;
-  struct position src_at;
-  struct pitched src;
-  void *dst_array;
-  struct position dst_at;
-  struct pitched dst;
-  struct extent extent;
-  int kind;
-};
-
 int hipMallocPitch(void **out, size_t *pitch, size_t width, size_t height);
 
-API int hipMalloc3D(struct pitched *out, struct extent extent) {
+API int hipMalloc3D(struct emu_pitched *out, struct emu_extent extent) {
   size_t rows;
   if (!out || __builtin_mul_overflow(extent.height, extent.depth, &rows)) return emu_done(HIP_INVALID_VALUE);
   out->width = extent.width;
@@ -251,8 +236,8 @@ API int hipMalloc3D(struct pitched *out, struct extent extent) {
 }
 
 // The first byte of the part, and the distance of its slices; false: the part is not in it.
-static bool part_of(const struct pitched *whole, const struct position *at, const struct extent *part, uint8_t **first,
-                    size_t *slice) {
+static bool part_of(const struct emu_pitched *whole, const struct emu_position *at, const struct emu_extent *part,
+                    uint8_t **first, size_t *slice) {
   size_t along, down, deep, end;
   if (__builtin_add_overflow(at->x, part->width, &end) || end > whole->pitch ||
       __builtin_add_overflow(at->y, part->height, &end) || (part->depth > 1 && end > whole->height) ||
@@ -264,15 +249,15 @@ static bool part_of(const struct pitched *whole, const struct position *at, cons
   return true;
 }
 
-static int describe_3d(const struct copy_3d *c, struct transfer *out) {
+static int describe_3d(const struct emu_copy_3d *c, struct transfer *out) {
   if (!c) return HIP_INVALID_VALUE;
   if (c->src_array || c->dst_array) {
     emu_say("hipMemcpy3D from and to arrays is not in the emulator");
     return HIP_NOT_SUPPORTED;
   }
   if (c->kind < 0 || c->kind > KIND_DEFAULT) return HIP_INVALID_DIRECTION;
-  const struct extent *e = &c->extent;
-  *out = (struct transfer){.dst_pitch = c->dst.pitch, .src_pitch = c->src.pitch};
+  const struct emu_extent *e = &c->extent;
+  *out = (struct transfer){.dst_pitch = c->dst.pitch, .src_pitch = c->src.pitch, .kind = c->kind};
   if (e->width == 0 || e->height == 0 || e->depth == 0) return HIP_SUCCESS;
   uint8_t *src;
   if (!c->src.at || !c->dst.at || !part_of(&c->src, &c->src_at, e, &src, &out->src_slice) ||
@@ -285,21 +270,43 @@ static int describe_3d(const struct copy_3d *c, struct transfer *out) {
   return HIP_SUCCESS;
 }
 
-int emu_copy_3d_work(const void *parameters, struct emu_work *out) {
+int emu_copy_3d_work(const struct emu_copy_3d *parameters, struct emu_work *out) {
   struct transfer t;
   int code = describe_3d(parameters, &t);
   return code == HIP_SUCCESS ? work_of(&t, false, "a graph's copy", out) : code;
 }
 
-static int copy_3d(const struct copy_3d *c, void *handle, bool wait) {
+// Rows and slices as they lie in memory, from their first byte on.
+static struct emu_pitched pitched(const void *at, size_t pitch, size_t slice, const struct transfer *t) {
+  size_t rows = pitch && slice ? slice / pitch : t->rows;
+  return (struct emu_pitched){(void *)(uintptr_t)at, pitch ? pitch : t->width, t->width, rows};
+}
+
+void emu_copy_describe(const void *context, struct emu_copy_3d *out) {
+  const struct transfer *t = context;
+  *out = (struct emu_copy_3d){0};
+  if (!t) return;
+  out->src = pitched(t->src, t->src_pitch, t->src_slice, t);
+  out->dst = pitched(t->dst, t->dst_pitch, t->dst_slice, t);
+  out->extent = (struct emu_extent){t->width, t->rows, t->slices};
+  out->kind = t->kind;
+}
+
+void emu_fill_describe(const void *context, struct emu_fill_node *out) {
+  const struct transfer *t = context;
+  *out = (struct emu_fill_node){0};
+  if (t) *out = (struct emu_fill_node){t->dst, t->unit, t->rows, t->dst_pitch, t->pattern, t->width / t->unit};
+}
+
+static int copy_3d(const struct emu_copy_3d *c, void *handle, bool wait) {
   struct transfer t;
   int code = describe_3d(c, &t);
   return code == HIP_SUCCESS ? submit(&t, emu_stream_of(handle), wait, "hipMemcpy3D") : code;
 }
-API int hipMemcpy3D(const struct copy_3d *c) { return emu_done(copy_3d(c, NULL, true)); }
-API int hipMemcpy3DAsync(const struct copy_3d *c, void *stream) { return emu_done(copy_3d(c, stream, false)); }
+API int hipMemcpy3D(const struct emu_copy_3d *c) { return emu_done(copy_3d(c, NULL, true)); }
+API int hipMemcpy3DAsync(const struct emu_copy_3d *c, void *stream) { return emu_done(copy_3d(c, stream, false)); }
 
-static int set_3d(struct pitched to, int value, struct extent extent, void *handle, bool wait) {
+static int set_3d(struct emu_pitched to, int value, struct emu_extent extent, void *handle, bool wait) {
   struct transfer t = {.dst_pitch = to.pitch,
                        .width = extent.width,
                        .rows = extent.height,
@@ -307,13 +314,13 @@ static int set_3d(struct pitched to, int value, struct extent extent, void *hand
                        .unit = 1,
                        .pattern = (uint32_t)value};
   if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return HIP_SUCCESS;
-  if (!to.at || !part_of(&to, &(struct position){0}, &extent, &t.dst, &t.dst_slice)) return HIP_INVALID_VALUE;
+  if (!to.at || !part_of(&to, &(struct emu_position){0}, &extent, &t.dst, &t.dst_slice)) return HIP_INVALID_VALUE;
   return submit(&t, emu_stream_of(handle), wait, "hipMemset3D");
 }
-API int hipMemset3D(struct pitched to, int value, struct extent extent) {
+API int hipMemset3D(struct emu_pitched to, int value, struct emu_extent extent) {
   return emu_done(set_3d(to, value, extent, NULL, true));
 }
-API int hipMemset3DAsync(struct pitched to, int value, struct extent extent, void *stream) {
+API int hipMemset3DAsync(struct emu_pitched to, int value, struct emu_extent extent, void *stream) {
   return emu_done(set_3d(to, value, extent, stream, false));
 }
 

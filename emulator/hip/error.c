@@ -48,6 +48,15 @@
   X(720, hipErrorCooperativeLaunchTooLarge, "too many blocks in cooperative launch")                         \
   X(801, hipErrorNotSupported, "operation not supported")                                                    \
   X(900, hipErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")               \
+  X(901, hipErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture")        \
+  X(902, hipErrorStreamCaptureMerge, "operation would result in a merge of separate capture sequences")      \
+  X(903, hipErrorStreamCaptureUnmatched, "capture was not ended in the same stream as it began")             \
+  X(904, hipErrorStreamCaptureUnjoined, "capturing stream has unjoined work")                                \
+  X(905, hipErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream")          \
+  X(906, hipErrorStreamCaptureImplicit, "operation would make the legacy stream depend on a capturing one")  \
+  X(907, hipErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream")   \
+  X(908, hipErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture from another one")   \
+  X(910, hipErrorGraphExecUpdateFailure, "the graph update was not performed")                               \
   X(999, hipErrorUnknown, "unknown error")                                                                   \
   X(1052, hipErrorRuntimeMemory, "runtime memory call returned error")                                       \
   X(1053, hipErrorRuntimeOther, "runtime call other than memory returned error")

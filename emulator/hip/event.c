@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "hip/hip.h"
+#include "hip/graph.h"
 
 enum { EVENT_DISABLE_TIMING = 2 };
 
-struct event {
+struct emu_event {
   pthread_mutex_t lock;
   int references;
   unsigned flags;
@@ -14,20 +14,28 @@ struct event {
   uint64_t number;
   uint64_t record, passed;  // number of the last record, and of the last one that its stream has reached
   double milliseconds;
+  struct emu_capture_place *captured;  // of the last record, if its stream was captured
 };
 
-static void release(struct event *event) {
+void emu_event_retain(struct emu_event *event) {
+  pthread_mutex_lock(&event->lock);
+  event->references++;
+  pthread_mutex_unlock(&event->lock);
+}
+
+void emu_event_release(struct emu_event *event) {
   pthread_mutex_lock(&event->lock);
   bool last = --event->references == 0;
   pthread_mutex_unlock(&event->lock);
   if (!last) return;
   if (event->stream) emu_stream_release(event->stream);
+  emu_capture_forget(event->captured);
   pthread_mutex_destroy(&event->lock);
   free(event);
 }
 
 struct mark {
-  struct event *event;
+  struct emu_event *event;
   uint64_t record;
 };
 
@@ -44,14 +52,14 @@ static int pass(void *context) {
 
 static void release_mark(void *context) {
   struct mark *mark = context;
-  release(mark->event);
+  emu_event_release(mark->event);
   free(mark);
 }
 
 API int hipEventCreateWithFlags(void **out, unsigned flags) {
   if (!out) return emu_done(HIP_INVALID_VALUE);
   if (!emu_current()) return emu_done(HIP_NO_DEVICE);
-  struct event *event = calloc(1, sizeof *event);
+  struct emu_event *event = calloc(1, sizeof *event);
   if (!event) return emu_done(HIP_OUT_OF_MEMORY);
   pthread_mutex_init(&event->lock, NULL);
   event->references = 1;
@@ -61,17 +69,30 @@ API int hipEventCreateWithFlags(void **out, unsigned flags) {
 }
 API int hipEventCreate(void **out) { return hipEventCreateWithFlags(out, 0); }
 
-API int hipEventDestroy(struct event *event) {
+API int hipEventDestroy(struct emu_event *event) {
   if (!event) return emu_done(HIP_INVALID_HANDLE);
-  release(event);
+  emu_event_release(event);
   return emu_done(HIP_SUCCESS);
 }
 
-API int hipEventRecord(struct event *event, void *handle) {
-  struct emu_stream *stream = emu_stream_of(handle);
-  if (!event || !stream) return emu_done(HIP_INVALID_HANDLE);
+// The event is where the captured stream is, or nowhere in a capture any more.
+static void put_captured(struct emu_event *event, struct emu_capture_place *place) {
+  pthread_mutex_lock(&event->lock);
+  struct emu_capture_place *old = event->captured;
+  event->captured = place;
+  pthread_mutex_unlock(&event->lock);
+  emu_capture_forget(old);
+}
+
+int emu_event_record(struct emu_event *event, struct emu_stream *stream) {
+  if (emu_stream_captures(stream)) {
+    struct emu_capture_place *place;
+    int code = emu_capture_record(stream, &place);
+    if (code == HIP_SUCCESS) put_captured(event, place);
+    return code;
+  }
   struct mark *mark = malloc(sizeof *mark);
-  if (!mark) return emu_done(HIP_OUT_OF_MEMORY);
+  if (!mark) return HIP_OUT_OF_MEMORY;
   emu_stream_retain(stream);
   pthread_mutex_lock(&event->lock);
   *mark = (struct mark){event, event->record + 1};
@@ -87,16 +108,34 @@ API int hipEventRecord(struct event *event, void *handle) {
     event->number = number;
     event->record++;
     pthread_mutex_unlock(&event->lock);
+    put_captured(event, NULL);
   }
   if (old) emu_stream_release(old);
-  return emu_done(code);
+  return code;
 }
-API int hipEventRecordWithFlags(struct event *event, void *handle, unsigned flags) {
-  return flags == 0 ? hipEventRecord(event, handle) : emu_done(HIP_INVALID_VALUE);
+
+enum { EXTERNAL = 1 };  // hipEventRecordExternal, hipEventWaitExternal: a node of its own in a captured stream's graph
+
+static int with_flags(struct emu_event *event, void *handle, unsigned flags, enum emu_node_kind kind) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  struct emu_task *task;
+  if (!event || !stream) return HIP_INVALID_HANDLE;
+  if (flags > EXTERNAL) return HIP_INVALID_VALUE;
+  if (flags != EXTERNAL || !emu_stream_captures(stream))
+    return kind == EMU_NODE_RECORD ? emu_event_record(event, stream) : emu_event_wait(event, stream);
+  int code = emu_task_of_event(event, kind, &task);
+  return code == HIP_SUCCESS ? emu_stream_capture_task(stream, task) : code;
+}
+
+API int hipEventRecord(struct emu_event *event, void *handle) {
+  return emu_done(with_flags(event, handle, 0, EMU_NODE_RECORD));
+}
+API int hipEventRecordWithFlags(struct emu_event *event, void *handle, unsigned flags) {
+  return emu_done(with_flags(event, handle, flags, EMU_NODE_RECORD));
 }
 
 // The place of the last record in its stream, which is retained. A stream of NULL: never recorded.
-static struct emu_dependency place(struct event *event) {
+static struct emu_dependency place(struct emu_event *event) {
   pthread_mutex_lock(&event->lock);
   struct emu_dependency at = {event->stream, event->number};
   if (at.stream) emu_stream_retain(at.stream);
@@ -104,8 +143,16 @@ static struct emu_dependency place(struct event *event) {
   return at;
 }
 
-API int hipEventSynchronize(struct event *event) {
+static bool is_captured(struct emu_event *event) {
+  pthread_mutex_lock(&event->lock);
+  bool captured = event->captured != NULL;
+  pthread_mutex_unlock(&event->lock);
+  return captured;
+}
+
+API int hipEventSynchronize(struct emu_event *event) {
   if (!event) return emu_done(HIP_INVALID_HANDLE);
+  if (is_captured(event)) return emu_done(HIP_CAPTURED_EVENT);
   struct emu_dependency at = place(event);
   if (!at.stream) return emu_done(HIP_SUCCESS);
   emu_stream_wait(at.stream, at.number);
@@ -114,8 +161,9 @@ API int hipEventSynchronize(struct event *event) {
   return emu_done(code);
 }
 
-API int hipEventQuery(struct event *event) {
+API int hipEventQuery(struct emu_event *event) {
   if (!event) return emu_done(HIP_INVALID_HANDLE);
+  if (is_captured(event)) return emu_done(HIP_CAPTURED_EVENT);
   struct emu_dependency at = place(event);
   if (!at.stream) return emu_done(HIP_SUCCESS);
   int code = emu_stream_reached(at.stream, at.number) ? emu_stream_take_error(at.stream) : HIP_NOT_READY;
@@ -123,22 +171,29 @@ API int hipEventQuery(struct event *event) {
   return emu_done(code);
 }
 
-API int hipStreamWaitEvent(void *handle, struct event *event, unsigned flags) {
-  struct emu_stream *stream = emu_stream_of(handle);
-  if (!stream || !event) return emu_done(HIP_INVALID_HANDLE);
-  if (flags != 0) return emu_done(HIP_INVALID_VALUE);
+int emu_event_wait(struct emu_event *event, struct emu_stream *stream) {
+  pthread_mutex_lock(&event->lock);
+  bool captured = event->captured != NULL;
+  int joined = captured ? emu_capture_wait(stream, event->captured) : HIP_SUCCESS;
+  pthread_mutex_unlock(&event->lock);
+  if (captured) return joined;
   struct emu_dependency at = place(event);
-  if (!at.stream) return emu_done(HIP_SUCCESS);
-  int code = emu_stream_submit(stream, (struct emu_work){0}, &at, NULL);
+  if (!at.stream) return HIP_SUCCESS;
+  bool outside = emu_stream_captures(stream);
+  int code = emu_stream_submit(stream, (struct emu_work){0}, &at, NULL);  // spoils a capture
   emu_stream_release(at.stream);
-  return emu_done(code);
+  return outside ? HIP_CAPTURE_ISOLATION : code;
 }
 
-API int hipEventElapsedTime(float *milliseconds, struct event *start, struct event *end) {
+API int hipStreamWaitEvent(void *handle, struct emu_event *event, unsigned flags) {
+  return emu_done(with_flags(event, handle, flags, EMU_NODE_WAIT));
+}
+
+API int hipEventElapsedTime(float *milliseconds, struct emu_event *start, struct emu_event *end) {
   if (!milliseconds) return emu_done(HIP_INVALID_VALUE);
   if (!start || !end || (start->flags | end->flags) & EVENT_DISABLE_TIMING) return emu_done(HIP_INVALID_HANDLE);
   double times[2];
-  struct event *events[2] = {start, end};
+  struct emu_event *events[2] = {start, end};
   for (int i = 0; i < 2; i++) {
     pthread_mutex_lock(&events[i]->lock);
     times[i] = events[i]->milliseconds;

@@ -39,7 +39,9 @@ enum {
   HIP_NO_BINARY_FOR_GPU = 209,
   HIP_UNSUPPORTED_LIMIT = 215,
   HIP_FILE_NOT_FOUND = 301,
+  HIP_OPERATING_SYSTEM = 304,
   HIP_INVALID_HANDLE = 400,
+  HIP_ILLEGAL_STATE = 401,
   HIP_NOT_FOUND = 500,
   HIP_NOT_READY = 600,
   HIP_ILLEGAL_ADDRESS = 700,
@@ -54,6 +56,12 @@ enum {
   HIP_NOT_SUPPORTED = 801,
   HIP_CAPTURE_UNSUPPORTED = 900,
   HIP_CAPTURE_INVALIDATED = 901,
+  HIP_CAPTURE_MERGE = 902,
+  HIP_CAPTURE_UNMATCHED = 903,
+  HIP_CAPTURE_UNJOINED = 904,
+  HIP_CAPTURE_ISOLATION = 905,
+  HIP_CAPTURED_EVENT = 907,
+  HIP_GRAPH_EXEC_UPDATE_FAILURE = 910,
   HIP_UNKNOWN = 999
 };
 
@@ -169,12 +177,23 @@ struct emu_dependency {
   uint64_t number;
 };
 // Kinds of a graph's nodes, as HIP numbers them from 6 on; in HIP 5 each is one more.
-enum emu_node { EMU_NODE_KERNEL, EMU_NODE_COPY, EMU_NODE_FILL, EMU_NODE_HOST, EMU_NODE_EMPTY = 5 };
+enum emu_node_kind {
+  EMU_NODE_KERNEL,
+  EMU_NODE_COPY,
+  EMU_NODE_FILL,
+  EMU_NODE_HOST,
+  EMU_NODE_GRAPH,
+  EMU_NODE_EMPTY,
+  EMU_NODE_WAIT,
+  EMU_NODE_RECORD,
+  EMU_NODE_ALLOCATION = 10,
+  EMU_NODE_FREE
+};
 struct emu_work {
   int (*run)(void *context);  // on the stream's thread; returns a HIP code
   void (*release)(void *context);
   void *context;
-  enum emu_node node;
+  enum emu_node_kind node;
 };
 
 // The stream behind a handle: NULL and 1 are the null stream, 2 the thread's own. NULL: no such stream.
@@ -183,21 +202,41 @@ struct emu_device *emu_stream_device(const struct emu_stream *stream);
 // Queues the work, behind `after` if given. The context is released in any case. *out_number may be NULL.
 int emu_stream_submit(struct emu_stream *stream, struct emu_work work, const struct emu_dependency *after,
                       uint64_t *out_number);
-// What is submitted from now on goes to the graph; NULL ends it. Returns the graph before.
-struct emu_graph;
-struct emu_graph *emu_stream_capture(struct emu_stream *stream, struct emu_graph *graph);
+// What is submitted from now on goes to the capture's graph; NULL ends it. Returns the capture before.
+struct emu_capture;
+struct emu_capture *emu_stream_capture(struct emu_stream *stream, struct emu_capture *capture);
+struct emu_capture *emu_stream_capture_of(struct emu_stream *stream);
 bool emu_stream_captures(struct emu_stream *stream);
 // Keeps the work to be run at each launch. False: there is no memory; the work was released.
-bool emu_graph_add(struct emu_graph *graph, struct emu_work work);
+bool emu_capture_add(struct emu_capture *capture, struct emu_work work);
 // Makes the graph invalid: something was asked of its capturing stream that cannot be captured.
-void emu_graph_spoil(struct emu_graph *graph);
+void emu_capture_spoil(struct emu_capture *capture);
+void emu_capture_drop(struct emu_capture *capture);  // its stream goes
+struct emu_task;
+int emu_stream_capture_task(struct emu_stream *stream, struct emu_task *task);  // the task is the graph's, or released
+// Where a captured stream is, for an event; a stream that waits for that.
+struct emu_capture_place;
+int emu_capture_record(struct emu_stream *stream, struct emu_capture_place **out);
+int emu_capture_wait(struct emu_stream *stream, const struct emu_capture_place *place);
+void emu_capture_forget(struct emu_capture_place *place);
+struct emu_graph;
+void emu_graph_retain(struct emu_graph *graph);
 void emu_graph_release(struct emu_graph *graph);
 // What the calls of these names put into a stream, for a graph. Copies read pageable memory when they run.
+struct emu_copy_3d;
 int emu_copy_work(void *dst, const void *src, size_t bytes, int kind, struct emu_work *out);
-int emu_copy_3d_work(const void *parameters, struct emu_work *out);
+int emu_copy_3d_work(const struct emu_copy_3d *parameters, struct emu_work *out);
 int emu_fill_work(void *dst, size_t pitch, size_t width, size_t height, unsigned unit, uint32_t pattern,
                   struct emu_work *out);
 int emu_callback_work(void (*function)(void *data), void *data, struct emu_work *out);
+// What the contexts of such work are, as HIP tells nodes. NULL: of nothing to copy or to fill.
+struct emu_kernel_node;
+struct emu_fill_node;
+struct emu_host_node;
+int emu_launch_describe(void *context, struct emu_kernel_node *out);
+void emu_copy_describe(const void *context, struct emu_copy_3d *out);
+void emu_fill_describe(const void *context, struct emu_fill_node *out);
+void emu_callback_describe(const void *context, struct emu_host_node *out);
 // Waits for everything queued so far and takes the first error of it.
 int emu_stream_finish(struct emu_stream *stream);
 int emu_device_finish(struct emu_device *device);
@@ -206,6 +245,14 @@ void emu_stream_wait(struct emu_stream *stream, uint64_t number);
 int emu_stream_take_error(struct emu_stream *stream);
 void emu_stream_retain(struct emu_stream *stream);
 void emu_stream_release(struct emu_stream *stream);
+
+// ---- events
+
+struct emu_event;
+void emu_event_retain(struct emu_event *event);
+void emu_event_release(struct emu_event *event);
+int emu_event_record(struct emu_event *event, struct emu_stream *stream);
+int emu_event_wait(struct emu_event *event, struct emu_stream *stream);
 
 // ---- modules
 
@@ -217,6 +264,7 @@ struct emu_function {
   uint64_t entry;  // offset in the program
 };
 struct emu_module {
+  struct emu_module *next;  // of all that are loaded
   struct emu_device *device;
   struct emu_image image;
   void *copy;  // of the caller's bytes, which may go away
@@ -236,6 +284,8 @@ struct emu_module {
 int emu_module_load(struct emu_device *device, const void *image, size_t size, struct emu_module **out);
 void emu_module_unload(struct emu_module *module);
 struct emu_function *emu_module_function(struct emu_module *module, const char *name);
+// The kernel that the pointer names; NULL: it is none of a loaded module's.
+struct emu_function *emu_function_known(const void *pointer);
 // emu_dispatch's source_line; the context is the module.
 bool emu_module_source_line(void *module, uint64_t pc, char *text, size_t size);
 int emu_module_global(struct emu_module *module, const char *name, void **out, size_t *out_bytes);
@@ -243,6 +293,8 @@ int emu_module_global(struct emu_module *module, const char *name, void **out, s
 // The kernel that the host names by the address |symbol|, on the current device; its first call loads the code object.
 int emu_registered_function(const void *symbol, struct emu_function **out);
 int emu_registered_variable(const void *symbol, void **out, size_t *bytes);
+// The same for |bytes| from |offset| on. HIP_INVALID_VALUE: there are not so many.
+int emu_registered_range(const void *symbol, size_t bytes, size_t offset, void **out);
 
 bool emu_is_stub(const char *name);  // exported, and not implemented
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hip/hip.h"
+#include "hip/layouts.h"
 
 enum { REPORT_ROOM = 32, LDS_MAX = 65536, THREADS_MAX = 1024 };
 
@@ -12,6 +13,7 @@ struct job {
   struct emu_counters counters;
   uint8_t *kernarg;
   struct grid_sync *sync;  // or NULL
+  void **arguments;        // where each lies, for who asks; NULL: nobody has
 };
 
 // The barrier in memory at which the groups of a cooperative launch on RDNA 3 meet: mg_info of the device libraries.
@@ -25,6 +27,7 @@ static void release(void *context) {
   struct job *job = context;
   if (job->sync) (void)emu_memory_remove(job->dispatch.memory, (uint64_t)job->sync);
   free(job->sync);
+  free(job->arguments);
   free(job->kernarg);
   free(job);
 }
@@ -293,6 +296,22 @@ int emu_launch_work(const struct emu_launch *launch, struct emu_device *device, 
     job->dispatch.kernarg_missing[1] = visible;
   }
   *out = (struct emu_work){run, release, job, EMU_NODE_KERNEL};
+  return HIP_SUCCESS;
+}
+
+int emu_launch_describe(void *context, struct emu_kernel_node *out) {
+  struct job *job = context;
+  const struct emu_object_kernel *kernel = job->function->source;
+  if (!job->arguments) job->arguments = calloc(kernel->arg_count + 1, sizeof *job->arguments);
+  if (!job->arguments) return HIP_OUT_OF_MEMORY;
+  for (unsigned i = 0, count = 0; i < kernel->arg_count; i++)
+    if (!is_hidden(&kernel->args[i])) job->arguments[count++] = job->kernarg + kernel->args[i].offset;
+  const uint32_t *groups = job->dispatch.groups, *threads = job->dispatch.threads;
+  *out = (struct emu_kernel_node){.block = {threads[0], threads[1], threads[2]},
+                                  .function = job->function,
+                                  .grid = {groups[0], groups[1], groups[2]},
+                                  .parameters = job->arguments,
+                                  .lds = job->dispatch.dynamic_lds_bytes};
   return HIP_SUCCESS;
 }
 

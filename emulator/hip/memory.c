@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "hip/hip.h"
+#include "hip/graph.h"
 
 enum { GAP_BYTES = 4096, POISON = 0xe5, POISON_BYTES = 16 << 20, QUARANTINE = 1024, LARGE_PAGE = 2 << 20 };
 
@@ -377,12 +377,33 @@ static int allocate_from(struct emu_pool *pool, void **out, size_t bytes) {
   return code;
 }
 
+// In a stream that is captured, allocations and their ends are nodes.
+static int capture_allocation(struct emu_stream *stream, void **out, size_t bytes) {
+  struct emu_allocation_node with = {.bytes = bytes};
+  struct emu_task *task;
+  if (!out) return HIP_INVALID_VALUE;
+  *out = NULL;
+  if (bytes == 0) return HIP_SUCCESS;
+  with.pool.kind = with.pool.location.type = 1;  // pinned; of a device
+  with.pool.location.id = emu_stream_device(stream)->index;
+  int code = emu_task_of_allocation(&with, emu_stream_device(stream), &task);
+  if (code == HIP_SUCCESS) code = emu_stream_capture_task(stream, task);
+  if (code == HIP_SUCCESS) *out = with.pointer;
+  return code;
+}
+static int capture_free(struct emu_stream *stream, void *pointer) {
+  struct emu_task *task;
+  int code = emu_task_of_free(pointer, &task);
+  return code == HIP_SUCCESS ? emu_stream_capture_task(stream, task) : code;
+}
+
 API int hipMallocFromPoolAsync(void **out, size_t bytes, struct emu_pool *pool, void *handle) {
   return emu_done(emu_stream_of(handle) ? allocate_from(pool, out, bytes) : HIP_INVALID_HANDLE);
 }
 API int hipMallocAsync(void **out, size_t bytes, void *handle) {
   struct emu_stream *stream = emu_stream_of(handle);
   if (!stream) return emu_done(HIP_INVALID_HANDLE);
+  if (emu_stream_captures(stream)) return emu_done(capture_allocation(stream, out, bytes));
   return emu_done(allocate_from(emu_pool_current(emu_stream_device(stream)), out, bytes));
 }
 
@@ -396,6 +417,7 @@ API int hipFreeAsync(void *pointer, void *handle) {
   if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.base != (uint64_t)pointer ||
       block.kind != EMU_BLOCK_DEVICE)
     return emu_done(HIP_INVALID_VALUE);
+  if (emu_stream_captures(stream) && emu_graph_allocated(pointer)) return emu_done(capture_free(stream, pointer));
   return emu_done(emu_stream_submit(stream, (struct emu_work){free_later, NULL, pointer, EMU_NODE_EMPTY}, NULL, NULL));
 }
 

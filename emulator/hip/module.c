@@ -117,6 +117,21 @@ static int prepare_functions(struct emu_module *module) {
   return HIP_SUCCESS;
 }
 
+static struct {
+  pthread_mutex_t lock;
+  struct emu_module *first;
+} loaded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct emu_function *emu_function_known(const void *pointer) {
+  struct emu_function *found = NULL;
+  pthread_mutex_lock(&loaded.lock);
+  for (const struct emu_module *m = loaded.first; m && !found; m = m->next)
+    for (unsigned i = 0; i < m->object.kernel_count && !found; i++)
+      if (&m->functions[i] == pointer) found = &m->functions[i];
+  pthread_mutex_unlock(&loaded.lock);
+  return found;
+}
+
 static int code_of(enum emu_object_status status) {
   switch (status) {
     case EMU_OBJECT_OK:
@@ -159,6 +174,10 @@ int emu_module_load(struct emu_device *device, const void *image, size_t size, s
     code = HIP_OUT_OF_MEMORY;
   }
   if (code == HIP_SUCCESS) {
+    pthread_mutex_lock(&loaded.lock);
+    module->next = loaded.first;
+    loaded.first = module;
+    pthread_mutex_unlock(&loaded.lock);
     *out = module;
     return code;
   }
@@ -168,6 +187,13 @@ int emu_module_load(struct emu_device *device, const void *image, size_t size, s
 }
 
 void emu_module_unload(struct emu_module *module) {
+  pthread_mutex_lock(&loaded.lock);
+  for (struct emu_module **m = &loaded.first; *m; m = &(*m)->next)
+    if (*m == module) {
+      *m = module->next;
+      break;
+    }
+  pthread_mutex_unlock(&loaded.lock);
   hide_segments(module, module->object.segment_count);
   if (module->program) emu_program_release(module->program);
   if (module->loaded) munmap(module->loaded, module->mapped);

@@ -5,10 +5,10 @@
 struct dim3 {
   unsigned x, y, z;
 };
-struct event;
+struct emu_event;
 struct executable;
 
-int hipEventRecord(struct event *event, void *stream);
+int hipEventRecord(struct emu_event *event, void *stream);
 int hipGraphLaunch(struct executable *graph, void *stream);
 int hipLaunchKernel(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
                     void *stream);
@@ -29,13 +29,13 @@ int hipStreamGetPriority(void *stream, int *priority);
 int hipStreamIsCapturing(void *stream, int *status);
 int hipStreamQuery(void *stream);
 int hipStreamSynchronize(void *stream);
-int hipStreamWaitEvent(void *stream, struct event *event, unsigned flags);
+int hipStreamWaitEvent(void *stream, struct emu_event *event, unsigned flags);
 
 #define PER_THREAD ((void *)2)  // hipStreamPerThread
 static void *own(void *stream) { return stream ? stream : PER_THREAD; }
 static int finished(int code) { return code == HIP_SUCCESS ? hipStreamSynchronize(PER_THREAD) : code; }
 
-API int hipEventRecord_spt(struct event *event, void *stream) { return hipEventRecord(event, own(stream)); }
+API int hipEventRecord_spt(struct emu_event *event, void *stream) { return hipEventRecord(event, own(stream)); }
 API int hipGraphLaunch_spt(struct executable *graph, void *stream) { return hipGraphLaunch(graph, own(stream)); }
 API int hipLaunchKernel_spt(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
                             void *stream) {
@@ -86,6 +86,6 @@ API int hipStreamGetPriority_spt(void *stream, int *priority) { return hipStream
 API int hipStreamIsCapturing_spt(void *stream, int *status) { return hipStreamIsCapturing(own(stream), status); }
 API int hipStreamQuery_spt(void *stream) { return hipStreamQuery(own(stream)); }
 API int hipStreamSynchronize_spt(void *stream) { return hipStreamSynchronize(own(stream)); }
-API int hipStreamWaitEvent_spt(void *stream, struct event *event, unsigned flags) {
+API int hipStreamWaitEvent_spt(void *stream, struct emu_event *event, unsigned flags) {
   return hipStreamWaitEvent(own(stream), event, flags);
 }

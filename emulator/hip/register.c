@@ -272,7 +272,7 @@ API int hipGetSymbolSize(size_t *bytes, const void *symbol) {
 int hipMemcpy(void *dst, const void *src, size_t bytes, int kind);
 int hipMemcpyAsync(void *dst, const void *src, size_t bytes, int kind, void *stream);
 
-static int symbol_range(const void *symbol, size_t bytes, size_t offset, void **out) {
+int emu_registered_range(const void *symbol, size_t bytes, size_t offset, void **out) {
   size_t size = 0;
   int code = emu_registered_variable(symbol, out, &size);
   if (code != HIP_SUCCESS) return code;
@@ -283,22 +283,22 @@ static int symbol_range(const void *symbol, size_t bytes, size_t offset, void **
 
 API int hipMemcpyToSymbol(const void *symbol, const void *src, size_t bytes, size_t offset, int kind) {
   void *at;
-  int code = symbol_range(symbol, bytes, offset, &at);
+  int code = emu_registered_range(symbol, bytes, offset, &at);
   return code == HIP_SUCCESS ? hipMemcpy(at, src, bytes, kind) : emu_done(code);
 }
 API int hipMemcpyToSymbolAsync(const void *symbol, const void *src, size_t bytes, size_t offset, int kind,
                                void *stream) {
   void *at;
-  int code = symbol_range(symbol, bytes, offset, &at);
+  int code = emu_registered_range(symbol, bytes, offset, &at);
   return code == HIP_SUCCESS ? hipMemcpyAsync(at, src, bytes, kind, stream) : emu_done(code);
 }
 API int hipMemcpyFromSymbol(void *dst, const void *symbol, size_t bytes, size_t offset, int kind) {
   void *at;
-  int code = symbol_range(symbol, bytes, offset, &at);
+  int code = emu_registered_range(symbol, bytes, offset, &at);
   return code == HIP_SUCCESS ? hipMemcpy(dst, at, bytes, kind) : emu_done(code);
 }
 API int hipMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t bytes, size_t offset, int kind, void *stream) {
   void *at;
-  int code = symbol_range(symbol, bytes, offset, &at);
+  int code = emu_registered_range(symbol, bytes, offset, &at);
   return code == HIP_SUCCESS ? hipMemcpyAsync(dst, at, bytes, kind, stream) : emu_done(code);
 }

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "hip/hip.h"
+#include "hip/layouts.h"
 
 enum { STREAM_NON_BLOCKING = 1 };
 
@@ -20,8 +21,8 @@ typedef struct command {
 
 struct emu_stream {
   struct emu_device *device;
-  struct emu_stream *next;  // of the device
-  struct emu_graph *graph;  // being captured, or NULL
+  struct emu_stream *next;      // of the device
+  struct emu_capture *capture;  // or NULL
   unsigned flags;
   int priority, references, error;
   bool is_null, started, closing;
@@ -162,10 +163,10 @@ int emu_stream_submit(struct emu_stream *stream, struct emu_work work, const str
                       uint64_t *out_number) {
   unsigned room = 2;
   pthread_mutex_lock(&lock);
-  if (stream->graph) {
+  if (stream->capture) {
     bool plain = work.run && !after && !out_number;
-    if (!plain) emu_graph_spoil(stream->graph);
-    bool kept = plain && emu_graph_add(stream->graph, work);
+    if (!plain) emu_capture_spoil(stream->capture);
+    bool kept = plain && emu_capture_add(stream->capture, work);
     pthread_mutex_unlock(&lock);
     if (!plain && work.release) work.release(work.context);
     return kept ? HIP_SUCCESS : plain ? HIP_OUT_OF_MEMORY : HIP_CAPTURE_UNSUPPORTED;
@@ -219,25 +220,27 @@ int emu_stream_take_error(struct emu_stream *stream) {
   return error;
 }
 
-struct emu_graph *emu_stream_capture(struct emu_stream *stream, struct emu_graph *graph) {
+struct emu_capture *emu_stream_capture(struct emu_stream *stream, struct emu_capture *capture) {
   pthread_mutex_lock(&lock);
-  struct emu_graph *before = stream->graph;
-  stream->graph = graph;
+  struct emu_capture *before = stream->capture;
+  stream->capture = capture;
   pthread_mutex_unlock(&lock);
   return before;
 }
 
-bool emu_stream_captures(struct emu_stream *stream) {
+struct emu_capture *emu_stream_capture_of(struct emu_stream *stream) {
   pthread_mutex_lock(&lock);
-  bool captures = stream->graph != NULL;
+  struct emu_capture *capture = stream->capture;
   pthread_mutex_unlock(&lock);
-  return captures;
+  return capture;
 }
+
+bool emu_stream_captures(struct emu_stream *stream) { return emu_stream_capture_of(stream) != NULL; }
 
 int emu_stream_finish(struct emu_stream *stream) {
   pthread_mutex_lock(&lock);
-  if (stream->graph) {
-    emu_graph_spoil(stream->graph);
+  if (stream->capture) {
+    emu_capture_spoil(stream->capture);
     pthread_mutex_unlock(&lock);
     return HIP_CAPTURE_UNSUPPORTED;
   }
@@ -265,7 +268,7 @@ int emu_device_finish(struct emu_device *device) {
   int error = HIP_SUCCESS;
   pthread_mutex_lock(&lock);
   for (struct emu_stream *t = device->streams; t; t = t->next)
-    if (t->graph) {  // which is not spoilt by that
+    if (t->capture) {  // which is not spoilt by that
       pthread_mutex_unlock(&lock);
       return HIP_CAPTURE_UNSUPPORTED;
     }
@@ -299,8 +302,8 @@ API int hipStreamDestroy(void *handle) {
   if (handle == NULL || handle == (void *)1 || handle == (void *)2) return emu_done(HIP_INVALID_HANDLE);
   struct emu_stream *stream = emu_stream_of(handle);
   if (!stream) return emu_done(HIP_INVALID_HANDLE);
-  struct emu_graph *unfinished = emu_stream_capture(stream, NULL);
-  if (unfinished) emu_graph_release(unfinished);
+  struct emu_capture *unfinished = emu_stream_capture(stream, NULL);
+  if (unfinished) emu_capture_drop(unfinished);
   if (emu_stream_finish(stream) != HIP_SUCCESS) emu_report_untold(1);
   pthread_mutex_lock(&lock);
   stream->closing = true;
@@ -355,12 +358,6 @@ API int hipGetStreamDeviceId(void *handle) {
   return stream ? stream->device->index : -1;
 }
 
-API int hipStreamIsCapturing(void *handle, int *status) {
-  if (!emu_stream_of(handle) || !status) return emu_done(HIP_INVALID_VALUE);
-  *status = emu_stream_captures(emu_stream_of(handle));  // hipStreamCaptureStatusNone, Active
-  return emu_done(HIP_SUCCESS);
-}
-
 // ---- callbacks
 
 struct callback {
@@ -386,6 +383,11 @@ static int callback_work(struct callback callback, struct emu_work *out) {
 
 int emu_callback_work(void (*function)(void *data), void *data, struct emu_work *out) {
   return callback_work((struct callback){.data = data, .plain = function}, out);
+}
+
+void emu_callback_describe(const void *context, struct emu_host_node *out) {
+  const struct callback *c = context;
+  *out = (struct emu_host_node){c->plain, c->data};
 }
 
 static int queue_callback(struct callback callback) {

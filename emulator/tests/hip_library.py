@@ -45,6 +45,12 @@ class Hip:
         self.ok(name, ctypes.byref(out), *arguments)
         return out
 
+    def told(self, name, *arguments, kind=ctypes.c_int):
+        """The number that the call writes to the place that its last argument points to."""
+        out = kind()
+        self.ok(name, *arguments, ctypes.byref(out))
+        return out.value
+
     def function(self, name, device=0):
         return self.made("hipModuleGetFunction", self.modules[device], name.encode())
 
