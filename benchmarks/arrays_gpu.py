@@ -8,7 +8,7 @@ Needs NumPy, librdna (RDNA_LIBRARY, or build/release/lib/librdna.so) with kernel
 Each side has a process of its own, ours first; the lines come as they are measured, and what would begin after |--limit| seconds is said to be left out.
 Times are of steps queued one behind the other and waited for at the end, the median of rounds. Copy rate: what the driver's copy of the same bytes reads and
 writes a second. f32 is f32 on both sides (no TF32); f16 is f32 weights cast in each step, and a scaled loss, ours by hand and PyTorch's by autocast.
-Launches are what the profiler of rdna/profile.h sees. GPT-2 small: 12 layers of 768, 12 heads, 50,257 tokens, 8 texts of 1,024, AdamW. ResNet-50: 64 images of
+Launches are what the profiler of rdna/profile.h sees, gigabytes what the plan's steps read and write by their types (RDNA_DRIVER=null counts without computing). GPT-2 small: 12 layers of 768, 12 heads, 50,257 tokens, 8 texts of 1,024, AdamW. ResNet-50: 64 images of
 224 x 224, SGD with momentum. Both sides begin with the same weights, so that losses can be compared.
 """
 
@@ -17,6 +17,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -267,20 +268,21 @@ def ours(s, parts, types, say):
         half, scale = kind == "f16", SCALES[part]
 
         def scaled(p, *data):
-            value, kept = loss({key: ra.astype(w, ra.float16) for key, w in p.items()} if half else p, *data)
+            value, kept = loss(p, *data)
             return value * scale if half else value, (value, kept)
         both = ra.value_and_grad(scaled, has_aux=True)
 
         def whole(p, *data):
-            (_, (value, kept)), slopes = both(p, *data)
-            return value, kept, {key: g * (1 / scale) for key, g in slopes.items()} if half else slopes
+            (_, (value, kept)), slopes = both({key: ra.astype(w, ra.float16) for key, w in p.items()} if half else p, *data)
+            return value, kept, slopes
         compiled = ra.compile(whole)
 
         def step(*data):
             value, kept, slopes = compiled(parameters, *data)
-            rule.update(parameters, slopes)
+            rule.update(parameters, slopes, scale if half else None)
             losses.append(value)
             return kept
+        step.plan = lambda *data: plan_bytes(str(ra.graph(whole, parameters, *data).plan()))
         return step, losses
 
     if "gpt2" in parts:
@@ -301,7 +303,7 @@ def ours(s, parts, types, say):
             first = time.perf_counter() - began
             found = launches(lambda: step(ids, targets))
             say(line=f"GPT-2 small step {kind}", ms=timed(lambda: step(ids, targets), wait, s), first_s=first, launches=len(found), on_device=sum(t for _, t in found),
-                slowest=slowest(found), losses=[float(v) for v in losses[:6]])
+                slowest=slowest(found), losses=[float(v) for v in losses[:6]], **step.plan(ids, targets))
             del step, losses
 
     if "resnet" in parts:
@@ -338,8 +340,29 @@ def ours(s, parts, types, say):
             first = time.perf_counter() - began
             found = launches(step)
             say(line=f"ResNet-50 step {kind}", ms=timed(step, wait, s), first_s=first, launches=len(found), on_device=sum(t for _, t in found), slowest=slowest(found),
-                losses=[float(v) for v in losses[:6]])
+                losses=[float(v) for v in losses[:6]], **run_step.plan(state["running"], images, labels))
             del step, run_step, losses, state
+
+
+def plan_bytes(text):
+    """What the steps of a printed plan read and write, each operand and result once: in all, and the kinds that move most. Views move nothing. Of further
+    results of a step, and of what is given to the plan, a printed plan has no sizes: they are left out, but that what is cast has as many values as its cast."""
+    size = {"f16": 2, "f32": 4, "f64": 8, "i64": 8, "i32": 4, "bool": 1}
+    known, kinds = {}, {}
+    for line in text.splitlines():
+        found = re.match(r"(%\d+) = (.*?)((?: %\d+)*) : (\w+) \(([\d, ]*)\)", line)
+        if not found:
+            continue
+        result, name, operands, dtype, shape = found.groups()
+        made = size[dtype] * math.prod(int(n) for n in shape.split(",") if n.strip())
+        known[result] = made
+        if name in ("reshape", "permute", "slice", "broadcast"):
+            continue
+        moved = made + sum(known.get(operand, made if name == "cast" else 0) for operand in set(operands.split()))
+        total, count = kinds.get(name, (0, 0))
+        kinds[name] = total + moved, count + 1
+    most = sorted(kinds.items(), key=lambda item: -item[1][0])[:8]
+    return {"plan_gbytes": sum(total for total, _ in kinds.values()) / 1e9, "moves_most": [f"{name} {count}x {total / 1e9:.2f} GB" for name, (total, count) in most]}
 
 
 def slowest(found):
@@ -502,7 +525,7 @@ def shown(line, mine):
     for name, form in (("ms", "{:.3f} ms"), ("us", "{:.1f} us"), ("gbytes", "{:.0f} GB/s"), ("of_copy", "{:.1%} of the copy rate"), ("way", "{}"),
                        ("of_copy_before", "{:.1%} before"), ("launches", "{} launches"),
                        ("a_layer", "{:.2f} a layer"), ("on_device", "{:.2f} ms on the device"), ("first_s", "first {:.1f} s"), ("of_largest", "{:.1e} of the largest"),
-                       ("of_bound", "{:.2f} of 1e-5 |v| + 1e-6")):
+                       ("of_bound", "{:.2f} of 1e-5 |v| + 1e-6"), ("plan_gbytes", "{:.2f} GB by its plan")):
         if name in line:
             texts.append(form.format(line[name]))
     for unit in ("ms", "us"):
@@ -554,7 +577,7 @@ def main():
                     mine[line["line"]] = line
                 name = line["line"] + (f", {line['how']}" if "how" in line else "")
                 print(f"{name:52} {shown(line, mine.get(line['line']) if side == 'theirs' else None)}", flush=True)
-                for more in line.get("slowest", ()):
+                for more in [*line.get("slowest", ()), *line.get("moves_most", ())]:
                     print(f"{'':52}   {more}", flush=True)
         if process.returncode:
             print(f"{side}: ended with {process.returncode}", flush=True)

@@ -8,7 +8,7 @@ import threading
 import unittest
 
 import rdna_program
-from arrays_tools import ROOT, ra
+from arrays_tools import ROOT, emulated_card, ra
 from rdna.arrays import distributed, nn
 
 BUILT = pathlib.Path(rdna_program.PROGRAM).parent.parent
@@ -16,13 +16,11 @@ RANKS = [str(ROOT / "tests/arrays_ranks.py")]
 
 
 def emulated(case, fake=True):
-    """The environment of two emulated cards."""
-    emulator = pathlib.Path(os.environ.get("RDNA_HIP_LIBRARY", BUILT / "emulator/librdna_emulator.so"))
-    kernels, fakes = pathlib.Path(os.environ.get("RDNA_KERNEL_PATH", BUILT / "kernels")), BUILT / "fakes/hip_math"
-    if not emulator.exists() or not list(kernels.glob("*gfx1100*")) or not (fakes / "librccl.so.1").exists():
-        case.skipTest(f"needs {emulator}, kernels for gfx1100 in {kernels} and {fakes}/librccl.so.1: cmake --build build/release")
-    return {"RDNA_DRIVER": "hip", "RDNA_EMULATE": "gfx1100,gfx1100", "RDNA_EMULATE_CHECK": "1", "RDNA_HIP_LIBRARY": str(emulator), "RDNA_KERNEL_PATH": str(kernels),
-            **({"RDNA_VENDOR_PATH": str(fakes)} if fake else {})}
+    """The environment of two emulated cards, with the stand-in of RCCL or without."""
+    card, fakes = emulated_card(case, "gfx1100,gfx1100"), BUILT / "fakes/hip_math"
+    if not (fakes / "librccl.so.1").exists():
+        case.skipTest(f"needs {fakes}/librccl.so.1: cmake --build build/release")
+    return {**card, **({"RDNA_VENDOR_PATH": str(fakes)} if fake else {})}
 
 
 def run(arguments, **environment):

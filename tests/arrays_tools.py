@@ -53,6 +53,16 @@ def wide(a):
     return a.astype("c16" if a.dtype.kind == "c" else "f8")
 
 
+def emulated_card(case, cards="gfx1100"):
+    """The environment of emulated cards, with the emulator's checker on. Skips |case| where this build has none."""
+    built = pathlib.Path(rdna_program.PROGRAM).parent.parent
+    emulator = pathlib.Path(os.environ.get("RDNA_HIP_LIBRARY", built / "emulator/librdna_emulator.so"))
+    kernels = pathlib.Path(os.environ.get("RDNA_KERNEL_PATH", built / "kernels"))
+    if not emulator.exists() or not list(kernels.glob("*gfx1100*")):
+        case.skipTest(f"needs {emulator} and kernels for gfx1100 in {kernels}: cmake --build build/release")
+    return {"RDNA_DRIVER": "hip", "RDNA_EMULATE": cards, "RDNA_EMULATE_CHECK": "1", "RDNA_HIP_LIBRARY": str(emulator), "RDNA_KERNEL_PATH": str(kernels)}
+
+
 def launches(call):
     """The names of what |call| queues the second time, in its order."""
     call()

@@ -135,7 +135,7 @@ rdna_node *rdna_record_loss(rdna_recorder *r, rdna_node *x, rdna_node *target, r
 }
 
 /* ---- of classes. |dim| is the rdna_loss_reduction, |flag| says that x is logarithms of probabilities, p is the
- * smoothing, q the target that is ignored, |dims| whether there is a weight. Results: out, lse, total ---- */
+ * smoothing, q the target that is ignored, |dims| bits of node.h. Results: out, lse, total ---- */
 
 static rdna_cross_entropy options_of(const rdna__attributes *a) {
   return (rdna_cross_entropy){RDNA_CROSS_ENTROPY_INIT, .reduction = (rdna_loss_reduction)a->dim,
@@ -168,19 +168,21 @@ static rdna_node *compose_of(rdna_recorder *r, rdna_node *x, rdna_node *target, 
 }
 /* |inputs| are x, the target, and the weight where there is one. */
 static void compose_entropy(rdna_recorder *r, const rdna_node *node, rdna_node *const *inputs, rdna_node **out) {
-  out[0] = compose_of(r, inputs[0], inputs[1], node->attributes.dims ? inputs[2] : NULL, &node->attributes);
+  bool weighted = node->attributes.dims & RDNA__ENTROPY_WEIGHT;
+  out[0] = compose_of(r, inputs[0], inputs[1], weighted ? inputs[2] : NULL, &node->attributes);
 }
 
 static rdna_status infer_entropy(const rdna__making *m, rdna__type *out) {
   const rdna__type *x = &m->inputs[0]->type;
-  out[0] = (rdna__type){x->dtype, m->attributes->dim == RDNA_LOSS_REDUCTION_NONE, {x->shape[0]}};
+  rdna_dtype dtype = m->attributes->dims & RDNA__ENTROPY_F32 ? RDNA_F32 : x->dtype;
+  out[0] = (rdna__type){dtype, m->attributes->dim == RDNA_LOSS_REDUCTION_NONE, {x->shape[0]}};
   out[1] = (rdna__type){RDNA_F32, 1, {x->shape[0]}};
   return one_value(RDNA_F32, &out[2]);
 }
 static rdna_status run_entropy(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
   rdna__operands o;
   rdna_cross_entropy options = options_of(&node->attributes);
-  RDNA_TRY(rdna__operands_init(&o, node, inputs, 7));
+  RDNA_TRY(rdna__operands_init_rows(&o, node, inputs, 7, 1 << 0));
   return rdna__operands_end(
       &o, rdna_op_cross_entropy(node->stream, &options, o.in[0], o.in[1], o.in[2], o.out[0], o.out[1], o.out[2]), out);
 }
@@ -188,9 +190,9 @@ static void gradient_entropy(rdna_recorder *r, rdna_node *node, rdna_node *const
   if (!upstream[0]) return;
   rdna_node *inputs[6] = {upstream[0], rdna__part(r, node, 1), rdna__part(r, node, 2), node->inputs[0],
                           node->inputs[1]};
-  if (node->attributes.dims) inputs[5] = node->inputs[2];
-  out[0] =
-      rdna__record(r, &rdna__operator_cross_entropy_back, &node->attributes, inputs, node->attributes.dims ? 6 : 5);
+  bool weighted = node->attributes.dims & RDNA__ENTROPY_WEIGHT;
+  if (weighted) inputs[5] = node->inputs[2];
+  out[0] = rdna__record(r, &rdna__operator_cross_entropy_back, &node->attributes, inputs, weighted ? 6 : 5);
 }
 const rdna__operator rdna__operator_cross_entropy = {
     .name = "cross_entropy", .results = 3, .infer = infer_entropy, .run = run_entropy, .gradient = gradient_entropy};
@@ -204,7 +206,14 @@ static rdna_status run_entropy_back(const rdna_node *node, rdna_array *const *in
                                     rdna_array **out) {
   rdna__operands o;
   rdna_cross_entropy options = options_of(&node->attributes);
-  RDNA_TRY(rdna__operands_init(&o, node, inputs, 1));
+  bool padded = node->attributes.dims & RDNA__ENTROPY_PADDED;
+  RDNA_TRY(rdna__operands_init_rows(&o, node, inputs, padded ? 0 : 1, 1 << 3));
+  if (padded) {
+    const rdna__type *type = &node->type;
+    rdna_status status = rdna__array_make_rows(node->stream, type->dtype, type->shape[0], type->shape[1], &o.made[0]);
+    if (status != RDNA_OK) return rdna__operands_end(&o, status, out);
+    o.out[0] = &o.made[0]->tensor;
+  }
   return rdna__operands_end(&o,
                             rdna_op_cross_entropy_backward(node->stream, &options, o.in[0], o.in[3], o.in[4], o.in[5],
                                                            o.in[1], o.in[2], o.out[0]),
@@ -218,7 +227,11 @@ static void compose_entropy_back(rdna_recorder *r, const rdna_node *node, rdna_n
 static void gradient_entropy_back(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {
   rdna__gradient_of(compose_entropy_back, r, node, upstream, out);
 }
+static const char *entropy_back_detail(const rdna_node *node) {
+  return node->attributes.dims & RDNA__ENTROPY_PADDED ? "cross_entropy_back_padded" : "cross_entropy_back";
+}
 const rdna__operator rdna__operator_cross_entropy_back = {.name = "cross_entropy_back",
+                                                          .detail = entropy_back_detail,
                                                           .infer = infer_entropy_back,
                                                           .run = run_entropy_back,
                                                           .gradient = gradient_entropy_back};

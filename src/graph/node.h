@@ -76,6 +76,10 @@ struct rdna__operator {
   const char *(*detail)(const rdna_node *node);
 };
 
+/* Bits of the dims of cross_entropy and its gradient: there are weights; the loss is f32 where x is narrower; rows of
+ * the gradient begin at multiples of 16 bytes. */
+enum { RDNA__ENTROPY_WEIGHT = 1, RDNA__ENTROPY_F32 = 2, RDNA__ENTROPY_PADDED = 4 };
+
 /* The operators: rdna__operator_map and so on, one a row. */
 #define RDNA__OPERATORS(ROW) \
   /* leaf.c */               \

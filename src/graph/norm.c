@@ -124,6 +124,10 @@ static void gradient_norm(rdna_recorder *r, rdna_node *node, rdna_node *const *u
 const rdna__operator rdna__operator_norm = {
     .name = "norm", .results = 3, .infer = infer_norm, .run = run_norm, .gradient = gradient_norm, .detail = detail};
 
+bool rdna__is_batch_norm(const rdna_node *node) {
+  return node->op == &rdna__operator_norm && node->attributes.code == BATCH;
+}
+
 /* ---- norm_back ---- */
 
 /* Which of the inputs is x: behind the means and inverses, which the root mean square has not. */

@@ -1,12 +1,34 @@
 #include "graph/operands.h"
 
+static bool is_rows(const rdna_tensor *tensor) {
+  return tensor->rank == 2 && tensor->stride[1] == 1 && tensor->stride[0] >= tensor->shape[1];
+}
+
+rdna_status rdna__array_make_rows(rdna_stream *stream, rdna_dtype dtype, int64_t rows, int64_t columns,
+                                  rdna_array **out_array) {
+  int64_t each = 16 / (int64_t)rdna_dtype_bytes(dtype, 1), shape[] = {rows, (columns + each - 1) / each * each};
+  rdna_array *whole;
+  RDNA_TRY(rdna__array_make(stream, dtype, 2, shape, &whole));
+  rdna_status status = rdna_array_slice(whole, 1, 0, columns, 1, out_array);
+  rdna_array_release(whole);
+  return status;
+}
+
 rdna_status rdna__operands_init(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs, unsigned results) {
+  return rdna__operands_init_rows(o, node, inputs, results, 0);
+}
+
+rdna_status rdna__operands_init_rows(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs,
+                                     unsigned results, unsigned rows) {
   *o = (rdna__operands){.held = {NULL}};
   rdna__type types[RDNA__MOST_RESULTS];
   rdna__making m = {NULL, &node->attributes, node->inputs, node->input_count};
   rdna_status status = node->op->infer(&m, types);
   for (int i = 0; i < node->input_count && status == RDNA_OK; i++) {
-    status = rdna_array_contiguous(inputs[i], &o->held[i]);
+    if ((rows >> i & 1) && is_rows(&inputs[i]->tensor))
+      o->held[i] = rdna_array_retain(inputs[i]);
+    else
+      status = rdna_array_contiguous(inputs[i], &o->held[i]);
     if (status == RDNA_OK) o->in[i] = &o->held[i]->tensor;
   }
   for (int i = 0; i < RDNA__MOST_RESULTS && status == RDNA_OK; i++) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/order.h"
+#include "graph/simplify.h"
 
 /* Keys of values that are there, in memory that stays where it is. */
 enum { CHUNK_BYTES = 1 << 16 };
@@ -277,6 +278,7 @@ static rdna_status build(planning *p) {
   for (int64_t i = 0; i < p->order.count; i++) RDNA_TRY(visit(p, i));
   RDNA_TRY(link_leaves(p));
   rdna__plan_count_readers(p->plan);
+  RDNA_TRY(rdna__plan_simplify(p->plan));
   RDNA_TRY(rdna__plan_fuse(p->plan));
   rdna__plan_count_readers(p->plan);
   close_gaps(p->plan);
@@ -341,6 +343,7 @@ void rdna_plan_release(rdna_plan *plan) {
   free(plan->input_values);
   free(plan->steps);
   free(plan->values);
+  rdna_recorder_release(plan->recorder);
   free(plan);
 }
 

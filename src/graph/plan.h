@@ -45,6 +45,7 @@ typedef struct rdna__replay rdna__replay;
 
 struct rdna_plan {
   rdna_stream *stream;
+  rdna_recorder *recorder;       /* of nodes that steps became; NULL: none did */
   rdna__replay *replay;          /* NULL: runs are queued step by step */
   rdna_node **outputs, **inputs; /* (output_count), (input_count) retained */
   int output_count, input_count;

@@ -83,6 +83,9 @@ static bool is_one(const rdna_node *one, const rdna_node *x) {
   return true;
 }
 
+/* Whether |x| in another shape is a view, for all that its operator says. */
+static bool lies_whole(const rdna_node *x) { return !x->op->view || x->op == &rdna__operator_reshape; }
+
 /* Casts both to one type. */
 static bool promote(rdna_recorder *r, rdna_dtype dtype, rdna_node **nodes) {
   nodes[0] = rdna_record_cast(r, nodes[0], dtype);
@@ -109,9 +112,13 @@ rdna_node *rdna_record_zip(rdna_recorder *r, rdna_node *a, rdna_node *b, rdna_zi
   for (int i = 0; i < 2 && !batches; i++) {
     rdna_node *flat = flat_rows(inputs[i]);
     const rdna__type *beside = &inputs[1 - i]->type;
-    if (!flat || beside->rank > 1 || (beside->rank == 1 && beside->shape[0] != flat->type.shape[1])) continue;
+    if (!flat) continue;
+    bool row = beside->rank == 0 || (beside->rank == 1 && beside->shape[0] == flat->type.shape[1]);
+    bool residual = op == RDNA_ZIP_ADD && rdna__same_shape(beside, &inputs[i]->type) && lies_whole(inputs[1 - i]);
+    if (!row && !residual) continue;
     batches = inputs[i];
     inputs[i] = flat;
+    if (residual) inputs[1 - i] = rdna_record_reshape(r, inputs[1 - i], 2, flat->type.shape);
   }
   rdna_node *made =
       rdna__record(r, &rdna__operator_zip, &(rdna__attributes){.code = (int)op, .p = p, .q = q}, inputs, 2);

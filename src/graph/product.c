@@ -1,7 +1,10 @@
-/* Products of matrices. What is recorded has two dimensions or more on both sides. */
+/* Products of matrices. What is recorded has two dimensions or more on both sides; |flag|: rows of the result, which
+ * has two, begin at multiples of 16 bytes. */
 #include <string.h>
 
 #include "graph/build.h"
+#include "graph/operands.h"
+#include "rdna/op/gemm.h"
 
 static rdna_status infer_matmul(const rdna__making *m, rdna__type *out) {
   const rdna__type *left = &m->inputs[0]->type, *right = &m->inputs[1]->type;
@@ -16,7 +19,12 @@ static rdna_status infer_matmul(const rdna__making *m, rdna__type *out) {
 }
 
 static rdna_status run_matmul(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
-  return rdna_array_matmul(inputs[0], inputs[1], out);
+  if (!node->attributes.flag) return rdna_array_matmul(inputs[0], inputs[1], out);
+  rdna_array *made;
+  const rdna__type *type = &node->type;
+  RDNA_TRY(rdna__array_make_rows(node->stream, type->dtype, type->shape[0], type->shape[1], &made));
+  return rdna__array_finish(
+      rdna_op_gemm(node->stream, 1, &inputs[0]->tensor, &inputs[1]->tensor, 0, NULL, &made->tensor), made, out);
 }
 
 static rdna_node *transposed(rdna_recorder *r, rdna_node *x) {
@@ -33,8 +41,10 @@ static void gradient_matmul(rdna_recorder *r, rdna_node *node, rdna_node *const 
   out[1] = rdna__sum_to(r, rdna_record_matmul(r, transposed(r, a), g), b);
 }
 
+static const char *matmul_detail(const rdna_node *node) { return node->attributes.flag ? "matmul_padded" : "matmul"; }
+
 const rdna__operator rdna__operator_matmul = {
-    .name = "matmul", .infer = infer_matmul, .run = run_matmul, .gradient = gradient_matmul};
+    .name = "matmul", .infer = infer_matmul, .run = run_matmul, .gradient = gradient_matmul, .detail = matmul_detail};
 
 static rdna_node *multiply(rdna_recorder *r, rdna_node *a, rdna_node *b) {
   return rdna__record(r, &rdna__operator_matmul, &(rdna__attributes){0}, (rdna_node *[]){a, b}, 2);

@@ -10,6 +10,7 @@ import math
 from .. import _types
 from ._array import Array, become, empty_on, full_on, need, run, stream_of, tensor_of
 from ._core import F32, F64, I64, check, library, make
+from ._types import float16 as F16
 from ._making import asarray
 from ._pointwise import minimum, sqrt
 
@@ -64,12 +65,12 @@ class Optimizer:
                 raise ValueError(f"load_state_dict: of {parameter} there is not all that {type(self).__name__} keeps, in one shape")
         self.step, self.lr, self.state, self.copies = int(state["step"].item()), float(state["lr"].item()), found, []
 
-    def update(self, model, gradients):
-        """One step for model's parameters, or for a dict of arrays, by gradients of the same names; for a DataParallel by what its value_and_grad gives,
-        on each of its devices."""
+    def update(self, model, gradients, scale=None):
+        """One step for model's parameters, or for a dict of arrays, by gradients of the same names, float32 or float16, which are divided by |scale| as they
+        are read: that by which a loss in float16 was multiplied. For a DataParallel by what its value_and_grad gives, on each of its devices."""
         replicas = getattr(model, "replicas", None)
         if replicas is None:
-            self._update(model if isinstance(model, dict) else model.parameters(), gradients, self.state)
+            self._update(model if isinstance(model, dict) else model.parameters(), gradients, self.state, scale)
         else:
             if len(gradients) != len(replicas):
                 raise ValueError(f"update: gradients for {len(gradients)} devices, and the model is on {len(replicas)}")
@@ -77,31 +78,35 @@ class Optimizer:
                 device = model.group.devices[len(self.copies) + 1]
                 self.copies.append({name: [None if x is None else _copy(asarray(x, device=device)) for x in states] for name, states in self.state.items()})
             for replica, slopes, state in zip(replicas, gradients, [self.state, *self.copies]):
-                self._update(replica.parameters(), slopes, state)
+                self._update(replica.parameters(), slopes, state, scale)
         self.step += 1
 
-    def _update(self, parameters, gradients, kept):
+    def _update(self, parameters, gradients, kept, scale):
         if parameters.keys() != gradients.keys():
             raise ValueError(f"update: {sorted(parameters.keys() ^ gradients.keys())} are among the parameters or the gradients alone")
         if not parameters:
             return
         if len({id(x) for x in parameters.values()}) < len(parameters):
             raise ValueError("update: one array has several names, and a gradient of each; a Module's parameters() have it once")
-        items, held = (_types.rdna_optim_item * len(parameters))(), []
-        for item, (name, x) in zip(items, parameters.items()):
+        of_types, held = {}, []  # gradients of one call are of one type
+        for name, x in parameters.items():
             g = gradients[name]
-            if x.dtype != F32 or g.shape != x.shape:
-                raise TypeError(f"update: {name} is {x.dtype} {x.shape} and its gradient {g.dtype} {g.shape}; float32 is trained")
+            if x.dtype != F32 or g.dtype not in (F32, F16) or g.shape != x.shape:
+                raise TypeError(f"update: {name} is {x.dtype} {x.shape} and its gradient {g.dtype} {g.shape}; float32 is trained, by float32 or float16")
             own = Array(make("rdna_array_own", x.pointer))
             own = Array(make("rdna_array_contiguous", own.pointer))
             g = Array(make("rdna_array_contiguous", g.pointer))
             state = self._state_of(kept, name, x)
             held += [own, g]
-            item.param, item.grad = tensor_of(own), tensor_of(g)
-            item.state = (ctypes.c_void_p * 3)(*(None if s is None else tensor_of(s) for s in (*state, None, None, None)[:3]))
+            states = (ctypes.c_void_p * 3)(*(None if s is None else tensor_of(s) for s in (*state, None, None, None)[:3]))
+            of_types.setdefault(g.dtype, []).append(_types.rdna_optim_item(tensor_of(own), tensor_of(g), states))
             become(x, own)
+        stream = stream_of(next(iter(parameters.values())))
+        scale = None if scale is None or scale == 1 else full_on(stream, (), scale, F32)
         options = _types.rdna_optim(ctypes.sizeof(_types.rdna_optim), self.kind, self.lr, step=self.step + 1, **self.options)
-        check(library.rdna_op_optim_step(stream_of(next(iter(parameters.values()))), ctypes.byref(options), items, len(parameters), None, None))
+        for items in of_types.values():
+            check(library.rdna_op_optim_step(stream, ctypes.byref(options), (_types.rdna_optim_item * len(items))(*items), len(items),
+                                             None if scale is None else tensor_of(scale), None))
 
 
 class SGD(Optimizer):
