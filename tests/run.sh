@@ -23,15 +23,35 @@ configure_and_build() { # preset, targets…
   cmake --build "build/$1" "${@:2}"
 }
 turn=$((16#$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)))
-half() { # build, pattern, which: of its suites that the pattern has each second one, as a pattern
-  ctest --test-dir "build/$1" --show-only --tests-regex "$2" | sed -n 's/^ *Test *#[0-9]*: //p' |
-    awk -v which="$3" 'number++ % 2 == which % 2' | sed 's/\./\\./g' | paste -sd '|'
+suites_of() { # build, pattern, ctest's arguments…: the names of its suites that the pattern has, one a line
+  ctest --test-dir "$1" --show-only --tests-regex "$2" "${@:3}" | sed -n 's/^ *Test *#[0-9]*: //p'
 }
+but_one_in() { # N, turn: of the names that it reads all but each Nth, whose turn it is
+  awk -v n="$1" -v turn="$2" 'number++ % n != turn % n'
+}
+as_pattern() { # of the names that it reads
+  sed '/^$/d; s/\./\\./g' | paste -sd '|'
+}
+
+# Suites take turns with the commit; `ctest` alone runs all. Those that wait are left out.
+waiting=''
+take_turns() { # N, pattern: one in N of the suites that the pattern has runs
+  waiting+=$(suites_of "build/$preset" "$2" | but_one_in "$1" "$turn")$'\n'
+}
+# Operators run on one of two emulated cards, whose kernels differ little, and on the other with another commit.
+take_turns 2 '^emulator\.gfx1100\.'
+waiting+=$(suites_of "build/$preset" '^emulator\.gfx1100\.' | but_one_in 2 $((turn + 1)) | sed s/gfx1100/gfx1030/)$'\n'
+take_turns 2 '^emulator\.(cases|share)_' # random cases of each kernel, on one card or the other
+take_turns 2 '^emulator\.edges_'
+take_turns 3 '^emulator\.isa_(llvm|corpus|kernels)_' # the decoder against LLVM's, on each target
+take_turns 2 '^emulator\.(opcodes|semantics|conversion|matrix|matrix_rdna4|matrix_cdna|kernels|random|rocrand_test|launch|report)$'
+take_turns 2 '^(model|graph)\..*_emulated$|^program\.(emulated|plan|split|sessions|vision_emulated|architectures_emulated)_test$' # what the host does too
+take_turns 2 '^program\.image_' # kinds of networks for pictures
+take_turns 3 '^build\.adding$' # which builds a copy
+
 next_step "suites, $preset"
-# Of operators on gfx1030, whose kernels differ little from gfx1100's, the half whose turn it is with the commit. `ctest` alone
-# runs all.
-ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)" \
-  --exclude-regex "^($(half "$preset" '^emulator\.gfx1030\.' $((turn + 1))))\$"
+export RDNA_TEST_SHARE=$((turn % 3 + 1))/3 # of architectures_test.py's rows
+ctest --test-dir "build/$preset" --output-on-failure --parallel "$(nproc)" --exclude-regex "^($(as_pattern <<<"$waiting"))\$"
 
 # Sanitizers look at memory, so suites are left out that look at numbers, at length: those that compare with LLVM's tools,
 # run under valgrind, or are of operators on emulated cards, of which the quick ones and a few cases of each kernel stay,
@@ -43,25 +63,27 @@ left_out+='|program.(perplexity|convert_architectures|imatrix|template|unigram|p
 left_out+='|emulator.gfx1100.(attention|channel_norm|conv|deterministic|eigen|fft|gemm|indexed|jacobi|layer|linalg|linear|loss|moe_linear|movement|nms|norm|norm_backward|pointwise|quant|reduce|roi|sample|scan_index|sdpa|sort|special|upsample)_test'
 configure_and_build asan
 next_step "address and undefined-behaviour sanitizers"
-# Of operators, emulated cards and the program the half whose turn it is with the commit; all of the rest, parsers among them.
-suites=$(ctest --test-dir build/asan --show-only --exclude-regex "$left_out" | sed -n 's/^ *Test *#[0-9]*: //p' |
-  awk -v turn=$turn '!/^(math|emulator|program)\./ || number++ % 2 == turn % 2' | sed 's/\./\\./g' | paste -sd '|')
+# Of operators, emulated cards and the program the third whose turn it is with the commit; all of the rest, parsers among them.
+waiting=$(suites_of build/asan '^(math|emulator|program)\.' --exclude-regex "$left_out" | but_one_in 3 "$turn" | as_pattern)
 ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
-  ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" --tests-regex "^($suites)\$"
+  ctest --test-dir build/asan --output-on-failure --parallel "$(nproc)" --exclude-regex "$left_out|^($waiting)\$"
 
 threads=(base allocator conformance host_queue profile faults kernel tuner) # these suites
 configure_and_build tsan --target "${threads[@]/%/_test}" cases_test rdna_emulator
 next_step "thread sanitizer: where threads are"
 export TSAN_OPTIONS="halt_on_error=1 die_after_fork=0 suppressions=$PWD/tests/thread_sanitizer.supp"
-ctest --test-dir build/tsan --output-on-failure \
+ctest --test-dir build/tsan --output-on-failure --parallel "$(nproc)" \
   --tests-regex "^(base|device|kernel)\.($(IFS='|' && echo "${threads[*]}"))_[a-z]+$" # conformance_hip too
 build/tsan/bin/cases_test host 1 | tail -1
 for check in 0 1; do # a launch by several threads of the emulator
   RDNA_EMULATE=gfx1100 RDNA_EMULATE_THREADS=4 RDNA_EMULATE_CHECK=$check build/tsan/bin/cases_test hip 2 compact | tail -1
 done
 
-next_step "PyTorch plugin"
-tests/torch.sh "build/$preset"
-
-next_step "TensorFlow plugin"
-tests/tensorflow.sh "build/$preset"
+next_step "plugins of PyTorch and TensorFlow, beside each other"
+tests/tensorflow.sh "build/$preset" >build/tensorflow.log 2>&1 &
+tensorflow=$! failed=0
+trap 'kill $tensorflow 2>/dev/null || true; report' EXIT
+tests/torch.sh "build/$preset" || failed=1
+wait $tensorflow || failed=1
+cat build/tensorflow.log
+exit $failed

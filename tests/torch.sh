@@ -25,17 +25,13 @@ share 20 float32/grad float32/out float32/inplace
 share 5 float32/errors
 share 20 float64/forward bfloat16/forward bfloat16/grad int64/forward int32/forward uint8/forward bool/forward complex64/forward complex64/grad complex128/forward
 
-# Beside the tests, which are one process and leave the other processors idle. The second are rdna.amd's.
-{
-  failures=0
-  "$python" -m pytest -q -p no:cacheprovider bindings/torch/tests || failures=1
-  "$python" -m pytest -q -p no:cacheprovider bindings/python/tests || failures=1
-  exit $failures
-} >build/torch.pytest.log 2>&1 &
+# Beside the tests, which are one process and leave the other processors idle; the last are rdna.amd's.
+"$python" -m pytest -q -p no:cacheprovider bindings/torch/tests >build/torch.pytest.log 2>&1 &
 tests=$! failed=0
 trap 'kill $tests 2>/dev/null || true' EXIT
 echo "opinfo.py ${sections[*]}"
 "$python" bindings/torch/tests/opinfo.py "${sections[@]}" || failed=1
+"$python" -m pytest -q -p no:cacheprovider bindings/python/tests || failed=1
 wait $tests || failed=1
 cat build/torch.pytest.log
 exit $failed
