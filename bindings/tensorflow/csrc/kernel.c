@@ -258,10 +258,8 @@ static void *create(TF_OpKernelConstruction *ctx, struct row *row) {
 /* ---- a call ---- */
 
 static void finish(call *c, rdna_status result) {
-  for (int i = 0; i < c->scratch_count; i++) {
-    rdna_status freed = rdna_memory_free(c->device, c->scratch[i]);
-    if (result == RDNA_OK) result = freed;
-  }
+  rdna_status freed = call_release(c, 0);
+  if (result == RDNA_OK) result = freed;
   if (result == RDNA_OK) return;
   if (tf.GetCode(c->status) == TF_OK)
     tf.SetStatus(c->status, status_code(result), c->message[0] ? c->message : rdna_last_error());
@@ -449,6 +447,15 @@ rdna_status call_scratch(call *c, rdna_dtype dtype, int rank, const int64_t *sha
   out->data = data;
   c->scratch[c->scratch_count++] = data;
   return RDNA_OK;
+}
+
+rdna_status call_release(call *c, int count) {
+  rdna_status result = RDNA_OK;
+  while (c->scratch_count > count) {
+    rdna_status freed = rdna_memory_free(c->device, c->scratch[--c->scratch_count]);
+    if (result == RDNA_OK) result = freed;
+  }
+  return result;
 }
 
 static bool is_narrow(rdna_dtype dtype) { return dtype == RDNA_F16 || dtype == RDNA_BF16; }

@@ -11,7 +11,7 @@
 #include "rdna/scalar.h"
 #include "rdna/tensor.h"
 
-enum { LIST_SIZE = 10, TEXT_SIZE = 128, SCRATCH_SIZE = 48 };
+enum { LIST_SIZE = 10, TEXT_SIZE = 128, SCRATCH_SIZE = 64 };
 
 struct list {
   int count;
@@ -99,6 +99,8 @@ rdna_status call_pairs(call *c, int i, rdna_tensor *out_pairs);
 rdna_status call_output_pairs(call *c, int i, int rank, const int64_t *shape, rdna_tensor *out_pairs);
 /* The only value of an input in host memory; of 8 bytes without arithmetic as an integer. */
 rdna_status call_scalar(call *c, int i, rdna_scalar *out_value);
+/* Gives back all scratch memory but the first |count| pieces, |c->scratch_count| at an earlier time: of loops. */
+rdna_status call_release(call *c, int count);
 /* Waits for |x|, which is contiguous, and copies its values to |out_values|. */
 rdna_status call_read(call *c, const rdna_tensor *x, void *out_values);
 /* Values of the host into memory for the time of the call; they are read before it returns. */

@@ -577,6 +577,148 @@ for i_type in (np.int32, np.int64):
 case("ScatterNdNonAliasingAdd", [*FLOATS, np.int64], lambda t: [[numbers(t, 5, 3, 4), PLACES, numbers(t, 2, 2, 4)]])
 
 
+# ---- recurrent cells ----
+CELL = ("x", "cs_prev", "h_prev", "w", "wci", "wcf", "wco", "b")
+
+
+def cell(t, batch=3, width=4, cells=5, steps=()):
+    return [normal(t, *steps, batch, width), normal(t, batch, cells), normal(t, batch, cells), (normal(t, width + cells, 4 * cells) / t(3)).astype(t),
+            *(normal(t, cells) for _ in range(3)), normal(t, 4 * cells)]  # fmt: skip
+
+
+def lstm_cell(peephole, clip):
+    def function(*x):
+        given = {**dict(zip(CELL, x)), "use_peephole": peephole}
+        out = R.LSTMBlockCell(**given, forget_bias=0.7, cell_clip=clip)
+        grads = R.LSTMBlockCellGrad(**given, **{name: getattr(out, name) for name in ("i", "cs", "f", "o", "ci", "co")}, cs_grad=out.f, h_grad=out.o)
+        return [*out, *grads[: 5 if peephole else 2]]  # the CPU leaves the others as its memory was
+
+    return function
+
+
+def lstm_sequence(name, steps, peephole, clip):
+    def function(*x):
+        out = getattr(R, name)(seq_len_max=tf.constant(steps, tf.int64), **dict(zip(CELL, x)), cell_clip=clip, use_peephole=peephole)
+        return [*(each[:steps] for each in out), out.cs, out.h]  # of the others the CPU leaves what is behind as its memory was
+
+    return function
+
+
+def gru_cell(*x):
+    given = dict(zip(("x", "h_prev", "w_ru", "w_c", "b_ru", "b_c"), x))
+    out = R.GRUBlockCell(**given)
+    return [*out, *R.GRUBlockCellGrad(**given, r=out.r, u=out.u, c=out.c, d_h=out.r)]
+
+
+for peephole, clip in ((False, 0.0), (True, 0.4), (True, -1.0)):
+    case("LSTMBlockCell LSTMBlockCellGrad", [F32, F16], lambda t: [cell(t), cell(t, 1, 1, 1)], lstm_cell(peephole, clip))
+    for name, steps in ((name, steps) for name in ("BlockLSTM", "BlockLSTMV2") for steps in (6, 4)):
+        case(f"{name} BlockLSTMGrad", [F32], lambda t: [cell(t, steps=(6,))], lstm_sequence(name, steps, peephole, clip),
+             gradients=True, scale=256)  # fmt: skip
+        case(name, [F16], lambda t: [cell(t, steps=(6,))], lstm_sequence(name, steps, peephole, clip))
+
+
+def second_gradient(*x):  # TensorFlow's own gradient of the second version is the first's
+    given = {"seq_len_max": tf.constant(6, tf.int64), **dict(zip(CELL, x)), "use_peephole": True}
+    out = R.BlockLSTMV2(**given)
+    return list(R.BlockLSTMGradV2(**given, **{name: getattr(out, name) for name in ("i", "cs", "f", "o", "ci", "co", "h")}, cs_grad=out.f, h_grad=out.o))
+
+
+case("BlockLSTMGradV2", [F32, F16], lambda t: [cell(t, steps=(6,))], second_gradient, scale=256)
+case("GRUBlockCell GRUBlockCellGrad", [F32], lambda t: [
+    [normal(t, b, 4), normal(t, b, 5), normal(t, 9, 10), normal(t, 9, 5), normal(t, 10), normal(t, 5)] for b in (3, 1)], gru_cell, scale=128)  # fmt: skip
+
+# ---- boxes out of images ----
+BOXES = np.array([[0, 0, 1, 1], [0.1, 0.7, 0.8, 0.2], [-0.3, 0.2, 0.5, 1.4], [1.2, 1.2, 1.5, 1.5], [0.25, 0.5, 0.25, 0.5]], F32)
+IMAGES_OF_BOXES = np.array([1, 0, 1, 1, 0], np.int32)
+
+
+def crops(method, size):
+    return lambda x, boxes, of: R.CropAndResize(image=x, boxes=boxes, box_ind=of, crop_size=size, method=method, extrapolation_value=-2.5)
+
+
+for method in ("bilinear", "nearest"):
+    for size in ([4, 3], [1, 5], [3, 1], [9, 11]):
+        case("CropAndResize", [F32, F64, F16, *INTEGERS, np.uint16], lambda t: [[numbers(t, 2, 5, 7, 3), BOXES, IMAGES_OF_BOXES]], crops(method, size))
+        case("CropAndResize CropAndResizeGradImage CropAndResizeGradBoxes" if method == "bilinear" else "CropAndResize", [F32, F64, F16], lambda t: [
+            [normal(t, 2, 5, 7, 3), BOXES, IMAGES_OF_BOXES]], crops(method, size), gradients=method == "bilinear", scale=128)  # fmt: skip
+        case("CropAndResizeGradImage", [F32, F64, F16], lambda t, size=size: [[normal(F32, 5, *size, 3), BOXES, IMAGES_OF_BOXES]] if t else [],
+             lambda dy, boxes, of, method=method: [R.CropAndResizeGradImage(grads=dy, boxes=boxes, box_ind=of, image_size=[2, 5, 7, 3], T=t, method=method)
+                                                   for t in (tf.float32, tf.float64, tf.float16)])  # fmt: skip
+    case("CropAndResize", [F32], lambda t: [[normal(t, 2, 5, 7, 3), BOXES[:0], IMAGES_OF_BOXES[:0]], [normal(t, 2, 5, 7, 0), BOXES, IMAGES_OF_BOXES]], crops(method, [2, 2]))
+case("CropAndResizeGradBoxes", [F32, F64, F16, *INTEGERS, np.uint16], lambda t: [[normal(F32, 5, 4, 3, 3), numbers(t, 2, 5, 7, 3), BOXES, IMAGES_OF_BOXES]])
+
+# ---- numbers next to others ----
+ENDS = [0, -0.0, 1, -1, 2.5, np.nan, np.inf, -np.inf]
+
+
+def next_bits(a, b):
+    """Bits, as a step is less than any tolerance; all NaN are the same."""
+    x = R.NextAfter(x1=a, x2=b)
+    return tf.bitcast(tf.where(tf.math.is_nan(x), tf.zeros_like(x), x), tf.int64 if x.dtype == tf.float64 else tf.int32)
+
+
+case("NextAfter", WIDE, paired(normal, normal), next_bits)
+case("NextAfter", WIDE, lambda t: [[np.array([*ENDS, np.finfo(t).max, -np.finfo(t).max, np.finfo(t).tiny * 2], t)[:, None], np.array(ENDS, t)]], next_bits)
+
+# ---- three diagonals ----
+BANDS = [(5, 2), (1, 3), (2, 1), (7, 1)]
+
+
+def diagonals_of(t, batch, rows):
+    return [normal(t, *batch, 1, rows), normal(t, *batch, 1, rows) + t(3), normal(t, *batch, 1, rows)]
+
+
+def complex_matrices(function):
+    def joined(*parts):
+        result = function(*[tf.complex(a, b) for a, b in zip(parts[::2], parts[1::2])])
+        return [tf.math.real(result), tf.math.imag(result)]
+
+    return joined
+
+
+def of_bands(*batches, joined=False, parts=1):
+    """Diagonals, in one tensor if |joined|, and right sides; |parts| of each, real and imaginary."""
+    def one(t, batch, rows, columns):
+        diagonals = diagonals_of(t, batch, rows)
+        return [np.concatenate(diagonals, -2)] if joined else diagonals, [normal(t, *batch, rows, columns)]
+
+    return lambda t: [[x for same in zip(*(sum(one(t, batch, *sizes), []) for _ in range(parts))) for x in same] for batch in batches for sizes in BANDS]
+
+
+case("TridiagonalMatMul", WIDE, of_bands((), (2, 3)), gradients=True)
+case("TridiagonalMatMul", WIDE, lambda t: [[*diagonals_of(t, (0,), 3), normal(t, 0, 3, 2)], [*diagonals_of(t, (2,), 3), normal(t, 2, 3, 0)]])
+case("TridiagonalSolve", WIDE, of_bands((), (2, 3), joined=True), gradients=True, scale=2**12)
+case("TridiagonalMatMul", WIDE, of_bands((2,), parts=2), complex_matrices(call("TridiagonalMatMul")))
+case("TridiagonalSolve", WIDE, of_bands((2,), joined=True, parts=2), complex_matrices(call("TridiagonalSolve")), scale=2**12)
+case("TridiagonalSolve", WIDE, lambda t: [[np.zeros((2, 3, 4), t), normal(t, 2, 4, 1)], [np.array([[1, 2, 0], [0, 0, 4], [0, 1, 1]], t), np.ones((3, 1), t)]])
+
+# ---- steps of a few bits ----
+for extra in ({}, {"narrow_range": True}, {"signed_input": False}):
+    for given in (False, True):
+        for bits in (3, 8):
+            inputs = lambda t: [[(normal(t, 5, 7) * 2).astype(t), t(-1.5), t(1.25)], [normal(t, 3), t(0.5), t(1.25)], [np.zeros((2, 2), t), t(0), t(0)], [normal(t, 0), t(-1), t(1)]]
+            case("QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", WIDE, inputs, range_given=given, num_bits=bits, **extra)
+            case("QuantizeAndDequantizeV3", WIDE, inputs, range_given=given, num_bits=bits, **extra)
+    for axis in (0, 1, 2):
+        case("QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", WIDE, lambda t, axis=axis: [[normal(t, 3, 4, 5), -positive(t, 3 + axis), positive(t, 3 + axis)]],
+             axis=axis, round_mode="HALF_UP", **extra)  # fmt: skip
+        case("QuantizeAndDequantizeV3", WIDE, lambda t, axis=axis: [[normal(t, 3, 4, 5), -positive(t, 3 + axis), positive(t, 3 + axis)]], axis=axis,
+             range_given=False, num_bits=5, **extra)  # fmt: skip
+case("QuantizeAndDequantizeV4", WIDE, lambda t: [[normal(t, 5, 7), t(-0.5), t(1.25)]], gradients=True, range_given=True)
+case("QuantizeAndDequantizeV4Grad", WIDE, lambda t: [[normal(t, 5, 7), normal(t, 5, 7), t(-0.5), t(1.25)], [normal(t, 0), normal(t, 0), t(-1), t(1)]])
+for axis in (0, 1, 2):
+    case("QuantizeAndDequantizeV4Grad", WIDE, lambda t, axis=axis: [[normal(t, 3, 4, 5), normal(t, 3, 4, 5), -positive(t, 3 + axis), positive(t, 3 + axis)]], axis=axis)
+case("QuantizeAndDequantizeV2", WIDE, lambda t: [[normal(t, 5, 7), t(-0.5), t(1.25)]], lambda x, a, b: tf.quantization.quantize_and_dequantize(x, -0.5, 1.25, range_given=True), gradients=True)
+
+# ---- convolutions of any number of dimensions ----
+for batches, more in ((1, {}), (2, {}), (1, {"dilations": [1, 2, 1, 1]})):
+    case("Conv", [F32, F16, BF16], lambda t, batches=batches: [[normal(t, *[2] * batches, 6, 5, 3), normal(t, 3, 2, 3, 4)]], strides=[1, 1 if more else 2, 1, 1],
+         padding="SAME", batch_dims=batches, **more)  # fmt: skip
+case("Conv", [F32, F16, BF16], lambda t: [[normal(t, 2, 4, 5, 3, 3), normal(t, 2, 3, 1, 3, 4)]], strides=[1, 1, 2, 1, 1], padding="VALID")
+case("Conv", [F32], lambda t: [[normal(t, 2, 6, 5, 3), normal(t, 3, 2, 3, 4)]], strides=[1, 1, 1, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 2, 1, 0, 3, 0, 0])
+
+
 # ---- more dimensions than librdna has, of which neighbours are one ----
 MANY = (2, 1, 3, 2, 1, 2, 2, 1, 3, 2)
 case("Sum Mean Max Prod", [F32, F64], lambda t: [[positive(t, *MANY)]], axis=[1, 3, 5, 7, 9], scale=128)

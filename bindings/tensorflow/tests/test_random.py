@@ -54,6 +54,22 @@ def test_all_bits(dtype):
     assert sorted(set(x.tolist())) == [-3, -2, -1, 0, 1, 2, 3]
 
 
+def test_truncated_between():
+    """Far out on either side too, where the distribution function is 0 or 1 in f32; a row of parameters each."""
+    means, deviations, least, most = [0.0, 5, -1, 0], [1.0, 2, 0.5, 3], [10.0, -1, -9, -np.inf], [11.0, np.inf, -5, 1]
+    for dtype in (tf.float32, tf.float64, tf.float16):
+        given = [tf.constant(x, dtype) for x in (means, deviations, least, most)]
+        x = drawn(lambda: R.ParameterizedTruncatedNormal(shape=[4, 5000, 2], means=given[0], stdevs=given[1], minvals=given[2], maxvals=given[3], seed=3))
+        for row, mean, deviation, low, high in zip(x.astype(np.float64), means, deviations, least, most):
+            assert low <= row.min() and row.max() <= high
+            if dtype != tf.float16:
+                fits(row, stats.truncnorm((low - mean) / deviation, (high - mean) / deviation, mean, deviation).cdf)
+    for wrong in ({"minvals": 2.0}, {"stdevs": 0.0}, {"means": [1.0, 2, 3]}, {"shape": np.zeros(0, np.int32)}):
+        with tf.device("/device:RDNA:0"), pytest.raises(tf.errors.InvalidArgumentError):
+            R.ParameterizedTruncatedNormal(**{"shape": [2, 2], "means": 0.0, "stdevs": 1.0, "minvals": -1.0, "maxvals": 1.0, **wrong})
+    assert drawn(lambda: R.ParameterizedTruncatedNormal(shape=[0, 2], means=0.0, stdevs=1.0, minvals=-1.0, maxvals=1.0)).shape == (0, 2)
+
+
 def test_classes():
     chances = np.array([[0.1, 0.0, 0.6, 0.3], [0.25, 0.25, 0.25, 0.25]])
     logits = np.log(np.maximum(chances, 1e-30)).astype(np.float32)

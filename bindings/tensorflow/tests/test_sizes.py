@@ -83,6 +83,24 @@ REFUSED = {
     "a range of quantization of several numbers": lambda: R.FakeQuantWithMinMaxVars(inputs=X, min=-np.ones(1, np.float32), max=np.ones(1, np.float32)),
     "a range of one channel of three": lambda: R.FakeQuantWithMinMaxVarsPerChannel(
         inputs=np.ones([2, 3], np.float32), min=-np.ones(1, np.float32), max=np.ones(1, np.float32)),
+    "steps of more than 62 bits": lambda: R.QuantizeAndDequantizeV2(input=X, input_min=-1.0, input_max=1.0, num_bits=63),
+    "steps of a dimension that is not there": lambda: R.QuantizeAndDequantizeV2(input=X, input_min=[-1.0], input_max=[1.0], axis=4),
+    "a range that falls": lambda: R.QuantizeAndDequantizeV2(input=X, input_min=2.0, input_max=1.0, range_given=True),
+    "a crop of no rows": lambda: R.CropAndResize(image=X, boxes=[[0.0, 0, 1, 1]], box_ind=[0], crop_size=[0, 2]),
+    "the gradient of an image of 2**124 values": lambda: R.CropAndResizeGradImage(
+        grads=X, boxes=[[0.0, 0, 1, 1]], box_ind=[0], image_size=[2**31 - 1] * 4, T=tf.float32),
+    "more steps than there are": lambda: R.BlockLSTM(
+        seq_len_max=long(3), x=np.ones([2, 1, 1], np.float32), cs_prev=np.ones([1, 1], np.float32), h_prev=np.ones([1, 1], np.float32),
+        w=np.ones([2, 4], np.float32), wci=np.ones(1, np.float32), wcf=np.ones(1, np.float32), wco=np.ones(1, np.float32), b=np.ones(4, np.float32)),
+    "a weight of other cells": lambda: R.GRUBlockCell(
+        x=np.ones([1, 2], np.float32), h_prev=np.ones([1, 3], np.float32), w_ru=np.ones([4, 6], np.float32), w_c=np.ones([5, 3], np.float32),
+        b_ru=np.ones(6, np.float32), b_c=np.ones(3, np.float32)),
+    "three diagonals of which there are two": lambda: R.TridiagonalSolve(diagonals=np.ones([2, 3]), rhs=np.ones([3, 1])),
+    "a disturbance of what has no answer": lambda: R.TridiagonalSolve(diagonals=np.ones([3, 3]), rhs=np.ones([3, 1]), perturb_singular=True),
+    "diagonals of another length": lambda: R.TridiagonalMatMul(superdiag=np.ones([1, 2]), maindiag=np.ones([1, 3]), subdiag=np.ones([1, 3]), rhs=np.ones([3, 2])),
+    "a convolution of one dimension": lambda: R.Conv(input=np.ones([1, 4, 2], np.float32), filter=np.ones([3, 2, 1], np.float32), strides=[1, 1, 1], padding="SAME"),
+    "a convolution behind all dimensions": lambda: R.Conv(
+        input=X, filter=np.ones([2, 2, 1, 1], np.float32), strides=[1, 1, 1, 1], padding="SAME", batch_dims=7),
     "a neighbourhood below 0": lambda: R.LRN(input=X, depth_radius=-1),
 }  # fmt: skip
 

@@ -117,8 +117,9 @@ def steps(name, indices, dtype, attributes, device):
         return [v.numpy() for v in variables]
 
 
-@pytest.mark.parametrize("name, rows", [(name, None) for name in STEPS] + [(name, np.array([4, 0, 2])) for name in OF_ROWS])
+@pytest.mark.parametrize("name, rows", [(name, None) for name in STEPS] + [(name, np.array(rows)) for name in OF_ROWS for rows in ([4, 0, 2], [4, 0, 4, 2, 0, 4])])
 def test_optimizer_steps(name, rows):
+    """A row that comes again makes another step, one after the other."""
     for dtype, error in TYPES.items():
         if dtype == "float16" and name == "ProximalAdagrad":
             continue  # the CPU has it not
@@ -147,7 +148,10 @@ def test_rows_that_do_not_fit_are_refused():
             with pytest.raises(tf.errors.InvalidArgumentError):
                 tf.raw_ops.ResourceSparseApplyAdagrad(var=v.handle, accum=accum.handle, lr=0.1, grad=tf.ones(grad), indices=indices)
         tf.raw_ops.ResourceSparseApplyAdagrad(var=v.handle, accum=accum.handle, lr=0.1, grad=tf.ones([0, 3]), indices=tf.zeros([0], tf.int32))
-        tf.raw_ops.ResourceSparseApplyAdagrad(var=v.handle, accum=accum.handle, lr=1.0, grad=tf.ones([2, 3]), indices=[1, 7])  # no row 7
+        for outside in (7, 5, -1):  # nothing is changed then
+            with pytest.raises(tf.errors.InvalidArgumentError, match=f"Index {outside} at offset 1 in indices is out of range"):
+                tf.raw_ops.ResourceSparseApplyAdagrad(var=v.handle, accum=accum.handle, lr=1.0, grad=tf.ones([2, 3]), indices=[1, outside])
+        tf.raw_ops.ResourceSparseApplyAdagrad(var=v.handle, accum=accum.handle, lr=1.0, grad=tf.ones([1, 3]), indices=[1])
         after = np.ones((5, 3), np.float32)
         after[1] -= np.float32(0.5) ** 0.5
         np.testing.assert_allclose(v.numpy(), after, rtol=1e-6)

@@ -5,6 +5,7 @@
 
 #include "compose.h"
 #include "ops.h"
+#include "unsigned.h"
 
 static const rdna_complex one = {1, 0};
 
@@ -159,8 +160,8 @@ static rdna_status to_complex(call *c, const rdna_tensor *x) {
 
 static bool is_complex(TF_DataType type) { return type == TF_COMPLEX64 || type == TF_COMPLEX128; }
 
-/* |x|, whose type librdna takes for the signed one of its size, as i64, or f64 of u64 that become floats. */
-static rdna_status from_unsigned(call *c, TF_DataType type, bool to_float, rdna_tensor *x) {
+rdna_status from_unsigned(call *c, TF_DataType type, bool to_float, rdna_tensor *x) {
+  if (type != TF_UINT16 && type != TF_UINT32 && type != TF_UINT64) return RDNA_OK;
   static const double all = 0x1p64;
   rdna_tensor wide, more, negative;
   TRY(as_type(c, x, RDNA_I64, &wide));
@@ -187,7 +188,7 @@ rdna_status compute_cast(call *c) {
   TRY(call_input(c, 0, &x));
   TRY(call_type(c, 0, &from));
   bool to_float = is_complex(to) || dtype_of(to) <= RDNA_F64, wraps = to == TF_UINT16 || to == TF_UINT32;
-  if (from == TF_UINT16 || from == TF_UINT32 || from == TF_UINT64) TRY(from_unsigned(c, from, to_float, &x));
+  TRY(from_unsigned(c, from, to_float, &x));
   if (is_complex(to)) return to_complex(c, &x);
   TRY(call_output(c, 0, x.rank, x.shape, &out));
   if (wraps && x.dtype <= RDNA_F64) TRY(as_type(c, &x, RDNA_I64, &x)); /* which reaches further than 2^31 */

@@ -125,6 +125,50 @@ rdna_status compute_conv(call *c) {
   return rdna_op_conv(c->stream, &conv, &x, &weight, NULL, &y);
 }
 
+static rdna_status conv_of_batches(call *c) {
+  int front = (int)c->attributes->batch_dims;
+  rdna_tensor x, filter, y;
+  rdna_convolution conv;
+  int64_t shape[RDNA_MAX_RANK], flat[RDNA_MAX_RANK], whole[RDNA_MAX_RANK];
+  TRY(call_input(c, 0, &x));
+  TRY(call_input(c, 1, &filter));
+  int rank = x.rank - front + 1;
+  if (front < 1 || front > x.rank || (rank != 4 && rank != 5))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "The input must have 2 or 3 spatial dimensions but got %d", rank - 2);
+  if (c->attributes->strides.count != rank)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "Sliding window strides field must specify %d dimensions", rank);
+  memcpy(whole, x.shape, sizeof whole);
+  flat[0] = 1;
+  for (int i = 0; i < front; i++) flat[0] *= x.shape[i];
+  memcpy(flat + 1, x.shape + front, (size_t)(rank - 1) * sizeof *flat);
+  rdna_tensor from = reshaped(&x, rank, flat);
+  from = channels_second(c, from);
+  rdna_tensor weight = as_weight(c, &filter);
+  TRY(describe(c, &from, &weight, &conv, shape));
+  if (c->attributes->groups > 1 && c->attributes->groups != conv.groups)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "%lld groups by the shapes, and %lld were asked for",
+                     (long long)conv.groups, (long long)c->attributes->groups);
+  bool first = c->attributes->data_format[1] == 'C';
+  flat[0] = shape[0];
+  for (int i = 1; i < rank; i++) flat[i] = first ? shape[i] : shape[i == rank - 1 ? 1 : i + 1];
+  memcpy(whole + front, flat + 1, (size_t)(rank - 1) * sizeof *flat);
+  TRY(call_output(c, 0, x.rank, whole, &y));
+  y = reshaped(&y, rank, flat);
+  y = channels_second(c, y);
+  return rdna_op_conv(c->stream, &conv, &from, &weight, NULL, &y);
+}
+
+/* Of images of two or three dimensions with several of batches in front, whose layout has words of its own. */
+rdna_status compute_conv_of_any(call *c) {
+  const struct attributes *own = c->attributes;
+  struct attributes named = *own;
+  strcpy(named.data_format, strcmp(own->data_format, "CHANNELS_FIRST") == 0 ? "NCHW" : "NHWC");
+  c->attributes = &named;
+  rdna_status result = conv_of_batches(c);
+  c->attributes = own;
+  return result;
+}
+
 /* activation(x * filter + bias) */
 rdna_status compute_fused_conv(call *c) {
   rdna_tensor x, weight, bias, y;

@@ -94,6 +94,31 @@ rdna_status flat_rows(call *c, const rdna_tensor *indices, const rdna_tensor *x,
   return rdna_op_masked_fill(c->stream, &any, rdna_scalar_integer(-1), out, out);
 }
 
+rdna_status check_places(call *c, const rdna_tensor *places, const int64_t *size) {
+  enum { MOST = RDNA_MAX_RANK };
+  rdna_tensor ends, wide;
+  int64_t found[2 * MOST], columns = places->shape[1];
+  if (rdna_tensor_count(places) == 0) return RDNA_OK;
+  if (columns > MOST) return call_fail(c, RDNA_UNSUPPORTED, "places in %lld dimensions", (long long)columns);
+  TRY(call_scratch(c, places->dtype, 2, (int64_t[]){2, columns}, &ends));
+  for (int i = 0; i < 2; i++) {
+    rdna_tensor end = narrowed(&ends, 0, i, 1);
+    TRY(rdna_op_reduce(c->stream, i ? RDNA_REDUCTION_MAX : RDNA_REDUCTION_MIN, places, 1, 0, &end));
+  }
+  TRY(as_type(c, &ends, RDNA_I64, &wide));
+  TRY(call_read(c, &wide, found));
+  for (int i = 0; i < 2 * columns; i++)
+    if (found[i] < 0 || found[i] >= size[i % columns])
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "Index %lld out of range [0, %lld).", (long long)found[i],
+                       (long long)size[i % columns]);
+  return RDNA_OK;
+}
+
+rdna_status check_indices(call *c, const rdna_tensor *indices, int64_t size) {
+  rdna_tensor column = reshaped(indices, 2, (int64_t[]){rdna_tensor_count(indices), 1});
+  return check_places(c, &column, &size);
+}
+
 /* |x| as (rows, values) with the first |count| dimensions in one. */
 static rdna_tensor rows_of(const rdna_tensor *x, int count) {
   return reshaped(x, 2, (int64_t[]){product(x->shape, count), product(x->shape + count, x->rank - count)});

@@ -3,6 +3,9 @@
  *
  * Each is a rule of what it keeps, the variable first, of a gradient and of numbers in their order. The same rule
  * serves whole variables and, in the operators of sparse gradients, the rows that these have. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "compose.h"
 #include "ops.h"
 #include "rdna/op/index.h"
@@ -398,26 +401,100 @@ static rdna_status optimize(call *c) {
   return rule->apply(c, kept, &grad, number);
 }
 
-/* Rows that the indices say, each of them once, as TensorFlow's optimizers give them: of a row that comes again the
- * last gradient alone counts. A row that is not there is left out. */
+/* A gradient's place in the list of all, the row it is of, and how many there were of that row before it. */
+struct use {
+  int64_t row, place, turn;
+};
+
+static int by_row(const void *a, const void *b) {
+  const struct use *x = a, *y = b;
+  return x->row != y->row ? (x->row < y->row ? -1 : 1) : x->place < y->place ? -1 : x->place > y->place;
+}
+
+static int by_turn(const void *a, const void *b) {
+  const struct use *x = a, *y = b;
+  return x->turn != y->turn ? (x->turn < y->turn ? -1 : 1) : by_row(a, b);
+}
+
+/* |indices|, which are in host memory, sorted by turns: in each no row comes twice. */
+static rdna_status take_turns(call *c, const int64_t *indices, int64_t count, int64_t rows, struct use *uses) {
+  for (int64_t i = 0; i < count; i++) {
+    if (indices[i] < 0 || indices[i] >= rows)
+      return call_fail(c, RDNA_INVALID_ARGUMENT, "Index %lld at offset %lld in indices is out of range: [0, %lld)",
+                       (long long)indices[i], (long long)i, (long long)rows);
+    uses[i] = (struct use){.row = indices[i], .place = i};
+  }
+  qsort(uses, (size_t)count, sizeof *uses, by_row);
+  for (int64_t i = 1; i < count; i++)
+    if (uses[i].row == uses[i - 1].row) uses[i].turn = uses[i - 1].turn + 1;
+  qsort(uses, (size_t)count, sizeof *uses, by_turn);
+  return RDNA_OK;
+}
+
+/* The step of rows |indices|, none of them twice. */
+static rdna_status step_rows(call *c, const struct rule *rule, const rdna_tensor *kept, const rdna_tensor *grad,
+                             const rdna_tensor *indices, const rdna_tensor *number) {
+  rdna_tensor rows[MOST_KEPT];
+  for (int i = 0; i < rule->kept; i++) {
+    TRY(like(c, grad, &rows[i]));
+    TRY(rdna_op_index_select(c->stream, &kept[i], 0, indices, &rows[i], NULL));
+  }
+  TRY(rule->apply(c, rows, grad, number));
+  for (int i = 0; i < rule->kept; i++)
+    TRY(rdna_op_index_copy(c->stream, &kept[i], 0, indices, &rows[i], RDNA_SCATTER_ASSIGN, false, NULL));
+  return RDNA_OK;
+}
+
+/* Turn by turn, |list| having room for a turn's places. */
+static rdna_status step_in_turns(call *c, const struct rule *rule, const rdna_tensor *kept, const rdna_tensor *grad,
+                                 const rdna_tensor *indices, const rdna_tensor *number, const struct use *uses,
+                                 int64_t *list) {
+  int64_t count = indices->shape[0];
+  if (uses[count - 1].turn == 0) return step_rows(c, rule, kept, grad, indices, number);
+  for (int64_t done = 0; done < count;) {
+    int64_t n = 0, shape[RDNA_MAX_RANK];
+    int before = c->scratch_count;
+    rdna_tensor places, some, which;
+    for (; done + n < count && uses[done + n].turn == uses[done].turn; n++) list[n] = uses[done + n].place;
+    memcpy(shape, grad->shape, sizeof shape);
+    shape[0] = n;
+    TRY(call_upload(c, RDNA_I64, n, list, &places));
+    TRY(call_scratch(c, grad->dtype, grad->rank, shape, &some));
+    TRY(call_scratch(c, indices->dtype, 1, &n, &which));
+    TRY(rdna_op_index_select(c->stream, grad, 0, &places, &some, NULL));
+    TRY(rdna_op_index_select(c->stream, indices, 0, &places, &which, NULL));
+    TRY(step_rows(c, rule, kept, &some, &which, number));
+    TRY(call_release(c, before));
+    done += n;
+  }
+  return RDNA_OK;
+}
+
+/* Rows that the indices say. A row that comes again makes another step, in the order of the list, as on TensorFlow's
+ * CPU; one that is not there is refused. The host waits for the indices. */
 static rdna_status optimize_rows(call *c) {
   const struct rule *rule = &rules[c->number];
-  rdna_tensor kept[MOST_KEPT], rows[MOST_KEPT], number[MOST_INPUTS], grad, indices;
+  rdna_tensor kept[MOST_KEPT], number[MOST_INPUTS], grad, indices, var, wide;
   TRY(read_inputs(c, rule, &grad, &indices, number));
-  TRY(write_kept(c, rule, kept));
-  bool fits = kept[0].rank > 0 && indices.rank == 1 && grad.rank == kept[0].rank && grad.shape[0] == indices.shape[0];
-  for (int i = 1; fits && i < grad.rank; i++) fits = grad.shape[i] == kept[0].shape[i];
+  TRY(variable_value(c, 0, &var));
+  bool fits = var.rank > 0 && indices.rank == 1 && grad.rank == var.rank && grad.shape[0] == indices.shape[0];
+  for (int i = 1; fits && i < grad.rank; i++) fits = grad.shape[i] == var.shape[i];
   if (!fits)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "grad must have a row of var for each index, and indices one dimension");
-  if (rdna_tensor_count(&grad) == 0) return RDNA_OK;
-  for (int i = 0; i < rule->kept; i++) {
-    TRY(like(c, &grad, &rows[i]));
-    TRY(rdna_op_index_select(c->stream, &kept[i], 0, &indices, &rows[i], NULL));
-  }
-  TRY(rule->apply(c, rows, &grad, number));
-  for (int i = 0; i < rule->kept; i++)
-    TRY(rdna_op_index_copy(c->stream, &kept[i], 0, &indices, &rows[i], RDNA_SCATTER_LAST, false, NULL));
-  return RDNA_OK;
+  int64_t count = indices.shape[0];
+  if (count == 0) return RDNA_OK;
+  TRY(as_type(c, &indices, RDNA_I64, &wide));
+  int64_t *list = malloc((size_t)count * sizeof *list);
+  struct use *uses = malloc((size_t)count * sizeof *uses);
+  rdna_status result = list && uses ? call_read(c, &wide, list)
+                                    : call_fail(c, RDNA_OUT_OF_MEMORY, "no memory for %lld indices", (long long)count);
+  if (result == RDNA_OK) result = take_turns(c, list, count, var.shape[0], uses);
+  if (result == RDNA_OK) result = write_kept(c, rule, kept);
+  if (result == RDNA_OK && rdna_tensor_count(&grad))
+    result = step_in_turns(c, rule, kept, &grad, &indices, number, uses, list);
+  free(uses);
+  free(list);
+  return result;
 }
 
 LOCKED(compute_optimize, optimize)

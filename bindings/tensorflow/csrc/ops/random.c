@@ -2,11 +2,13 @@
  */
 #include "rdna/op/random.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "compose.h"
 #include "ops.h"
+#include "rdna/op/index.h"
 #include "rdna/op/scan.h"
 #include "rdna/op/softmax.h"
 #include "rdna/op/sort.h"
@@ -214,6 +216,78 @@ rdna_status compute_multinomial(call *c) {
   TRY(rdna_op_search_sorted(c->stream, &sums, &u, true, &at));
   TRY(zip_number(c, RDNA_ZIP_MINIMUM, &at, (double)(classes - 1), &at));
   return rdna_op_copy(c->stream, &at, &out);
+}
+
+/* Input |i|, a number or one for each of the first dimension, in f64 as (batches, 1). */
+static rdna_status of_batches(call *c, int i, int64_t batches, rdna_tensor *out) {
+  rdna_tensor x;
+  TRY(call_input(c, i, &x));
+  int64_t count = rdna_tensor_count(&x);
+  if (x.rank > 1 || (count != 1 && count != batches))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "input %d should have length 1 or shape[0], which is %lld", i,
+                     (long long)batches);
+  x = reshaped(&x, 2, (int64_t[]){count, 1});
+  return as_type(c, &x, RDNA_F64, out);
+}
+
+/* The normal distribution's share below each of |x|, in place */
+static rdna_status share_below(call *c, const rdna_tensor *x) {
+  TRY(affine(c, x, -sqrt(0.5), 0, x));
+  TRY(rdna_op_special(c->stream, RDNA_SPECIAL_ERFC, 0, x, x));
+  return affine(c, x, 0.5, 0, x);
+}
+
+/* (shape, means, deviations, least, most): between the two, by the inverse of the distribution function as above. What
+ * lies above the mean is drawn below it, where the function's small values are exact. */
+rdna_status compute_random_truncated_between(call *c) {
+  rdna_tensor out, given[4], ends[2], turned[2], u, wide, wrong, count, above, sign;
+  struct draw draw;
+  int64_t bad = 0;
+  TRY(begin(c, &out, &draw));
+  if (out.rank < 1) return call_fail(c, RDNA_INVALID_ARGUMENT, "Shape tensor must not be empty");
+  int64_t batches = out.shape[0], each[] = {batches, 1};
+  for (int i = 0; i < 4; i++) TRY(of_batches(c, i + 1, batches, &given[i]));
+  if (rdna_tensor_count(&out) == 0) return RDNA_OK;
+  const rdna_tensor *mean = &given[0], *deviation = &given[1];
+  TRY(call_scratch(c, RDNA_BOOL, 2, each, &above));
+  TRY(call_scratch(c, RDNA_BOOL, 2, each, &wrong));
+  TRY(call_scratch(c, RDNA_F64, 2, each, &sign));
+  TRY(call_scratch(c, RDNA_I64, 0, NULL, &count));
+  for (int i = 0; i < 2; i++) {
+    TRY(call_scratch(c, RDNA_F64, 2, each, &ends[i]));
+    TRY(call_scratch(c, RDNA_F64, 2, each, &turned[i]));
+    TRY(zip(c, RDNA_ZIP_SUB, &given[2 + i], mean, &ends[i]));
+    TRY(zip(c, RDNA_ZIP_DIV, &ends[i], deviation, &ends[i]));
+  }
+  TRY(answers(c, RDNA_COMPARE_GT, deviation, 0, &wrong));
+  TRY(rdna_op_compare(c->stream, RDNA_COMPARE_LT, &given[2], &given[3], &above));
+  TRY(rdna_op_compare(c->stream, RDNA_COMPARE_LOGICAL_AND, &above, &wrong, &above));
+  TRY(rdna_op_nonzero_count(c->stream, &above, &count));
+  TRY(call_read(c, &count, &bad));
+  if (bad != batches) return call_fail(c, RDNA_INVALID_ARGUMENT, "Invalid parameters");
+  TRY(zip(c, RDNA_ZIP_ADD, &ends[0], &ends[1], &sign));
+  TRY(rdna_op_compare_scalar(c->stream, RDNA_COMPARE_GT, &sign, zero, &above));
+  for (int i = 0; i < 2; i++) TRY(map(c, RDNA_MAP_NEG, &ends[1 - i], &turned[i]));
+  for (int i = 0; i < 2; i++) TRY(rdna_op_where(c->stream, &above, &turned[i], &ends[i], &turned[i]));
+  TRY(as_type(c, &above, RDNA_F64, &sign));
+  TRY(affine(c, &sign, -2, 1, &sign));
+  for (int i = 0; i < 2; i++) TRY(rdna_op_copy(c->stream, &turned[i], &ends[i]));
+  for (int i = 0; i < 2; i++) TRY(share_below(c, &ends[i]));
+  TRY(zip(c, RDNA_ZIP_SUB, &ends[1], &ends[0], &ends[1]));
+  int64_t flat[] = {batches, rdna_tensor_count(&out) / batches};
+  TRY(call_scratch(c, RDNA_F32, 2, flat, &u));
+  TRY(rdna_op_random_uniform(c->stream, draw.seed, draw.offset, 0, 1, &u));
+  TRY(as_type(c, &u, RDNA_F64, &wide));
+  TRY(zip(c, RDNA_ZIP_MUL, &wide, &ends[1], &wide));
+  TRY(zip(c, RDNA_ZIP_ADD, &wide, &ends[0], &wide));
+  TRY(rdna_op_special(c->stream, RDNA_SPECIAL_NDTRI, 0, &wide, &wide));
+  TRY(rdna_op_zip3(c->stream, RDNA_ZIP3_CLAMP, &wide, &turned[0], &turned[1], zero, &wide));
+  TRY(zip(c, RDNA_ZIP_MUL, &wide, &sign, &wide));
+  TRY(zip(c, RDNA_ZIP_MUL, &wide, deviation, &wide));
+  TRY(zip(c, RDNA_ZIP_ADD, &wide, mean, &wide));
+  TRY(rdna_op_zip3(c->stream, RDNA_ZIP3_CLAMP, &wide, &given[2], &given[3], zero, &wide));
+  rdna_tensor to = reshaped(&out, 2, flat);
+  return rdna_op_copy(c->stream, &wide, &to);
 }
 
 /* (shape, …, alpha), whose shape is the end of the output's. */

@@ -1,10 +1,12 @@
 /* Rows that are joined by the segment they belong to, segments in rising order; number is how. The number of segments
- * is one more than the last row's, for which the host waits, where no input says it. */
+ * is one more than the last row's where no input says it. Rows and segments that are not there, and segments out of
+ * order, are refused as by TensorFlow's CPU, for which the host waits; its GPUs leave out what they do not find. */
 #include <string.h>
 
 #include "compose.h"
 #include "distinct.h"
 #include "ops.h"
+#include "places.h"
 #include "rdna/op/index.h"
 
 /* |rows| (n, row) into |out| (segments, row); a segment without any has 0, or 1 of products. */
@@ -42,6 +44,20 @@ static rdna_status last_segment(call *c, const rdna_tensor *segments, int64_t *c
   return RDNA_OK;
 }
 
+/* Refuses segments that are not from 0 to |count| - 1 in rising order. */
+static rdna_status check_rising(call *c, const rdna_tensor *segments, int64_t count) {
+  int64_t n = rdna_tensor_count(segments), wrong = 0;
+  TRY(check_indices(c, segments, count));
+  if (n < 2) return RDNA_OK;
+  rdna_tensor before = narrowed(segments, 0, 0, n - 1), after = narrowed(segments, 0, 1, n - 1), falls, falling;
+  TRY(call_scratch(c, RDNA_BOOL, 1, before.shape, &falls));
+  TRY(call_scratch(c, RDNA_I64, 0, NULL, &falling));
+  TRY(rdna_op_compare(c->stream, RDNA_COMPARE_GT, &before, &after, &falls));
+  TRY(rdna_op_nonzero_count(c->stream, &falls, &falling));
+  TRY(call_read(c, &falling, &wrong));
+  return wrong ? call_fail(c, RDNA_INVALID_ARGUMENT, "segment ids are not increasing") : RDNA_OK;
+}
+
 /* Output 0: |x|'s shape with |count| rows. */
 static rdna_status rows_out(call *c, const rdna_tensor *x, int64_t count, rdna_tensor *out) {
   int64_t shape[RDNA_MAX_RANK];
@@ -65,6 +81,7 @@ rdna_status compute_sorted_segments(call *c) {
   if (x.rank < 1 || segments.rank != 1 || segments.shape[0] != x.shape[0])
     return call_fail(c, RDNA_INVALID_ARGUMENT, "segment_ids should be the same size as dimension 0 of input.");
   TRY(last_segment(c, &segments, &count));
+  TRY(check_rising(c, &segments, count));
   TRY(rows_out(c, &x, count, &out));
   rdna_tensor from = as_rows(&x), to = as_rows(&out);
   return join(c, c->number, &from, &segments, &to);
@@ -81,6 +98,8 @@ rdna_status compute_sparse_segments(call *c) {
     return call_fail(c, RDNA_INVALID_ARGUMENT, "segment_ids and indices should have same size.");
   TRY(call_inputs(c) > 3 ? call_integer(c, 3, &count) : last_segment(c, &segments, &count));
   if (count < 0) return call_fail(c, RDNA_INVALID_ARGUMENT, "num_segments must be >= 0");
+  TRY(check_indices(c, &indices, table.shape[0]));
+  TRY(check_rising(c, &segments, count));
   TRY(rows_out(c, &table, count, &out));
   rdna_tensor from = as_rows(&table), to = as_rows(&out);
   TRY(call_scratch(c, table.dtype, 2, (int64_t[]){indices.shape[0], from.shape[1]}, &rows));
@@ -129,10 +148,11 @@ static rdna_status segments_gradient_inputs(call *c, rdna_tensor *gradient, rdna
   TRY(call_input(c, 1, indices));
   TRY(call_input(c, 2, segments));
   TRY(call_integer(c, 3, count));
-  if (gradient->rank >= 1 && indices->rank == 1 && segments->rank == 1 && segments->shape[0] == indices->shape[0] &&
-      *count >= 0)
-    return RDNA_OK;
-  return call_fail(c, RDNA_INVALID_ARGUMENT, "segment_ids and indices should have same size.");
+  if (gradient->rank < 1 || indices->rank != 1 || segments->rank != 1 || segments->shape[0] != indices->shape[0] ||
+      *count < 0)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "segment_ids and indices should have same size.");
+  TRY(check_indices(c, indices, *count));
+  return check_indices(c, segments, gradient->shape[0]);
 }
 
 rdna_status compute_sparse_segments_gradient(call *c) {
@@ -179,6 +199,7 @@ rdna_status compute_sparse_matmul(call *c) {
     return call_fail(c, RDNA_INVALID_ARGUMENT,
                      "Cannot multiply A and B because inner dimension does not match: %lld vs. %lld", (long long)inner,
                      (long long)b.shape[turn_b ? 1 : 0]);
+  TRY(check_places(c, &at, shape));
   TRY(call_output(c, 0, 2, (int64_t[]){shape[turn_a ? 1 : 0], columns}, &out));
   TRY(fill(c, 0, &out));
   if (n == 0 || rdna_tensor_count(&out) == 0) return RDNA_OK;

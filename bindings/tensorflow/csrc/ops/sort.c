@@ -5,6 +5,7 @@
 
 #include "compose.h"
 #include "ops.h"
+#include "places.h"
 #include "rdna/op/index.h"
 #include "rdna/op/vision.h"
 
@@ -125,6 +126,7 @@ rdna_status compute_bincount(call *c) {
   if (size < 0 || (c->number == 1 && x.rank > 2) || (given && given != count))
     return call_fail(c, RDNA_INVALID_ARGUMENT, "size (%lld) must be non-negative, and weights as many as values",
                      (long long)size);
+  TRY(check_indices(c, &x, INT64_MAX));
   TRY(call_output(c, 0, rows ? 2 : 1, rows ? (int64_t[]){x.shape[0], size} : &size, &out));
   int64_t in[] = {rows ? x.shape[0] : 1, rows ? x.shape[1] : count}, bins[] = {in[0], size};
   rdna_tensor at = reshaped(&x, 2, in), into = reshaped(&out, 2, bins);
@@ -186,7 +188,7 @@ rdna_status compute_partition(call *c) {
   int count = tf.NumOutputs(c->ctx);
   TRY(call_input(c, 0, &x));
   TRY(call_input(c, 1, &part));
-  int64_t rows = rdna_tensor_count(&part), row = 1, shape[RDNA_MAX_RANK], found[256];
+  int64_t rows = rdna_tensor_count(&part), row = 1, all = 0, shape[RDNA_MAX_RANK], found[256];
   bool prefix = part.rank <= x.rank;
   for (int i = 0; prefix && i < part.rank; i++) prefix = part.shape[i] == x.shape[i];
   if (!prefix || count > 256)
@@ -199,6 +201,10 @@ rdna_status compute_partition(call *c) {
               none = rdna_tensor_contiguous(NULL, RDNA_I64, 1, (int64_t[]){0});
   TRY(count_into(c, &list, &none, &into));
   TRY(call_read(c, &counted, found));
+  for (int i = 0; i < count; i++) all += found[i];
+  if (all != rows)
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "%lld of %lld partitions are not in [0, %d)", (long long)(rows - all),
+                     (long long)rows, count);
   TRY(call_scratch(c, RDNA_BOOL, 1, &rows, &here));
   TRY(call_scratch(c, RDNA_I64, 1, &rows, &at));
   list = reshaped(&part, 1, &rows);

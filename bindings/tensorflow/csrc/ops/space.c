@@ -3,6 +3,7 @@
 
 #include "compose.h"
 #include "ops.h"
+#include "places.h"
 #include "rdna/op/index.h"
 
 /* A view of contiguous |x| in |rank| dimensions, whose dimension i is dimension order[i] of |shape|. */
@@ -252,6 +253,7 @@ rdna_status compute_reverse_sequence(call *c) {
                      along, of, x.rank, (long long)lengths.shape[0]);
   TRY(call_output(c, 0, x.rank, x.shape, &out));
   if (rdna_tensor_count(&x) == 0) return RDNA_OK;
+  TRY(check_indices(c, &lengths, x.shape[along] + 1));
   int64_t n = x.shape[of], steps = x.shape[along], both[] = {n, steps};
   TRY(as_type(c, &lengths, RDNA_I64, &list));
   TRY(call_scratch(c, RDNA_I64, 1, &steps, &place));

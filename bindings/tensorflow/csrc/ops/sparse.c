@@ -239,17 +239,19 @@ rdna_status compute_sparse_slice(call *c) {
 }
 
 /* Which input place each output place was: both lists have the same places, those of the output moved by |start|, and
- * the input's are more. |shape| holds them all. */
+ * the input's are more, all within |shape|. Refused where one of the output's is none of the input's. */
 static rdna_status find_rows(call *c, const rdna_tensor *in, const rdna_tensor *out, const int64_t *start,
                              const int64_t *shape, rdna_tensor *rows) {
   int rank = (int)in->shape[1];
-  rdna_tensor moved, numbers, wanted, sorted, order, found;
+  int64_t missing = 0;
+  rdna_tensor moved, numbers, wanted, sorted, order, found, others, differs, count;
   TRY(like(c, out, &moved));
   TRY(rdna_op_copy(c->stream, out, &moved));
   for (int i = 0; i < rank; i++) {
     rdna_tensor one = column(&moved, i);
     TRY(add_number(c, &one, start[i]));
   }
+  TRY(check_places(c, &moved, shape));
   TRY(number_places(c, in, rank, shape, &numbers));
   TRY(number_places(c, &moved, rank, shape, &wanted));
   TRY(like(c, &numbers, &sorted));
@@ -258,6 +260,17 @@ static rdna_status find_rows(call *c, const rdna_tensor *in, const rdna_tensor *
   TRY(like(c, &wanted, &found));
   TRY(like(c, &wanted, rows));
   TRY(rdna_op_search_sorted(c->stream, &sorted, &wanted, false, &found));
+  TRY(like(c, &wanted, &others));
+  TRY(call_scratch(c, RDNA_BOOL, 1, wanted.shape, &differs));
+  TRY(call_scratch(c, RDNA_I64, 0, NULL, &count));
+  TRY(rdna_op_index_select(c->stream, &sorted, 0, &found, &others, NULL));
+  TRY(rdna_op_compare(c->stream, RDNA_COMPARE_NE, &others, &wanted, &differs));
+  TRY(rdna_op_nonzero_count(c->stream, &differs, &count));
+  TRY(call_read(c, &count, &missing));
+  if (missing)
+    return call_fail(c, RDNA_INVALID_ARGUMENT,
+                     "Elements of backprop_val_grad aren't all propagated. Num elements:%lld, not used: %lld",
+                     (long long)wanted.shape[0], (long long)missing);
   return rdna_op_index_select(c->stream, &order, 0, &found, rows, NULL);
 }
 
@@ -502,6 +515,7 @@ rdna_status compute_fill_empty_rows_gradient(call *c) {
   TRY(call_input(c, 1, &grad));
   if (map.rank != 1 || grad.rank != 1)
     return call_fail(c, RDNA_INVALID_ARGUMENT, "reverse_index_map and grad_values must be vectors");
+  TRY(check_indices(c, &map, grad.shape[0]));
   TRY(call_output(c, 0, 1, map.shape, &values));
   TRY(call_output(c, 1, 0, NULL, &otherwise));
   TRY(fill(c, 0, &otherwise));
