@@ -44,6 +44,31 @@ def test_report():
     assert "MatMul" in tf_rdna.operators() and len(tf_rdna.operators()) > 150
 
 
+def test_what_is_moved_to_the_processor_is_counted():
+    @tf.function
+    def function(x):
+        return tf.math.special.dawsn(x) + 1
+
+    tf.config.set_soft_device_placement(True)
+    try:
+        with tf_rdna.placement() as seen, tf.device("/device:RDNA:0"):
+            root = tf.linalg.sqrtm(tf.eye(3)) + 1
+            tf.shape(root)[0] + 1  # values of the device's that are in host memory
+            function(root)
+            function(root)
+            with tf.device("/device:CPU:0"):
+                tf.linalg.sqrtm(root)
+        assert seen.moved == {"MatrixSquareRoot": 1, "Dawsn": 1}
+        assert seen.processor["MatrixSquareRoot"] == 2 and seen.device["StridedSlice"] == 1 and seen.device["AddV2"] == 3
+        with pytest.raises(RuntimeError, match="MatrixSquareRoot"), tf_rdna.placement(refuse=True):
+            tf.linalg.sqrtm(root)
+        with tf_rdna.placement(refuse=True) as seen:
+            tf.matmul(root, root)
+        assert seen.device == {"MatMul": 1} and not seen.processor
+    finally:
+        tf.config.set_soft_device_placement(False)
+
+
 def test_no_device_and_no_visible_device():
     """Not a GPU's driver: TensorFlow goes on without, and tf_rdna says why. One process for both, as each takes seconds."""
     result = python("import tf_rdna, tensorflow as tf; print(tf_rdna.is_available(), tf_rdna.why_none());"

@@ -3,9 +3,10 @@ package says what TensorFlow's own functions do not, and lets Keras compile for 
 
 from . import config
 from . import _data, _keras, _patches, dlpack
+from ._ledger import placement
 from ._plugin import device_count, ledger as _ledger, library as _library, operators
 
-__all__ = ["config", "device_count", "dlpack", "fusions", "is_available", "operator_report", "operators", "reset_operator_report", "why_none"]
+__all__ = ["config", "device_count", "dlpack", "fusions", "is_available", "operator_report", "operators", "placement", "reset_operator_report", "why_none"]
 
 
 def is_available():

@@ -12,10 +12,10 @@ rdna_status gather_places(call *c, const rdna_tensor *x, const rdna_tensor *indi
 /* |updates| into dst(indices), joined as the row's number says. */
 rdna_status put_places(call *c, const rdna_tensor *dst, const rdna_tensor *indices, const rdna_tensor *updates);
 
-/* Refuses |places| (count, columns), i32 or i64, where a column's are not all from 0 to |size| of it, that one left
- * out. The host waits; for it alone knows who asked. */
+/* Refuses |places| (count, columns), i32 or i64, of which one in a column is not from 0 to below that column's |size|.
+ * The host waits for the answer. */
 rdna_status check_places(call *c, const rdna_tensor *places, const int64_t *size);
-/* The same of one vector or more of them. */
+/* The same of indices of any shape, all below one |size|. */
 rdna_status check_indices(call *c, const rdna_tensor *indices, int64_t size);
 
 /* Input 4 into what inputs 1 to 3 (begin, end, strides) cut out of |x|. */
