@@ -73,8 +73,10 @@ instructions() { # tinygrad's checks of single instructions, from its sources be
   python=$(packaging/torch-venv.sh) || return 1
   PYTHONDONTWRITEBYTECODE=1 "$python" emulator/tests/tinygrad_checks.py "$build/emulator/librdna_emulator.so"
 }
-wheel() { # the emulator's, built and installed into a fresh environment
-  PYTHONDONTWRITEBYTECODE=1 python3 emulator/tests/wheel_test.py
+wheel() { # the emulator's and the repository's, built and installed into fresh environments, the latter beside TensorFlow
+  local python
+  PYTHONDONTWRITEBYTECODE=1 python3 emulator/tests/wheel_test.py && python=$(packaging/tensorflow-venv.sh) || return 1
+  PYTHONDONTWRITEBYTECODE=1 python3 tests/wheel_test.py "$python" "$build"
 }
 every_target() { # no kernel spills on any GPU
   cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test
