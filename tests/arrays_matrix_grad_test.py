@@ -227,6 +227,17 @@ class Gradients(Case):
             a = rng.permutation(7).astype(float)
             self.same(median(ra.asarray(a)), (a == 3).astype(float))
 
+    def test_determinants_of_singular_matrices(self):
+        """The cofactors, which are determinants of what is left without a row and a column."""
+        a = self.matrix(2, 4, 4)
+        a[0, 3] = a[0, 1] - 2 * a[0, 0]
+        a[1, 2:] = 0
+        for x in (a, a + 1j * a[:, ::-1], np.zeros((1, 3, 3)), np.ones((1, 2, 2)), np.full((1, 1, 1), 2.0)):
+            got = ra.grad(lambda v: ra.real(LA.det(v)).sum() if v.pairs else LA.det(v).sum())(ra.asarray(x)).numpy()
+            for k, i, j in np.ndindex(x.shape):
+                cofactor = (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(x[k], i, 0), j, 1))
+                np.testing.assert_allclose(got[k, i, j], np.conj(cofactor), rtol=1e-9, atol=1e-11)
+
     def test_plans_run_again(self):
         step = ra.compile(ra.value_and_grad(lambda a: LA.slogdet(self.positive(a)).logabsdet))
         for _ in range(3):
@@ -249,7 +260,7 @@ class Gradients(Case):
                 (TypeError, "columns of Q behind the first are not unique", lambda: ra.grad(lambda x: LA.qr(x, mode="complete").Q.sum())(a)),
                 (TypeError, "full_matrices=False has none such", lambda: ra.grad(lambda x: LA.svd(x).U.sum())(a)),
                 (TypeError, "its value must be real, not complex128; vjp takes others", lambda: ra.grad(lambda x: (x * 1j).sum())(a)),
-                (LA.LinAlgError, "singular", lambda: ra.grad(LA.det)(ra.asarray(np.ones((2, 2))))),
+                (LA.LinAlgError, "singular", lambda: ra.grad(lambda x: ra.grad(LA.det)(x).sum())(ra.asarray(np.ones((2, 2))))),
                 (LA.LinAlgError, "not positive definite", lambda: ra.compile(LA.cholesky)(ra.asarray(-np.eye(2)))),
                 (TypeError, "complex numbers have no order", lambda: ra.compile(ra.sort)(a * 1j)),
                 (ValueError, "of square matrices, not of shape", lambda: ra.grad(lambda x: LA.inv(x).sum())(a))):

@@ -111,6 +111,63 @@ class Networks(Case):
         changed = ra.concat([tokens[:, :2], tokens[:, 2:] + 1], axis=1)
         np.testing.assert_allclose(attention(changed, is_causal=True).numpy()[:, :2], attention(tokens, is_causal=True).numpy()[:, :2], rtol=1e-5)
 
+    def test_masks_of_attention(self):
+        """Beside NumPy in double, with gradients by differences along a random direction, of a mask that is added too."""
+        def attend(q, k, v, m):
+            s = q @ k.swapaxes(-1, -2) * 0.5
+            s = np.where(m, s, -np.inf) if m.dtype == bool else s + m
+            p = np.exp(s - s.max(-1, keepdims=True))
+            return p / p.sum(-1, keepdims=True) @ v
+        given = [rng.normal(size=s) for s in ((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 6))]
+        masks = [rng.random((5, 7)) < 0.6, rng.random((2, 1, 5, 7)) < 0.7, rng.normal(size=(2, 3, 5, 7)), rng.normal(size=(1, 3, 1, 7)), rng.normal(size=7)]
+        for m in masks:
+            if m.dtype == bool:
+                m[..., 0] = True
+            for dtype, tolerance in (("f4", 2e-5), ("f8", 1e-7)):
+                arrays = [ra.asarray(x if x.dtype == bool else x.astype(dtype)) for x in (*given, m)]
+
+                def of(q, k, v, m):
+                    return (nn.scaled_dot_product_attention(q, k, v, attn_mask=m) ** 2).sum()
+                got = nn.scaled_dot_product_attention(*arrays[:3], attn_mask=arrays[3])
+                np.testing.assert_allclose(got.numpy(), attend(*given, m), rtol=0, atol=tolerance)
+                by = (0, 1, 2) if m.dtype == bool else (0, 1, 2, 3)
+                for i, slope in zip(by, ra.compile(ra.grad(of, by))(*arrays)):
+                    along, h = rng.normal(size=slope.shape), 1e-5
+                    ends = [(attend(*(x + sign * h * along if k == i else x for k, x in enumerate((*given, m)))) ** 2).sum() for sign in (1, -1)]
+                    np.testing.assert_allclose((slope.numpy() * along).sum(), (ends[0] - ends[1]) / (2 * h), rtol=0, atol=20 * tolerance)
+        with self.assertRaisesRegex(ValueError, r"attention: a mask f32 \(1, 1, 4, 7\) for q f32 \(2, 3, 5, 4\) and k f32"):
+            nn.scaled_dot_product_attention(*(ra.asarray(x.astype("f4")) for x in given), attn_mask=ra.ones((4, 7)))
+        nothing = nn.scaled_dot_product_attention(*(ra.asarray(x.astype("f4")) for x in given), attn_mask=ra.zeros((5, 7), dtype=ra.bool))
+        self.same(nothing, np.zeros((2, 3, 5, 6), "f4"))
+        self.assertEqual(nn.SelfAttention(6, 2)(ra.ones((2, 3, 6)), attn_mask=ra.ones((3, 3), dtype=ra.bool)).shape, (2, 3, 6))
+
+    def test_convolutions_of_float64(self):
+        """Beside loops, and gradients beside those in float32."""
+        def loops(x, w, stride, before, dilation, groups):
+            x = np.pad(x, [(0, 0), (0, 0), *((p, p) for p in before)])
+            sizes = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], w.shape[2:], stride, dilation)]
+            out, of, into = np.zeros((len(x), len(w), *sizes)), w.shape[1], len(w) // groups
+            for o in range(len(w)):
+                group = slice(o // into * of, o // into * of + of)
+                for at in np.ndindex(*sizes):
+                    cut = tuple(slice(a * s, a * s + d * (k - 1) + 1, d) for a, s, d, k in zip(at, stride, dilation, w.shape[2:]))
+                    out[(slice(None), o, *at)] = (x[(slice(None), group, *cut)] * w[o]).sum(tuple(range(1, x.ndim)))
+            return out
+        for xs, ws, stride, pad, dilation, groups in (((2, 4, 9), (6, 2, 3), (2,), (1,), (1,), 2), ((2, 3, 7, 8), (4, 3, 3, 2), (1, 2), (2, 0), (2, 1), 1),
+                                                      ((1, 2, 4, 5, 4), (3, 2, 2, 2, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1)):
+            x, w, b, dims = rng.normal(size=xs), rng.normal(size=ws), rng.normal(size=ws[0]), len(xs) - 2
+            conv, transposed = getattr(nn, f"conv{dims}d"), getattr(nn, f"conv_transpose{dims}d")
+            wide, narrow = ([ra.asarray(v.astype(t)) for v in (x, w, b)] for t in ("f8", "f4"))
+            y = loops(x, w, stride, pad, dilation, groups) + b.reshape(-1, *(1,) * dims)
+            np.testing.assert_allclose(conv(*wide, stride, pad, dilation, groups).numpy(), y, rtol=0, atol=1e-12)
+            back = transposed(ra.asarray(y), wide[1], None, stride, pad, 0, groups, dilation)
+            turned = transposed(ra.asarray(y.astype("f4")), narrow[1], None, stride, pad, 0, groups, dilation)
+            self.assertEqual((back.dtype, back.shape), (np.float64, turned.shape))
+            np.testing.assert_allclose(back.numpy(), turned.numpy(), rtol=0, atol=2e-5 * np.abs(back.numpy()).max())
+            slopes = [ra.compile(ra.grad(lambda *a: (conv(*a, stride, pad, dilation, groups) ** 2).sum(), (0, 1, 2)))(*arrays) for arrays in (wide, narrow)]
+            for got, near in zip(*slopes):
+                np.testing.assert_allclose(got.numpy(), near.numpy(), rtol=0, atol=2e-5 * np.abs(got.numpy()).max())
+
     def test_running_statistics(self):
         norm, x = nn.BatchNorm2d(3), rng.standard_normal((4, 3, 2, 5)).astype("f4") * 2 + 1
         step = nn.value_and_grad(norm, lambda v: (norm(v) * v).sum())

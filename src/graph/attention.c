@@ -8,7 +8,8 @@
 #include "rdna/graph_neural.h"
 #include "rdna/op/random.h"
 
-/* ---- attention, of q, k and v: p is the scale, |flag| hides keys behind the query. Results: out, lse ---- */
+/* ---- attention, of q, k, v and a mask where |dims| says so: p is the scale, |flag| hides keys behind the query.
+ * Results: out, lse ---- */
 
 static rdna_sdpa options_of(const rdna_node *node) {
   return (rdna_sdpa){RDNA_SDPA_INIT, .scale = (float)node->attributes.p.real, .causal = node->attributes.flag};
@@ -25,6 +26,7 @@ static rdna_status run_attention(const rdna_node *node, rdna_array *const *input
   rdna__operands o;
   rdna_sdpa options = options_of(node);
   RDNA_TRY(rdna__operands_init(&o, node, inputs, wanted | 1));
+  options.mask = node->attributes.dims ? o.in[3] : NULL;
   return rdna__operands_end(&o, rdna_op_sdpa(node->stream, &options, o.in[0], o.in[1], o.in[2], o.out[0], o.out[1]),
                             out);
 }
@@ -50,27 +52,38 @@ static rdna_node *hide_later(rdna_recorder *r, rdna_node *scores) {
   return choose(r, RDNA_COMPARE_LE, key, query, scores, rdna__number(r, scores, -(double)INFINITY));
 }
 
-static rdna_node *compose_of(rdna_recorder *r, rdna_node *const *qkv, double scale, bool causal) {
-  rdna_node *transposed = rdna_record_permute(r, qkv[1], (int[]){0, 1, 3, 2});
-  rdna_node *scores = affine(r, rdna_record_matmul(r, qkv[0], transposed), scale, 0);
+/* |inputs| are q, k, v and, where |masked|, the mask. */
+static rdna_node *compose_of(rdna_recorder *r, rdna_node *const *inputs, double scale, bool causal, bool masked) {
+  rdna_node *transposed = rdna_record_permute(r, inputs[1], (int[]){0, 1, 3, 2});
+  rdna_node *scores = affine(r, rdna_record_matmul(r, inputs[0], transposed), scale, 0);
+  if (masked && scores && inputs[3]->type.dtype == RDNA_BOOL)
+    scores = rdna_record_where(r, inputs[3], scores, rdna__number(r, scores, -(double)INFINITY));
+  else if (masked && scores)
+    scores = add(r, scores, inputs[3]);
   if (causal && scores) scores = hide_later(r, scores);
-  return rdna_record_matmul(r, rdna_record_softmax(r, scores, -1), qkv[2]);
+  return rdna_record_matmul(r, rdna_record_softmax(r, scores, -1), inputs[2]);
 }
 static void compose_attention(rdna_recorder *r, const rdna_node *node, rdna_node *const *inputs, rdna_node **out) {
-  out[0] = compose_of(r, inputs, node->attributes.p.real, node->attributes.flag);
+  const rdna__attributes *a = &node->attributes;
+  out[0] = compose_of(r, inputs, a->p.real, a->flag, a->dims != 0);
 }
 
 static void gradient_attention(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {
-  rdna_node *const *in = node->inputs;
+  rdna_node *const *in = node->inputs, *mask = node->attributes.dims ? in[3] : NULL;
   if (!upstream[0]) return;
-  rdna_node *inputs[] = {upstream[0], in[0], in[1], in[2], rdna__part(r, node, 0), rdna__part(r, node, 1)};
-  rdna_node *back = rdna__record(r, &rdna__operator_attention_back, &node->attributes, inputs, 6);
+  rdna_node *inputs[] = {upstream[0], in[0], in[1], in[2], rdna__part(r, node, 0), rdna__part(r, node, 1), mask};
+  rdna_node *back = rdna__record(r, &rdna__operator_attention_back, &node->attributes, inputs, mask ? 7 : 6);
   for (int i = 0; i < 3; i++) out[i] = rdna__part(r, back, i);
+  if (!mask || mask->type.dtype == RDNA_BOOL) return;
+  /* that of a mask that is added is computed where somebody asks for it alone */
+  rdna_node *seeds[RDNA__MOST_RESULTS] = {upstream[0]}, *all[4] = {NULL};
+  rdna__record_backward(compose_attention, r, node, in, 4, seeds, all);
+  out[3] = all[3];
 }
 const rdna__operator rdna__operator_attention = {
     .name = "attention", .results = 2, .infer = infer_attention, .run = run_attention, .gradient = gradient_attention};
 
-/* ---- of g, q, k, v, out and lse ---- */
+/* ---- of g, q, k, v, out, lse and the mask ---- */
 
 static rdna_status infer_back(const rdna__making *m, rdna__type *out) {
   for (int i = 0; i < 3; i++) out[i] = m->inputs[1 + i]->type;
@@ -80,14 +93,17 @@ static rdna_status run_back(const rdna_node *node, rdna_array *const *inputs, un
   rdna__operands o;
   rdna_sdpa options = options_of(node);
   RDNA_TRY(rdna__operands_init(&o, node, inputs, wanted));
+  options.mask = node->attributes.dims ? o.in[6] : NULL;
   return rdna__operands_end(&o,
                             rdna_op_sdpa_backward(node->stream, &options, o.in[1], o.in[2], o.in[3], o.in[4], o.in[5],
                                                   o.in[0], o.out[0], o.out[1], o.out[2], NULL),
                             out);
 }
 static void compose_back(rdna_recorder *r, const rdna_node *node, rdna_node *const *inputs, rdna_node **out) {
-  rdna_node *seeds[RDNA__MOST_RESULTS] = {inputs[0]};
-  rdna__record_backward(compose_attention, r, node, inputs + 1, 3, seeds, out);
+  rdna_node *seeds[RDNA__MOST_RESULTS] = {inputs[0]}, *all[4] = {NULL};
+  rdna_node *forward[] = {inputs[1], inputs[2], inputs[3], node->attributes.dims ? inputs[6] : NULL};
+  rdna__record_backward(compose_attention, r, node, forward, node->attributes.dims ? 4 : 3, seeds, all);
+  for (int i = 0; i < 3; i++) out[i] = all[i];
 }
 static void gradient_back(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {
   rdna__gradient_of(compose_back, r, node, upstream, out);
@@ -95,12 +111,20 @@ static void gradient_back(rdna_recorder *r, rdna_node *node, rdna_node *const *u
 const rdna__operator rdna__operator_attention_back = {
     .name = "attention_back", .results = 3, .infer = infer_back, .run = run_back, .gradient = gradient_back};
 
-rdna_node *rdna_record_attention(rdna_recorder *r, rdna_node *q, rdna_node *k, rdna_node *v, double scale,
-                                 bool causal) {
-  rdna_node *inputs[] = {q, k, v};
-  if (rdna__record_stopped(r, "attention", inputs, 3)) return NULL;
+static bool mask_fits(const rdna__type *mask, const rdna__type *q, int64_t keys) {
+  bool fits =
+      mask->rank == 4 && mask->shape[3] == keys && (mask->dtype == RDNA_BOOL || rdna__array_is_float(mask->dtype));
+  for (int i = 0; i < 3 && fits; i++) fits = mask->shape[i] == q->shape[i] || mask->shape[i] == 1;
+  return fits;
+}
+
+rdna_node *rdna_record_attention_masked(rdna_recorder *r, rdna_node *q, rdna_node *k, rdna_node *v, rdna_node *mask,
+                                        double scale, bool causal) {
+  rdna_node *inputs[] = {q, k, v, mask};
+  int count = mask ? 4 : 3;
+  if (rdna__record_stopped(r, "attention", inputs, count)) return NULL;
   const rdna__type *of_q = &q->type, *of_k = &k->type, *of_v = &v->type;
-  char text[3][RDNA__ARRAY_TEXT];
+  char text[4][RDNA__ARRAY_TEXT];
   bool fits = of_q->rank == 4 && of_k->rank == 4 && of_v->rank == 4 && rdna__array_is_float(of_q->dtype) &&
               of_q->shape[3] == of_k->shape[3] && of_k->shape[2] == of_v->shape[2];
   for (int i = 0; i < 2 && fits; i++) fits = of_q->shape[i] == of_k->shape[i] && of_q->shape[i] == of_v->shape[i];
@@ -109,12 +133,25 @@ rdna_node *rdna_record_attention(rdna_recorder *r, rdna_node *q, rdna_node *k, r
         r, rdna__fail(RDNA_INVALID_ARGUMENT,
                       "attention: q %s, k %s and v %s; they are (batch, heads, tokens, d) of floats",
                       rdna__type_text(of_q, text[0]), rdna__type_text(of_k, text[1]), rdna__type_text(of_v, text[2])));
+  if (mask && !mask_fits(&mask->type, of_q, of_k->shape[2]))
+    return rdna__record_failure(
+        r, rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "attention: a mask %s for q %s and k %s; it is (batch or 1, heads or 1, queries or 1, keys) of "
+                      "bool, or of floats that are added",
+                      rdna__type_text(&mask->type, text[3]), rdna__type_text(of_q, text[0]),
+                      rdna__type_text(of_k, text[1])));
   rdna__cast_to_first(r, inputs, 2);
+  if (mask && mask->type.dtype != RDNA_BOOL) inputs[3] = rdna_record_cast(r, mask, of_q->dtype);
   /* the kernel with gradients takes neither f64 nor a d above 256 */
   if (of_q->dtype == RDNA_F64 || of_q->shape[3] > 256 || of_v->shape[3] > 256)
-    return compose_of(r, inputs, scale, causal);
-  rdna__attributes a = {.flag = causal, .p = rdna_scalar_real(scale)};
-  return rdna__part(r, rdna__record(r, &rdna__operator_attention, &a, inputs, 3), 0);
+    return compose_of(r, inputs, scale, causal, mask != NULL);
+  rdna__attributes a = {.flag = causal, .dims = mask != NULL, .p = rdna_scalar_real(scale)};
+  return rdna__part(r, rdna__record(r, &rdna__operator_attention, &a, inputs, count), 0);
+}
+
+rdna_node *rdna_record_attention(rdna_recorder *r, rdna_node *q, rdna_node *k, rdna_node *v, double scale,
+                                 bool causal) {
+  return rdna_record_attention_masked(r, q, k, v, NULL, scale, causal);
 }
 
 /* ---- dropout: p is the probability, the numbers are seed and offset. It is its own gradient ---- */

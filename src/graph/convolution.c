@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 #include "graph/build.h"
+#include "graph/convolution_f64.h"
 #include "graph/operands.h"
 #include "rdna/graph_neural.h"
 
@@ -144,6 +145,13 @@ const rdna__operator rdna__operator_conv_weight = {
 
 /* ---- the public face ---- */
 
+static rdna_node *with_bias(rdna_recorder *r, rdna_node *y, rdna_node *bias) {
+  int64_t spread[RDNA_MAX_RANK] = {1, 0, 1, 1, 1};
+  if (!bias || !y) return y;
+  spread[1] = y->type.shape[1];
+  return add(r, y, rdna_record_reshape(r, bias, y->type.rank, spread));
+}
+
 static rdna_status read_description(const char *name, const rdna_convolution *given, rdna_convolution *conv) {
   const int64_t most = 1 << 28; /* so that sums of a few cannot overflow */
   RDNA_TRY(RDNA__OPTIONS(name, "conv", given, conv));
@@ -174,7 +182,9 @@ rdna_node *rdna_record_conv(rdna_recorder *r, rdna_node *x, rdna_node *weight, r
   rdna_convolution known;
   int count = bias ? 3 : 2;
   if (stopped(r, "conv", inputs, count, conv, &known)) return NULL;
-  return record(r, &rdna__operator_conv, &known, NULL, inputs, count);
+  rdna_node *made = record(r, &rdna__operator_conv, &known, NULL, inputs, count);
+  if (!made || x->type.dtype != RDNA_F64) return made;
+  return with_bias(r, rdna__compose_conv(r, inputs[0], inputs[1], &known, &made->type), inputs[2]);
 }
 
 rdna_node *rdna_record_conv_transpose(rdna_recorder *r, rdna_node *x, rdna_node *weight, rdna_node *bias,
@@ -185,7 +195,7 @@ rdna_node *rdna_record_conv_transpose(rdna_recorder *r, rdna_node *x, rdna_node 
   const rdna__type *of_x = &x->type, *of_w = &weight->type;
   char first[RDNA__ARRAY_TEXT], second[RDNA__ARRAY_TEXT];
   bool fits = of_x->rank == conv->spatial_dims + 2 && of_w->rank == of_x->rank && of_x->shape[1] == of_w->shape[0];
-  int64_t sizes[3] = {0}, spread[RDNA_MAX_RANK] = {1, 0, 1, 1, 1};
+  int64_t sizes[3] = {0};
   for (int d = 0; d < conv->spatial_dims && fits; d++) {
     int64_t extra = more ? more[d] : 0;
     sizes[d] = (of_x->shape[2 + d] - 1) * conv->stride[d] - conv->pad_before[d] - conv->pad_after[d] +
@@ -197,8 +207,7 @@ rdna_node *rdna_record_conv_transpose(rdna_recorder *r, rdna_node *x, rdna_node 
     return rdna__record_failure(
         r, rdna__fail(RDNA_INVALID_ARGUMENT, "conv_transpose: x %s and weight %s do not fit with %d spatial dimensions",
                       rdna__type_text(of_x, first), rdna__type_text(of_w, second), conv->spatial_dims));
-  rdna_node *y = record(r, &rdna__operator_conv_data, conv, sizes, inputs, 2);
-  if (!bias || !y) return y;
-  spread[1] = y->type.shape[1];
-  return add(r, y, rdna_record_reshape(r, inputs[2], y->type.rank, spread));
+  rdna_node *y = of_x->dtype == RDNA_F64 ? rdna__compose_conv_transpose(r, inputs[0], inputs[1], conv, sizes)
+                                         : record(r, &rdna__operator_conv_data, conv, sizes, inputs, 2);
+  return with_bias(r, y, bias ? inputs[2] : NULL);
 }

@@ -573,6 +573,7 @@ FUNCTIONS = {  # result, arguments
     "rdna_profile_stop": "c_int c_void_p c_void_p c_void_p",
     "rdna_record_adaptive_average_pool": "c_void_p c_void_p c_void_p c_void_p",
     "rdna_record_attention": "c_void_p c_void_p c_void_p c_void_p c_void_p c_double c_bool",
+    "rdna_record_attention_masked": "c_void_p c_void_p c_void_p c_void_p c_void_p c_void_p c_double c_bool",
     "rdna_record_average_pool": "c_void_p c_void_p c_void_p c_void_p",
     "rdna_record_batch_norm": "c_void_p c_void_p c_void_p c_void_p c_void_p c_double",
     "rdna_record_batch_norm_inference": "c_void_p c_void_p c_void_p c_void_p c_void_p c_void_p c_void_p c_double",

@@ -11,7 +11,7 @@ from . import _core
 from ._array import cast, need, unary
 from ._core import scalar
 from ._graph import record
-from ._moving import expand_dims, moveaxis, reshape
+from ._moving import broadcast_to, expand_dims, moveaxis, reshape
 
 _Three = ctypes.c_int64 * 3
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -194,11 +194,18 @@ def hardsigmoid(x):
 # ---- attention and dropout ----
 
 
-def scaled_dot_product_attention(query, key, value, is_causal=False, scale=None):
-    """softmax(scale query key^T) value of (batch, heads, tokens, d); scale None: 1 / sqrt(d)."""
+def scaled_dot_product_attention(query, key, value, is_causal=False, scale=None, attn_mask=None):
+    """softmax(scale query key^T) value of (batch, heads, tokens, d); scale None: 1 / sqrt(d). |attn_mask| has dimensions that are these of
+    (batch, heads, tokens, keys) or 1, in front also missing: bool, where False hides the key, or floats that are added to the scores. A query that sees
+    nothing gives 0, in float64 NaN."""
     query = need("attention", query)
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    return record("attention", [query, need("attention", key), need("attention", value)], scale, is_causal)
+    mask = _maybe("attention", attn_mask)
+    if mask is not None and mask.ndim < 4:
+        mask = reshape(mask, (1,) * (4 - mask.ndim) + mask.shape)
+    if mask is not None and mask.ndim == 4 and mask.shape[3] != key.shape[2] and mask.shape[3] == 1:
+        mask = broadcast_to(mask, (*mask.shape[:3], key.shape[2]))
+    return record("attention_masked", [query, need("attention", key), need("attention", value), mask], scale, is_causal)
 
 
 def dropout(x, p=0.5, *, seed, offset=0):

@@ -337,22 +337,23 @@ class MultiheadAttention(Module):
     def _heads(self, x):
         return permute_dims(reshape(x, (*x.shape[:2], self.num_heads, x.shape[2] // self.num_heads)), (0, 2, 1, 3))
 
-    def forward(self, query, key=None, value=None, is_causal=False):
-        """key and value None: query, and key."""
+    def forward(self, query, key=None, value=None, is_causal=False, attn_mask=None):
+        """key and value None: query, and key. The mask as scaled_dot_product_attention's."""
         key = query if key is None else key
         value = key if value is None else value
-        y = F.scaled_dot_product_attention(self._heads(self.q(query)), self._heads(self.k(key)), self._heads(self.v(value)), is_causal)
+        y = F.scaled_dot_product_attention(self._heads(self.q(query)), self._heads(self.k(key)), self._heads(self.v(value)), is_causal,
+                                           attn_mask=attn_mask)
         return self.out(reshape(permute_dims(y, (0, 2, 1, 3)), query.shape))
 
 
 class SelfAttention(MultiheadAttention):
-    def forward(self, x, is_causal=False):
-        return super().forward(x, is_causal=is_causal)
+    def forward(self, x, is_causal=False, attn_mask=None):
+        return super().forward(x, is_causal=is_causal, attn_mask=attn_mask)
 
 
 class CrossAttention(MultiheadAttention):
-    def forward(self, x, memory):
-        return super().forward(x, memory, memory)
+    def forward(self, x, memory, attn_mask=None):
+        return super().forward(x, memory, memory, attn_mask=attn_mask)
 
 
 # ---- dropout ----

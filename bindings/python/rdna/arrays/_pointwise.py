@@ -8,7 +8,7 @@ import math
 
 from . import _core
 from ._array import (Array, again, ask, binary, cast, choose, compare, empty_on, extension, full_on, is_complex, is_lazy, joined, need,
-                     not_recorded, operands, part_of, parts, prepare, reduce, run, stream_of, unary)
+                     operands, part_of, parts, prepare, reduce, run, stream_of, unary)
 from ._core import F32, F64, I32, I64, NOTHING, Complex, make, scalar
 from ._graph import still
 from ._moving import broadcast_shapes, broadcast_to, concat, expand_dims
@@ -359,12 +359,16 @@ def _as_float_type(x1, x2):
 
 @public
 def nextafter(x1, x2, /):
-    """The number of the type that is next to x1 towards x2. It is not recorded."""
+    """The number of the type that is next to x1 towards x2. It has no gradient."""
     x1, x2 = operands(x1, x2)
     dtype = _as_float_type(x1, x2)
-    a, b = cast(x1, dtype), cast(x2, dtype)
-    if is_lazy(a) or is_lazy(b):
-        raise not_recorded("nextafter")
+    return _nextafter(cast(x1, dtype), cast(x2, dtype))
+
+
+@own(lambda a, b: [(broadcast_shapes(a.shape, b.shape), a.dtype)], name="nextafter")
+def _nextafter(a, b):
+    dtype, shape = a.dtype, broadcast_shapes(a.shape, b.shape)
+    a, b = broadcast_to(a, shape), broadcast_to(b, shape)
     bits, width = _bits(a)
     away = (a < b) == (a > 0)
     moved = bits + choose(away, 1, full_on(stream_of(a), (), -1, bits.dtype))

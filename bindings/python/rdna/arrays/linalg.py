@@ -407,13 +407,36 @@ def _as_matrix(x):
     return expand_dims(expand_dims(x, axis=x.ndim), axis=x.ndim + 1)
 
 
+def _cofactor_rule(given, made, came):
+    """By those of the determinant times the inverse, which singular matrices have not."""
+    (x,), (g,) = given, came
+    inverse = inv(x)
+    y = multiply(_as_matrix(_det(x)), matrix_transpose(inverse))  # C; dC = tr(A^-1 dA) C - A^-T dA^T C
+    along = _sum(multiply(conj(y) if y.pairs else y, g), axis=(-2, -1), keepdims=True)
+    adjoint = _adjoint(inverse)
+    turned = matmul(matmul(conj(y) if y.pairs else y, matrix_transpose(g)), adjoint)
+    return (subtract(multiply(along, adjoint), turned),)
+
+
+@own(same, _cofactor_rule, name="det")
+def _cofactors(x):
+    """The derivatives of determinants by their elements, of singular matrices too: by singular values all but one of which are multiplied."""
+    u, s, vh = svd(x)
+    n = s.shape[-1]
+    others = [_prod(concat([slice_of(s, s.ndim - 1, 0, i), slice_of(s, s.ndim - 1, i + 1, n - i - 1)], axis=-1), axis=-1, keepdims=True) for i in range(n)]
+    scale = multiply(_as_matrix(multiply(_det(u), _det(vh))), expand_dims(cast(concat(others, axis=-1), x.dtype), axis=-2))
+    u, vh = (conj(m) if m.pairs else m for m in (u, vh))
+    return matmul(multiply(u, scale), vh)
+
+
 def _det_rule(given, made, came):
-    (x,), (d,), (g,) = given, made, came
-    return (multiply(_as_matrix(g * (conj(d) if d.pairs else d)), _adjoint(inv(x))),)
+    (x,), (g,) = given, came
+    slope = _cofactors(x)
+    return (multiply(_as_matrix(g), conj(slope) if slope.pairs else slope),)
 
 
 def det(x, /):
-    """Determinants. Their gradients are by inverses, so that of singular matrices there are none."""
+    """Determinants. The second derivatives of singular ones are an error."""
     return _det(_matrices("det", x, square=True))
 
 
