@@ -22,10 +22,30 @@ static rdna_status infer_attention(const rdna__making *m, rdna__type *out) {
   out[1] = (rdna__type){RDNA_F32, 3, {q->shape[0], q->shape[1], q->shape[2]}};
   return RDNA_OK;
 }
+/* The result lies as q does: where (batch, tokens, heads, d) is seen as (batch, heads, tokens, d), what turns it back
+ * costs no copy. */
+static rdna_status lay_as_q(const rdna_node *node, rdna__operands *o) {
+  const rdna_tensor *q = o->in[0];
+  const int64_t *shape = node->type.shape;
+  if (q->stride[1] >= q->stride[2] || shape[1] == 1) return RDNA_OK;
+  rdna_array *made, *turned;
+  RDNA_TRY(
+      rdna__array_make(node->stream, node->type.dtype, 4, (int64_t[]){shape[0], shape[2], shape[1], shape[3]}, &made));
+  rdna_status status = rdna_array_permute(made, (int[]){0, 2, 1, 3}, &turned);
+  rdna_array_release(made);
+  if (status != RDNA_OK) return status;
+  rdna_array_release(o->made[0]);
+  o->made[0] = turned;
+  o->out[0] = &turned->tensor;
+  return RDNA_OK;
+}
+
 static rdna_status run_attention(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
   rdna__operands o;
   rdna_sdpa options = options_of(node);
-  RDNA_TRY(rdna__operands_init(&o, node, inputs, wanted | 1));
+  RDNA_TRY(rdna__operands_init_strided(&o, node, inputs, wanted | 1));
+  rdna_status laid = lay_as_q(node, &o);
+  if (laid != RDNA_OK) return rdna__operands_end(&o, laid, out);
   options.mask = node->attributes.dims ? o.in[3] : NULL;
   return rdna__operands_end(&o, rdna_op_sdpa(node->stream, &options, o.in[0], o.in[1], o.in[2], o.out[0], o.out[1]),
                             out);
@@ -92,7 +112,7 @@ static rdna_status infer_back(const rdna__making *m, rdna__type *out) {
 static rdna_status run_back(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
   rdna__operands o;
   rdna_sdpa options = options_of(node);
-  RDNA_TRY(rdna__operands_init(&o, node, inputs, wanted));
+  RDNA_TRY(rdna__operands_init_strided(&o, node, inputs, wanted));
   options.mask = node->attributes.dims ? o.in[6] : NULL;
   return rdna__operands_end(&o,
                             rdna_op_sdpa_backward(node->stream, &options, o.in[1], o.in[2], o.in[3], o.in[4], o.in[5],

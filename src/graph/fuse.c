@@ -334,6 +334,20 @@ static rdna_status gather(rdna_plan *plan, rdna__step *step) {
   return RDNA_OK;
 }
 
+/* An operation of two values alone is a chain, whose kernels take eight values at a time and may be compiled for it,
+ * where the operators' own take one as they come: all but sums, differences, products and quotients. */
+static rdna_status stand_alone(rdna_plan *plan, rdna__step *step) {
+  operation o;
+  if (step->chain || step->epilogue || !as_operation(step, &o) || o.side < 0) return RDNA_OK;
+  if (o.step.op == RDNA_ZIP_ADD || o.step.op == RDNA_ZIP_SUB || o.step.op == RDNA_ZIP_MUL || o.step.op == RDNA_ZIP_DIV)
+    return RDNA_OK;
+  step->chain = malloc(sizeof *step->chain);
+  if (!step->chain) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a chain");
+  *step->chain = (rdna__chain){.input_count = 1, .inputs = {o.through}, .reads = {1}};
+  (void)append(step->chain, o);
+  return RDNA_OK;
+}
+
 /* What is kept gets the numbers behind the inputs'. */
 static void settle(rdna__chain *chain) {
   for (int i = 0; i < chain->step_count; i++)
@@ -349,6 +363,7 @@ rdna_status rdna__plan_fuse(rdna_plan *plan) {
   for (int64_t i = 0; i < plan->step_count; i++)
     if (!plan->steps[i].dropped) {
       RDNA_TRY(absorb(plan, &plan->steps[i]));
+      RDNA_TRY(stand_alone(plan, &plan->steps[i]));
       if (plan->steps[i].chain) settle(plan->steps[i].chain);
     }
   return RDNA_OK;

@@ -14,18 +14,16 @@ rdna_status rdna__array_make_rows(rdna_stream *stream, rdna_dtype dtype, int64_t
   return status;
 }
 
-rdna_status rdna__operands_init(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs, unsigned results) {
-  return rdna__operands_init_rows(o, node, inputs, results, 0);
-}
-
-rdna_status rdna__operands_init_rows(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs,
-                                     unsigned results, unsigned rows) {
+/* Of inputs those whose bits are set in |rows| stay as they are where they are rows, those in |strided| however they
+ * lie. */
+static rdna_status init(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs, unsigned results,
+                        unsigned rows, unsigned strided) {
   *o = (rdna__operands){.held = {NULL}};
   rdna__type types[RDNA__MOST_RESULTS];
   rdna__making m = {NULL, &node->attributes, node->inputs, node->input_count};
   rdna_status status = node->op->infer(&m, types);
   for (int i = 0; i < node->input_count && status == RDNA_OK; i++) {
-    if ((rows >> i & 1) && is_rows(&inputs[i]->tensor))
+    if ((strided >> i & 1) || ((rows >> i & 1) && is_rows(&inputs[i]->tensor)))
       o->held[i] = rdna_array_retain(inputs[i]);
     else
       status = rdna_array_contiguous(inputs[i], &o->held[i]);
@@ -37,6 +35,20 @@ rdna_status rdna__operands_init_rows(rdna__operands *o, const rdna_node *node, r
     if (status == RDNA_OK) o->out[i] = &o->made[i]->tensor;
   }
   return status == RDNA_OK ? RDNA_OK : rdna__operands_end(o, status, NULL);
+}
+
+rdna_status rdna__operands_init(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs, unsigned results) {
+  return init(o, node, inputs, results, 0, 0);
+}
+
+rdna_status rdna__operands_init_rows(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs,
+                                     unsigned results, unsigned rows) {
+  return init(o, node, inputs, results, rows, 0);
+}
+
+rdna_status rdna__operands_init_strided(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs,
+                                        unsigned results) {
+  return init(o, node, inputs, results, 0, ~0u);
 }
 
 rdna_status rdna__operands_end(rdna__operands *o, rdna_status status, rdna_array **out) {

@@ -16,6 +16,9 @@ rdna_status rdna__operands_init(rdna__operands *o, const rdna_node *node, rdna_a
  * far apart the rows lie. */
 rdna_status rdna__operands_init_rows(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs,
                                      unsigned results, unsigned rows);
+/* The same with all inputs as they lie, for operators that take any strides. */
+rdna_status rdna__operands_init_strided(rdna__operands *o, const rdna_node *node, rdna_array *const *inputs,
+                                        unsigned results);
 /* An array of rows that begin at multiples of 16 bytes. */
 rdna_status rdna__array_make_rows(rdna_stream *stream, rdna_dtype dtype, int64_t rows, int64_t columns,
                                   rdna_array **out_array);

@@ -7,7 +7,7 @@
 static const rdna__route routes[] = {
     {.name = "map",
      .kernels = {"{neg|exp|relu|sigmoid|tanh|silu|gelu_tanh|gelu_erf|affine}_{float}"},
-     .when = "operations of one input, in the order in which it lies"},
+     .when = "operations of one input, in the order in which it lies; sums, differences and products with a number"},
     {.name = "zip", .kernels = {"{add|sub|mul|div|swiglu}_{float}"}, .when = "of two inputs that lie alike"},
     {.name = "row", .kernels = {"{add|sub|mul|div}_row_{float}"}, .when = "of an input and a row, such as a bias"},
 };
@@ -100,6 +100,19 @@ rdna_status rdna__contiguous_zip(rdna_stream *stream, rdna_zip op, const rdna_te
   struct binary_row_args args = {
       .a = a->data, .b = b->data, .out = out->data, .rows = rdna_tensor_count(a) / cols, .cols = cols};
   return launch_tiles(stream, rdna_zip_name(op), of_type(&zip_row_kernels[op], a->dtype), out, &args);
+}
+
+rdna_status rdna__contiguous_zip_number(rdna_stream *stream, rdna_zip op, const rdna_tensor *x, double number,
+                                        bool number_first, const rdna_tensor *out, bool *out_launched) {
+  double scale = 1, shift = number;
+  if (op == RDNA_ZIP_MUL)
+    scale = number, shift = -0.0; /* which leaves a product of -0 as it is */
+  else if (op == RDNA_ZIP_SUB)
+    scale = number_first ? -1 : 1, shift = number_first ? number : -number;
+  *out_launched = false;
+  if (op != RDNA_ZIP_MUL && op != RDNA_ZIP_SUB && op != RDNA_ZIP_ADD) return RDNA_OK;
+  return rdna__contiguous_map(stream, RDNA_MAP_AFFINE, x, rdna_scalar_real(scale), rdna_scalar_real(shift), out,
+                              out_launched);
 }
 
 /* Checks |out| and one input: contiguous, of the same shape and floating-point type. */

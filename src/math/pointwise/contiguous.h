@@ -15,5 +15,8 @@ rdna_status rdna__contiguous_map(rdna_stream *stream, rdna_map op, const rdna_te
                                  const rdna_tensor *out, bool *out_launched);
 rdna_status rdna__contiguous_zip(rdna_stream *stream, rdna_zip op, const rdna_tensor *a, const rdna_tensor *b,
                                  const rdna_tensor *out, bool *out_launched);
+/* |op| of |x| and a number, which is first if |number_first|. */
+rdna_status rdna__contiguous_zip_number(rdna_stream *stream, rdna_zip op, const rdna_tensor *x, double number,
+                                        bool number_first, const rdna_tensor *out, bool *out_launched);
 
 #endif

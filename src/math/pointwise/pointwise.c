@@ -209,6 +209,7 @@ rdna_status rdna_op_zip(rdna_stream *stream, rdna_zip op, const rdna_tensor *a, 
 
 rdna_status rdna_op_zip_scalar(rdna_stream *stream, rdna_zip op, const rdna_tensor *x, rdna_scalar scalar,
                                bool scalar_first, rdna_scalar p, rdna_scalar q, const rdna_tensor *out) {
+  bool done;
   RDNA_TRY(check_op("zip_scalar", (int)op, RDNA_ZIP_COUNT));
   request r = {.name = zips[op].name,
                .stream = stream,
@@ -219,7 +220,9 @@ rdna_status rdna_op_zip_scalar(rdna_stream *stream, rdna_zip op, const rdna_tens
   r.input[scalar_first] = x;
   RDNA_TRY(rdna__check_tensor(r.name, "x", x));
   RDNA_TRY(begin_operation(&r, &zips[op], x, traits[x->dtype].zip, "zip_elementary_f64"));
-  return run(&r);
+  RDNA_TRY(check_operands(&r, &done));
+  if (!done) RDNA_TRY(rdna__contiguous_zip_number(stream, op, x, scalar.real, scalar_first, out, &done));
+  return done ? RDNA_OK : launch_strided(&r);
 }
 
 rdna_status rdna_op_zip3(rdna_stream *stream, rdna_zip3 op, const rdna_tensor *a, const rdna_tensor *b,
