@@ -11,7 +11,7 @@ import threading
 
 import numpy as np
 
-from ._array import Array, full_on, need, stream_of
+from ._array import Array, from_numpy, full_on, need, reduce, stream_of
 from ._core import library
 from ._graph import Graph, Plan, evaluate, gradients, is_lazy, lazy, placeholder, placeholder_of, record
 
@@ -21,6 +21,7 @@ class _State(threading.local):
     plans = 0  # of those, such as are to be plans
     blind = 0  # and such as have placeholders, to whose values nothing leads yet
     drawn = None  # of the plan that is being recorded: placeholders, and what makes their values in each run
+    watched = None  # and answers that should be yes in each run, with the sentence for when they are not
 
 
 _state = _State()
@@ -51,6 +52,13 @@ def drawn_anew(stream, dtype, shape, draw):
     place = placeholder_of(stream, dtype, shape)
     _state.drawn.append((place, draw))
     return place
+
+
+def watch(answer, sentence):
+    """In a plan that is being recorded: where |answer|, an array of bool, is not true everywhere in a run, values that are asked for later are an IndexError
+    with that sentence."""
+    if _state.watched is not None:
+        _state.watched.append((reduce(answer, "all", range(answer.ndim), False), sentence))
 
 
 def without_values():
@@ -84,6 +92,18 @@ def _rebuild(form, leaves):
         return {key: _rebuild(x, leaves) for key, x in inner}
     parts = [_rebuild(x, leaves) for x in inner]
     return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+
+
+def _with_arrays(tree):
+    """|tree| with NumPy's arrays as ours."""
+    if isinstance(tree, np.ndarray):
+        return from_numpy(tree)
+    if isinstance(tree, dict):
+        return {key: _with_arrays(x) for key, x in tree.items()}
+    if not isinstance(tree, (list, tuple)):
+        return tree
+    parts = [_with_arrays(x) for x in tree]
+    return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
 
 
 def _exact(value):
@@ -271,13 +291,13 @@ def compile(function):
     def record_plan(form, leaves):
         inputs, outputs = [placeholder(x) for x in leaves], []
         given, named = _rebuild(form, iter(inputs))
-        around, _state.drawn = _state.drawn, []
+        around, _state.drawn, _state.watched = (_state.drawn, _state.watched), [], []
         try:
             with _recording(plan=True):
                 shape = _flatten(function(*given, **named), outputs)
-            return (Plan(outputs, inputs, _state.drawn) if outputs else None), shape
+            return (Plan(outputs, inputs, _state.drawn, _state.watched) if outputs else None), shape
         finally:
-            _state.drawn = around
+            _state.drawn, _state.watched = around
 
     @functools.wraps(function)
     def wrapped(*arguments, **keywords):
@@ -292,7 +312,7 @@ def compile(function):
                 if found and found[1] is Array:
                     return found[0].run(arguments)[0]
         leaves = []
-        form = _flatten((arguments, keywords), leaves)
+        form = _flatten(_with_arrays((arguments, keywords)), leaves)
         if _state.depth or any(is_lazy(x) for x in leaves):
             return function(*arguments, **keywords)  # part of what is being recorded
         plain = not keywords and all(type(x) is Array for x in arguments)
@@ -300,8 +320,7 @@ def compile(function):
         try:
             known = key in plans
         except TypeError as error:
-            raise TypeError(f"compile: an argument that is no array must have a hash, by which its plan is found: {error}; asarray makes arrays of "
-                            "NumPy's") from None
+            raise TypeError(f"compile: an argument that is no array must have a hash, by which its plan is found: {error}") from None
         if not known:
             plans[key] = record_plan(form, leaves)
         plan, shape = plans[key]

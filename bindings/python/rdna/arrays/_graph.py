@@ -4,7 +4,7 @@ import ctypes
 import threading
 
 from . import _core
-from ._array import Array, is_lazy, stream_of
+from ._array import MOST_LATER, Array, is_lazy, later, report, stream_of
 from ._core import check, fail, library, make, pending, sizes
 
 _run = library.rdna_plan_run
@@ -119,9 +119,11 @@ class Graph:
 
 class Plan:
     """Steps that compute |outputs| from arrays in the place of |inputs|, which are placeholders. Behind these come placeholders of what each run draws
-    anew, by functions without arguments."""
+    anew, by functions without arguments; |watched| are answers that are looked at when values are asked for later, with sentences."""
 
-    def __init__(self, outputs, inputs, drawn=()):
+    def __init__(self, outputs, inputs, drawn=(), watched=()):
+        self.watched = [sentence for _, sentence in watched]
+        outputs = [*outputs, *(answer for answer, _ in watched)]
         inputs, self.draws = [*inputs, *(place for place, _ in drawn)], [draw for _, draw in drawn]
         self.pointer = make("rdna_array_plan", pointers(outputs), len(outputs), pointers(inputs), len(inputs))
         check(library.rdna_plan_replay(self.pointer, True))
@@ -162,4 +164,10 @@ class Plan:
             if status:
                 fail(status)
             pending.error = None  # of a recording that could not be
-        return [Array(pointer, pairs) for pointer, pairs in zip(out, self.pairs)]
+        made = [Array(pointer, pairs) for pointer, pairs in zip(out, self.pairs)]
+        if self.watched:
+            later.append((made[-len(self.watched):], self.watched))
+            del made[-len(self.watched):]
+            if len(later) > MOST_LATER:  # of runs that are done long since
+                report(1)
+        return made

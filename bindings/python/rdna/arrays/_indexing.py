@@ -12,7 +12,7 @@ from ._array import (
     Array, again, axis_of, become, cast, choose, compare, empty_on, from_numpy, full_on, is_lazy, joined, need, number, part_of, parts, reduce, run, stream_of,
     tensor_of)
 from ._core import BOOL, I32, I64, make
-from ._grad import without_values
+from ._grad import watch, without_values
 from ._graph import evaluate, record
 from ._moving import broadcast_shapes, broadcast_to, expand_dims, permute_dims, reshape, slice_of, squeeze
 
@@ -167,9 +167,8 @@ def _counted(name, x, dim, indices):
     k, n = cast(indices, I64), x.shape[dim]
     inside = compare(k, n, _core.compares["lt"], None) & compare(k, -n, _core.compares["ge"], None)
     later = is_lazy(k) and without_values()
-    if later and x.dtype.kind != "f":
-        raise TypeError(f"{name}: of indices that are computed within compile one may be outside, for which floats have NaN, and {x.dtype} nothing")
     if later:
+        watch(inside, f"{name}: an index is outside of an array of shape {x.shape}, in a run of what compile has recorded")
         k = choose(inside, k, 0)
     elif not reduce(inside, "all", range(k.ndim), False).item():
         raise IndexError(f"{name}: an index is outside of an array of shape {x.shape}")
@@ -192,7 +191,7 @@ def _recorded_gather(x, indices):
     table = reshape(table, (count, x.size // count if count else 0))
     taken = reshape(record("embedding", [table, rows]), (*rows.shape, *(x.shape[i] for i in rest)))
     if inside is not None:
-        taken = choose(reshape(broadcast_to(inside, rows.shape), (*rows.shape, *(1 for _ in rest))), taken, math.nan)
+        taken = choose(reshape(broadcast_to(inside, rows.shape), (*rows.shape, *(1 for _ in rest))), taken, math.nan if x.dtype.kind == "f" else 0)
     place = at[0] if at[-1] - at[0] + 1 == len(at) else 0
     order = [*range(rows.ndim, rows.ndim + place), *range(rows.ndim), *range(rows.ndim + place, taken.ndim)]
     return permute_dims(taken, order)
@@ -285,7 +284,7 @@ def take_along_axis(x, indices, /, *, axis=-1):
     indices = broadcast_to(indices, (*shape[:axis], indices.shape[axis], *shape[axis + 1:]))
     if recorded:
         taken = Array(make("rdna_array_gather", x.pointer, axis, indices.pointer))
-        return taken if inside is None else choose(inside, taken, math.nan)
+        return taken if inside is None else choose(inside, taken, math.nan if x.dtype.kind == "f" else 0)
     made = empty_on(stream_of(x), indices.shape, x.dtype)
     if made.size == 0:
         return made
