@@ -2,8 +2,10 @@
 
 import keras
 import numpy as np
+import pytest
 import releases
 import tensorflow as tf
+import tf_rdna
 from sklearn.datasets import load_digits
 
 
@@ -99,3 +101,53 @@ def test_recurrent_layers_track_the_cpu():
     _, ours = curve("/device:RDNA:0", build, lambda: keras.optimizers.RMSprop(0.01), [(x, y)] * 5)
     _, theirs = curve("/device:CPU:0", build, lambda: keras.optimizers.RMSprop(0.01), [(x, y)] * 5)
     np.testing.assert_allclose(ours, theirs, rtol=1e-3)
+
+
+NORMS = {
+    "images": ((3, 4, 5, 6), {}, "float32", True), "rows": ((7, 5), {"epsilon": 1e-5, "momentum": 0.6}, "float32", True),
+    "one row": ((1, 5), {}, "float32", True), "volumes": ((2, 3, 2, 4, 5), {"scale": False}, "float32", True),
+    "lines": ((3, 4, 5), {"center": False}, "mixed_float16", True), "half": ((4, 3, 3, 8), {}, "mixed_bfloat16", True),
+    "channels first": ((3, 4, 5, 6), {"axis": 1}, "float32", False), "frozen": ((3, 4, 5), {"trainable": False}, "float32", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("open_batch", [False, True])
+@pytest.mark.parametrize("name", NORMS)
+def test_batch_norm_in_training_is_one_operator(name, open_batch):
+    """Beside Keras' own dozen of operators on the CPU: results, gradients, and what the moving statistics become."""
+    shape, options, dtype, fused = NORMS[name]
+    rng = np.random.default_rng(5)
+    x, weights = rng.normal(3, 2, shape).astype("float32"), rng.standard_normal(shape).astype("float32")
+    results = []
+    for device in ("/device:RDNA:0", "/device:CPU:0"):
+        with tf.device(device):
+            layer = keras.layers.BatchNormalization(dtype=dtype, **options)
+            layer.build(shape)
+            layer.set_weights([np.random.default_rng(6).uniform(0.5, 2, w.shape) for w in layer.weights])
+
+            @tf.function(input_signature=[tf.TensorSpec([None, *shape[1:]] if open_batch else shape)])
+            def step(x):
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = layer(x, training=True)
+                    loss = tf.reduce_sum(tf.cast(y, "float32") * weights)
+                return [y, *tape.gradient(loss, [x, *layer.trainable_weights])]
+
+            tf_rdna.reset_operator_report()
+            made = step(tf.constant(x))
+            results.append([tf.cast(r, "float32").numpy() for r in made] + [w.numpy() for w in layer.non_trainable_weights])
+            assert ("FusedBatchNormV3" in tf_rdna.operator_report()["device"]) == (fused and "RDNA" in device)
+            assert made[0].dtype == layer.compute_dtype and made[0].shape == shape
+    error = {"float32": 2e-5, "mixed_float16": 4e-3, "mixed_bfloat16": 3e-2}[dtype]
+    for ours, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=error, atol=error * max(1, np.abs(theirs).max()))
+
+
+def test_batch_norm_with_a_mask_stays_keras_own():
+    x, mask = np.random.default_rng(7).standard_normal((3, 4, 5)).astype("float32"), np.arange(12).reshape(3, 4) % 3 > 0
+    results = []
+    for device in ("/device:RDNA:0", "/device:CPU:0"):
+        with tf.device(device):
+            layer = keras.layers.BatchNormalization()
+            results.append(layer(tf.constant(x), training=True, mask=tf.constant(mask)).numpy())
+    np.testing.assert_allclose(*results, rtol=1e-5, atol=1e-5)
