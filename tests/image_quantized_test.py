@@ -267,7 +267,6 @@ class Transformers(flow.Folder):
                 (without("double", "single"), "flux", UNSUPPORTED, ["double_blocks"]), (without("final_layer.linear.bias"), "flux", BAD_DATA, ["proj_out.bias"]),
                 (without("double_blocks.0.txt_attn.qkv.bias"), "flux", BAD_DATA, ["add_q_proj.bias"]), ({**tensors, "strange": one}, "flux", UNSUPPORTED, ["strange"]),
                 ({**tensors, "distilled_guidance_layer.in_proj.weight": one}, "flux", UNSUPPORTED, ["Chroma"]),
-                ({**tensors, "double_stream_modulation_img.lin.weight": one}, "flux", UNSUPPORTED, ["FLUX.2"]),
                 ({**tensors, "single_blocks.0.linear1.weight": torch.ones(2 * WIDTH, WIDTH)}, "flux", BAD_DATA, ["to_q"]),
                 ({**tensors, "single_blocks.1.linear1.weight": torch.ones(14 * WIDTH, WIDTH)}, "flux", BAD_DATA, ["to_q", "512"]),
                 ({**tensors, "single_blocks.0.norm.query_norm.scale": torch.ones(64)}, "flux", UNSUPPORTED, ["64"]),

@@ -70,9 +70,9 @@ typedef struct rdna_image_flux_info {
 } rdna_image_flux_info;
 
 /* Of the folder |name| ("transformer") in |folder|, which diffusers saved, as rdna_image_unet_create says. Or |folder|
- * is a file of safetensors or GGUF with the names of Black Forest Labs' own, alone or behind "model.diffusion_model.",
- * with tensors of f32, f16, bf16, 8-bit floats (times one number, where there is NAME.scale_weight or
- * NAME.weight_scale) or blocks, which matrices keep. */
+ * is a file of safetensors or GGUF with the names of Black Forest Labs' own, of Qwen-Image diffusers' and of Stable
+ * Diffusion 3 Stability AI's, alone or behind "model.diffusion_model.", with tensors of f32, f16, bf16, 8-bit floats
+ * (times one number, where there is NAME.scale_weight or NAME.weight_scale) or blocks, which matrices keep. */
 RDNA_CHECKED rdna_status rdna_image_flux_create(rdna_device *device, const char *folder, const char *name,
                                                 rdna_dtype dtype, rdna_image_flux **out_flux);
 RDNA_API void rdna_image_flux_release(rdna_image_flux *flux); /* NULL is fine */

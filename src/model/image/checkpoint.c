@@ -72,18 +72,33 @@ static bool has_encoder(const rdna__safetensors *s, int i) {
 
 /* ---- what it is ---- */
 
-/* Files that people take for such a model. */
+/* Files that people take for such a model: a transformer that flows, of each of which the names begin otherwise. */
+static rdna_status refuse_transformer(const rdna__safetensors *s) {
+  static const char *const firsts[][2] = {{"double_blocks.", "FLUX"},
+                                          {"joint_blocks.", "Stable Diffusion 3"},
+                                          {"cap_embedder.", "Z-Image"},
+                                          {"transformer_blocks.", "Qwen-Image or its like"}};
+  for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++) {
+    char behind[64];
+    snprintf(behind, sizeof behind, UNET "%s", firsts[i][0]);
+    if (has_prefix(s, firsts[i][0]) || has_prefix(s, behind))
+      return rdna__fail(RDNA_UNSUPPORTED,
+                        "it is a transformer of %s; --transformer gives it to a folder with the model's other parts",
+                        firsts[i][1]);
+  }
+  return RDNA_OK;
+}
+
+/* … and all others. */
 static rdna_status refuse_others(const rdna__safetensors *s) {
   static const char *const others[][2] = {
-      {UNET "double_blocks.", "a transformer of FLUX; --transformer gives it to a folder with FLUX's other parts"},
-      {UNET "joint_blocks.", "a transformer of Stable Diffusion 3, which is no U-Net"},
-      {"double_blocks.", "a transformer of FLUX; --transformer gives it to a folder with FLUX's other parts"},
       {"enc.blk.", "T5; --t5 gives it to a folder with the other parts of FLUX or Stable Diffusion 3"},
       {"encoder.block.", "T5; --t5 gives it to a folder with the other parts of FLUX or Stable Diffusion 3"},
       {"lora_", "a LoRA, which is given to a model by --lora"},
       {"down_blocks.", "one part of a folder of diffusers; the folder is what is asked for"},
       {CONTROL, "a ControlNet, which is given to a model by --control"},
       {"decoder.", "an autoencoder without the rest of a model"}};
+  RDNA_TRY(refuse_transformer(s));
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (has_prefix(s, others[i][0])) return rdna__fail(RDNA_UNSUPPORTED, "it is %s", others[i][1]);
   return rdna__fail(RDNA_UNSUPPORTED, "none of its tensors is called '" UNET

@@ -22,7 +22,10 @@ typedef enum rdna__checkpoint_kind {
   CHECKPOINT_AUTOENCODER,
   CHECKPOINT_CLIP,      /* as transformers has it */
   CHECKPOINT_OPEN_CLIP, /* as OpenCLIP has it */
-  CHECKPOINT_FLUX,      /* FLUX's transformer, as Black Forest Labs saved it */
+  CHECKPOINT_FLUX,      /* the transformers of FLUX.1 and FLUX.2, as Black Forest Labs saved them, */
+  CHECKPOINT_SD3,       /* of Stable Diffusion 3, as Stability AI did, */
+  CHECKPOINT_ZIMAGE,    /* of Z-Image, as ComfyUI has it, */
+  CHECKPOINT_DIFFUSERS, /* and of models in files with diffusers' names */
   CHECKPOINT_T5,        /* as transformers has it */
   CHECKPOINT_T5_GGUF    /* as GGUF has it */
 } rdna__checkpoint_kind;

@@ -1,112 +1,11 @@
-/* FLUX's transformer and T5 in files of their own, or behind a prefix in one for all: names, and what tensors say of
- * the settings. Black Forest Labs' names are those of safetensors and of GGUF alike. */
+/* Transformers that flow and T5 in files of their own, or behind a prefix in one for all: what tensors say of the
+ * settings. */
 #include <stdio.h>
 #include <string.h>
 
 #include "model/image/checkpoint.h"
 
-enum { NAME_BYTES = 256, MOST_BLOCKS = 256, HEAD = 128, MOST_SIZE = 1 << 24 };
-
-/* ---- names ---- */
-
-/* A name of diffusers and the file's, of whose rows it is [first, end) of |parts| shares; parts 0: all. */
-typedef struct pair {
-  const char *diffusers, *file;
-  int first, end, parts;
-} pair;
-
-static const pair flux_double[] = {{"norm1.linear", "img_mod.lin", 0, 0, 0},
-                                   {"norm1_context.linear", "txt_mod.lin", 0, 0, 0},
-                                   {"attn.to_q", "img_attn.qkv", 0, 1, 3},
-                                   {"attn.to_k", "img_attn.qkv", 1, 2, 3},
-                                   {"attn.to_v", "img_attn.qkv", 2, 3, 3},
-                                   {"attn.add_q_proj", "txt_attn.qkv", 0, 1, 3},
-                                   {"attn.add_k_proj", "txt_attn.qkv", 1, 2, 3},
-                                   {"attn.add_v_proj", "txt_attn.qkv", 2, 3, 3},
-                                   {"attn.to_out.0", "img_attn.proj", 0, 0, 0},
-                                   {"attn.to_add_out", "txt_attn.proj", 0, 0, 0},
-                                   {"attn.norm_q.weight", "img_attn.norm.query_norm.scale", 0, 0, 0},
-                                   {"attn.norm_k.weight", "img_attn.norm.key_norm.scale", 0, 0, 0},
-                                   {"attn.norm_added_q.weight", "txt_attn.norm.query_norm.scale", 0, 0, 0},
-                                   {"attn.norm_added_k.weight", "txt_attn.norm.key_norm.scale", 0, 0, 0},
-                                   {"ff.net.0.proj", "img_mlp.0", 0, 0, 0},
-                                   {"ff.net.2", "img_mlp.2", 0, 0, 0},
-                                   {"ff_context.net.0.proj", "txt_mlp.0", 0, 0, 0},
-                                   {"ff_context.net.2", "txt_mlp.2", 0, 0, 0},
-                                   {0}};
-static const pair flux_single[] = {{"norm.linear", "modulation.lin", 0, 0, 0},
-                                   {"attn.to_q", "linear1", 0, 1, 7},
-                                   {"attn.to_k", "linear1", 1, 2, 7},
-                                   {"attn.to_v", "linear1", 2, 3, 7},
-                                   {"proj_mlp", "linear1", 3, 7, 7},
-                                   {"proj_out", "linear2", 0, 0, 0},
-                                   {"attn.norm_q.weight", "norm.query_norm.scale", 0, 0, 0},
-                                   {"attn.norm_k.weight", "norm.key_norm.scale", 0, 0, 0},
-                                   {0}};
-static const pair flux_rest[] = {{"x_embedder", "img_in", 0, 0, 0},
-                                 {"context_embedder", "txt_in", 0, 0, 0},
-                                 {"time_text_embed.timestep_embedder.linear_1", "time_in.in_layer", 0, 0, 0},
-                                 {"time_text_embed.timestep_embedder.linear_2", "time_in.out_layer", 0, 0, 0},
-                                 {"time_text_embed.guidance_embedder.linear_1", "guidance_in.in_layer", 0, 0, 0},
-                                 {"time_text_embed.guidance_embedder.linear_2", "guidance_in.out_layer", 0, 0, 0},
-                                 {"time_text_embed.text_embedder.linear_1", "vector_in.in_layer", 0, 0, 0},
-                                 {"time_text_embed.text_embedder.linear_2", "vector_in.out_layer", 0, 0, 0},
-                                 {"norm_out.linear", "final_layer.adaLN_modulation.1", 0, 0, 0},
-                                 {"proj_out", "final_layer.linear", 0, 0, 0},
-                                 {0}};
-static const pair t5_layer[] = {{"0.layer_norm", "attn_norm", 0, 0, 0},
-                                {"0.SelfAttention.q", "attn_q", 0, 0, 0},
-                                {"0.SelfAttention.k", "attn_k", 0, 0, 0},
-                                {"0.SelfAttention.v", "attn_v", 0, 0, 0},
-                                {"0.SelfAttention.o", "attn_o", 0, 0, 0},
-                                {"0.SelfAttention.relative_attention_bias", "attn_rel_b", 0, 0, 0},
-                                {"1.layer_norm", "ffn_norm", 0, 0, 0},
-                                {"1.DenseReluDense.wi_0", "ffn_gate", 0, 0, 0},
-                                {"1.DenseReluDense.wi_1", "ffn_up", 0, 0, 0},
-                                {"1.DenseReluDense.wo", "ffn_down", 0, 0, 0},
-                                {0}};
-static const pair t5_rest[] = {
-    {"shared", "token_embd", 0, 0, 0}, {"encoder.final_layer_norm", "enc.output_norm", 0, 0, 0}, {0}};
-
-/* The one that |name| is, or begins with before a point. */
-static const pair *find(const pair *pairs, const char *name) {
-  for (; pairs->diffusers; pairs++) {
-    size_t length = strlen(pairs->diffusers);
-    if (strncmp(name, pairs->diffusers, length) == 0 && (name[length] == '.' || name[length] == 0)) return pairs;
-  }
-  return NULL;
-}
-
-bool rdna__checkpoint_flow_name(rdna__checkpoint_kind kind, const char *name, char *out, size_t size, int *out_first,
-                                int *out_end, int *out_parts) {
-  static const struct {
-    rdna__checkpoint_kind kind;
-    const char *form, *before; /* of a block's names: of diffusers, and of the file */
-    const pair *pairs, *rest;
-  } kinds[] = {{CHECKPOINT_FLUX, "transformer_blocks.", "double_blocks", flux_double, flux_rest},
-               {CHECKPOINT_FLUX, "single_transformer_blocks.", "single_blocks", flux_single, flux_rest},
-               {CHECKPOINT_T5_GGUF, "encoder.block.", "enc.blk", t5_layer, t5_rest}};
-  const pair *found = NULL, all = {"", "", 0, 1, 1};
-  char before[64] = "";
-  if (kind == CHECKPOINT_T5) found = &all;
-  for (size_t k = 0; k < sizeof kinds / sizeof *kinds && !found; k++) {
-    size_t length = strlen(kinds[k].form);
-    int i = 0, end = 0;
-    if (kinds[k].kind != kind) continue;
-    found = find(kinds[k].rest, name);
-    if (found || strncmp(name, kinds[k].form, length) != 0) continue;
-    if (sscanf(name + length, kind == CHECKPOINT_FLUX ? "%4d.%n" : "%4d.layer.%n", &i, &end) != 1 || !end) continue;
-    snprintf(before, sizeof before, "%s.%d.", kinds[k].before, i);
-    name += length + (size_t)end;
-    found = find(kinds[k].pairs, name);
-    break;
-  }
-  if (!found) return false;
-  *out_first = found->parts ? found->first : 0;
-  *out_end = found->parts ? found->end : 1;
-  *out_parts = found->parts ? found->parts : 1;
-  return snprintf(out, size, "%s%s%s", before, found->file, name + strlen(found->diffusers)) < (int)size;
-}
+enum { NAME_BYTES = 256, MOST_BLOCKS = 256, HEAD = 128, SD3_HEAD = 64, MOST_SIZE = 1 << 24 };
 
 /* ---- asking a file ---- */
 
@@ -128,7 +27,6 @@ __attribute__((format(printf, 3, 0))) static int count_of(const rdna__safetensor
   }
 }
 
-static const char *const flux_prefixes[] = {"", "model.diffusion_model."};
 static const char *const t5_prefixes[] = {"", "text_encoders.t5xxl.transformer.", "text_encoders.t5xxl."};
 static const char t5_query[] = "encoder.block.0.layer.0.SelfAttention.q.weight",
                   gguf_query[] = "enc.blk.0.attn_q.weight";
@@ -164,12 +62,12 @@ static rdna_status check_architecture(const rdna__safetensors *s, const char *fi
 
 /* ---- the transformer ---- */
 
-/* Relatives, whose tensors have the same names and some more. */
+static rdna_status no_memory(void) { return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for settings"); }
+
+/* Relatives of FLUX, whose tensors have the same names and some more. */
 static rdna_status refuse_relatives(const rdna__safetensors *s, const char *prefix) {
   static const char *const relatives[][2] = {
       {"distilled_guidance_layer.in_proj.weight", "Chroma"},
-      {"double_stream_modulation_img.lin.weight", "FLUX.2"},
-      {"joint_blocks.0.x_block.attn.qkv.weight", "Stable Diffusion 3"},
       {"transformer_blocks.0.attn.to_q.weight", "a folder of diffusers, which --transformer need not name a file of"}};
   for (size_t i = 0; i < sizeof relatives / sizeof *relatives; i++) {
     char full[NAME_BYTES];
@@ -181,7 +79,14 @@ static rdna_status refuse_relatives(const rdna__safetensors *s, const char *pref
 }
 
 /* Of heads of another size than the published ones nobody knows how their values turn. */
+static rdna_status check_head(int width, int head) {
+  if (head == HEAD && width > 0 && width % HEAD == 0) return RDNA_OK;
+  return rdna__fail(RDNA_UNSUPPORTED, "its tokens have %d values in heads of %d; those of published models have %d",
+                    width, head, HEAD);
+}
+
 static rdna_status read_flux(const rdna__safetensors *s, const char *prefix, json_t **out) {
+  RDNA_TRY(refuse_relatives(s, prefix));
   int doubles = count_of(s, prefix, "double_blocks.%d.img_attn.qkv.weight");
   int singles = count_of(s, prefix, "single_blocks.%d.linear1.weight");
   int width = size_of(s, prefix, "img_in.weight", 0);
@@ -191,9 +96,7 @@ static rdna_status read_flux(const rdna__safetensors *s, const char *prefix, jso
     return rdna__fail(RDNA_UNSUPPORTED,
                       "it has no tensors 'img_in.weight' and 'double_blocks.0.img_attn.qkv.weight', "
                       "so it is no transformer of FLUX.1");
-  if (head != HEAD || width % HEAD != 0)
-    return rdna__fail(RDNA_UNSUPPORTED, "its tokens have %d values in heads of %d; those of FLUX.1 have %d", width,
-                      head, HEAD);
+  RDNA_TRY(check_head(width, head));
   *out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "_class_name", "FluxTransformer2DModel",
                    "in_channels", size_of(s, prefix, "img_in.weight", 1), "out_channels",
                    size_of(s, prefix, "final_layer.linear.weight", 0), "num_layers", doubles, "num_single_layers",
@@ -201,15 +104,129 @@ static rdna_status read_flux(const rdna__safetensors *s, const char *prefix, jso
                    size_of(s, prefix, "txt_in.weight", 1), "pooled_projection_dim",
                    size_of(s, prefix, "vector_in.in_layer.weight", 1), "guidance_embeds",
                    size_of(s, prefix, "guidance_in.in_layer.weight", 0) > 0);
-  return *out ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for settings");
+  return *out ? RDNA_OK : no_memory();
 }
 
-static rdna_status find_flux(const rdna__safetensors *s, json_t **out, rdna__checkpoint_part *part) {
-  const char *prefix = flux_prefixes[size_of(s, flux_prefixes[1], "img_in.weight", 0) > 0];
-  RDNA_TRY(check_architecture(s, "flux", "flux"));
-  RDNA_TRY(refuse_relatives(s, prefix));
-  *part = (rdna__checkpoint_part){.kind = CHECKPOINT_FLUX, .prefix = prefix};
-  return read_flux(s, prefix, out);
+static rdna_status read_flux2(const rdna__safetensors *s, const char *prefix, json_t **out) {
+  int doubles = count_of(s, prefix, "double_blocks.%d.img_attn.qkv.weight");
+  int singles = count_of(s, prefix, "single_blocks.%d.linear1.weight");
+  int width = size_of(s, prefix, "img_in.weight", 0);
+  int head = size_of(s, prefix, "double_blocks.0.img_attn.norm.query_norm.scale", 0);
+  int hidden = size_of(s, prefix, "double_blocks.0.img_mlp.2.weight", 1);
+  RDNA_TRY(check_head(width, head));
+  *out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:b}", "_class_name", "Flux2Transformer2DModel",
+                   "in_channels", size_of(s, prefix, "img_in.weight", 1), "out_channels",
+                   size_of(s, prefix, "final_layer.linear.weight", 0), "num_layers", doubles, "num_single_layers",
+                   singles, "attention_head_dim", head, "num_attention_heads", width / head, "joint_attention_dim",
+                   size_of(s, prefix, "txt_in.weight", 1), "timestep_guidance_channels",
+                   size_of(s, prefix, "time_in.in_layer.weight", 1), "mlp_ratio",
+                   (hidden + 0.5) / width, /* of which the whole part is taken times the width */
+                   "guidance_embeds", size_of(s, prefix, "guidance_in.in_layer.weight", 0) > 0);
+  return *out ? RDNA_OK : no_memory();
+}
+
+/* Which blocks' pictures attend to themselves alone, too. */
+static json_t *list_dual(const rdna__safetensors *s, const char *prefix, int blocks) {
+  json_t *list = json_array();
+  for (int i = 0; list && i < blocks; i++) {
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "joint_blocks.%d.x_block.attn2.qkv.weight", i);
+    if (!size_of(s, prefix, name, 0) || json_array_append_new(list, json_integer(i)) == 0) continue;
+    json_decref(list);
+    return NULL;
+  }
+  return list;
+}
+
+/* GGUF leaves out that there is one table of positions. */
+static rdna_status read_positions(const rdna__safetensors *s, const char *prefix, int *out) {
+  bool whole = size_of(s, prefix, "pos_embed", 2) > 0;
+  int places = size_of(s, prefix, "pos_embed", whole), side = 0;
+  while (side * side < places && side < 1 << 12) side++;
+  *out = side;
+  if (places > 0 && side * side == places) return RDNA_OK;
+  return rdna__fail(RDNA_BAD_DATA, "its tensor 'pos_embed' has %d positions, which is no square", places);
+}
+
+static rdna_status read_sd3(const rdna__safetensors *s, const char *prefix, json_t **out) {
+  int blocks = count_of(s, prefix, "joint_blocks.%d.x_block.attn.qkv.weight"), positions;
+  int width = size_of(s, prefix, "x_embedder.proj.weight", 0);
+  int normed = size_of(s, prefix, "joint_blocks.0.x_block.attn.ln_q.weight", 0), head = normed ? normed : SD3_HEAD;
+  if (width < head || width % head != 0)
+    return rdna__fail(RDNA_BAD_DATA, "its tensor 'x_embedder.proj.weight' makes %d values of a token, of heads of %d",
+                      width, head);
+  RDNA_TRY(read_positions(s, prefix, &positions));
+  json_t *dual = list_dual(s, prefix, blocks);
+  if (!dual) return no_memory();
+  *out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:s?}", "_class_name",
+                   "SD3Transformer2DModel", "in_channels", size_of(s, prefix, "x_embedder.proj.weight", 1),
+                   "out_channels", size_of(s, prefix, "final_layer.linear.weight", 0) / 4, "num_layers", blocks,
+                   "attention_head_dim", head, "num_attention_heads", width / head, "joint_attention_dim",
+                   size_of(s, prefix, "context_embedder.weight", 1), "caption_projection_dim", width,
+                   "pooled_projection_dim", size_of(s, prefix, "y_embedder.mlp.0.weight", 1), "pos_embed_max_size",
+                   positions, "dual_attention_layers", dual, "qk_norm", normed ? "rms_norm" : NULL);
+  return *out ? RDNA_OK : no_memory();
+}
+
+static rdna_status read_qwen(const rdna__safetensors *s, const char *prefix, json_t **out) {
+  int blocks = count_of(s, prefix, "transformer_blocks.%d.attn.add_q_proj.weight");
+  int width = size_of(s, prefix, "img_in.weight", 0);
+  int head = size_of(s, prefix, "transformer_blocks.0.attn.norm_q.weight", 0);
+  RDNA_TRY(check_head(width, head));
+  *out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i}", "_class_name", "QwenImageTransformer2DModel", "in_channels",
+                   size_of(s, prefix, "img_in.weight", 1), "out_channels", size_of(s, prefix, "proj_out.weight", 0) / 4,
+                   "num_layers", blocks, "attention_head_dim", head, "num_attention_heads", width / head,
+                   "joint_attention_dim", size_of(s, prefix, "txt_in.weight", 1));
+  return *out ? RDNA_OK : no_memory();
+}
+
+/* |names|: of the first layer's norm of queries, and of what reads a picture. */
+static rdna_status read_zimage(const rdna__safetensors *s, const char *prefix, const char *const names[2],
+                               json_t **out) {
+  int width = size_of(s, prefix, "cap_embedder.1.weight", 0), head = size_of(s, prefix, names[0], 0);
+  RDNA_TRY(check_head(width, head));
+  *out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "_class_name", "ZImageTransformer2DModel", "in_channels",
+                   size_of(s, prefix, names[1], 1) / 4, "dim", width, "n_layers",
+                   count_of(s, prefix, "layers.%d.ffn_norm1.weight"), "n_refiner_layers",
+                   count_of(s, prefix, "noise_refiner.%d.ffn_norm1.weight"), "n_heads", width / head, "n_kv_heads",
+                   width / head, "cap_feat_dim", size_of(s, prefix, "cap_embedder.1.weight", 1));
+  return *out ? RDNA_OK : no_memory();
+}
+
+static rdna_status read_joined_zimage(const rdna__safetensors *s, const char *prefix, json_t **out) {
+  return read_zimage(s, prefix, (const char *const[]){"layers.0.attention.q_norm.weight", "x_embedder.weight"}, out);
+}
+
+static rdna_status read_plain_zimage(const rdna__safetensors *s, const char *prefix, json_t **out) {
+  return read_zimage(s, prefix, (const char *const[]){"layers.0.attention.norm_q.weight", "all_x_embedder.2-1.weight"},
+                     out);
+}
+
+/* Models by a tensor that no other has, the last one where there is none; and what ComfyUI-GGUF calls them. */
+static const struct transformer {
+  const char *tensor, *architecture;
+  rdna__checkpoint_kind kind;
+  rdna_status (*read)(const rdna__safetensors *, const char *, json_t **);
+} transformers[] = {{"double_stream_modulation_img.lin.weight", "flux", CHECKPOINT_FLUX, read_flux2},
+                    {"joint_blocks.0.x_block.attn.qkv.weight", "sd3", CHECKPOINT_SD3, read_sd3},
+                    {"layers.0.attention.qkv.weight", "lumina2", CHECKPOINT_ZIMAGE, read_joined_zimage},
+                    {"layers.0.attention.to_q.weight", "lumina2", CHECKPOINT_DIFFUSERS, read_plain_zimage},
+                    {"transformer_blocks.0.txt_mod.1.weight", "qwen_image", CHECKPOINT_DIFFUSERS, read_qwen},
+                    {"img_in.weight", "flux", CHECKPOINT_FLUX, read_flux}};
+enum { TRANSFORMERS = sizeof transformers / sizeof *transformers };
+
+static rdna_status find_transformer(const rdna__safetensors *s, json_t **out, rdna__checkpoint_part *part) {
+  static const char *const prefixes[] = {"", "model.diffusion_model."};
+  const struct transformer *found = &transformers[TRANSFORMERS - 1];
+  const char *prefix = "";
+  for (int i = 2 * TRANSFORMERS - 1; i >= 0; i--)
+    if (size_of(s, prefixes[i % 2], transformers[i / 2].tensor, 0)) {
+      found = &transformers[i / 2];
+      prefix = prefixes[i % 2];
+    }
+  RDNA_TRY(check_architecture(s, found->architecture, found->architecture));
+  *part = (rdna__checkpoint_part){.kind = found->kind, .prefix = prefix};
+  return found->read(s, prefix, out);
 }
 
 /* ---- T5 ---- */
@@ -237,12 +254,12 @@ static rdna_status read_t5(const rdna__safetensors *s, const rdna__checkpoint_pa
                    size_of(s, prefix, query, 1), "d_kv", size_of(s, prefix, query, 0) / heads, "d_ff",
                    size_of(s, prefix, gate, 0), "num_layers", layers, "num_heads", heads,
                    "relative_attention_num_buckets", size_of(s, prefix, bias, 0), "layer_norm_epsilon", epsilon);
-  return *out ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for settings");
+  return *out ? RDNA_OK : no_memory();
 }
 
 rdna_status rdna__checkpoint_read_flow(const rdna__safetensors *s, const char *name, json_t **out,
                                        rdna__checkpoint_part *part) {
-  if (strcmp(name, "transformer") == 0) return find_flux(s, out, part);
+  if (strcmp(name, "transformer") == 0) return find_transformer(s, out, part);
   *part = (rdna__checkpoint_part){0};
   part->kind = t5_of(s, &part->prefix);
   RDNA_TRY(check_architecture(s, "t5encoder", "t5"));

@@ -9,6 +9,7 @@
 #include "model/image/checkpoint.h"
 #include "model/image/flux.h"
 #include "model/image/unet.h"
+#include "model/image/zimage.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,6 +42,20 @@ static const char *const forms[] = {"model.diffusion_model.input_blocks.%d.0.wei
                                     "double_blocks.%d.img_attn.norm.query_norm.scale",
                                     "single_blocks.%d.linear1.weight",
                                     "model.diffusion_model.double_blocks.%d.img_attn.qkv.bias",
+                                    "double_stream_modulation_img.lin.weight",
+                                    "double_blocks.%d.img_mlp.2.weight",
+                                    "joint_blocks.%d.x_block.attn.qkv.weight",
+                                    "joint_blocks.%d.x_block.attn.ln_q.weight",
+                                    "joint_blocks.%d.x_block.attn2.qkv.weight",
+                                    "x_embedder.proj.weight",
+                                    "pos_embed",
+                                    "layers.%d.attention.qkv.weight",
+                                    "layers.%d.attention.q_norm.weight",
+                                    "layers.%d.attention.to_q.weight",
+                                    "layers.%d.ffn_norm1.weight",
+                                    "cap_embedder.%d.weight",
+                                    "transformer_blocks.%d.txt_mod.1.weight",
+                                    "transformer_blocks.%d.attn.norm_q.weight",
                                     "encoder.block.%d.layer.0.SelfAttention.q.weight",
                                     "encoder.block.%d.layer.0.SelfAttention.relative_attention_bias.weight",
                                     "encoder.block.%d.layer.1.DenseReluDense.wi_0.weight",
@@ -114,6 +129,9 @@ static void check_flow(const rdna__safetensors *file, const char *name) {
                                       "transformer_blocks.",
                                       "shared.weight",
                                       "single_transformer_blocks.0.proj_mlp.weight",
+                                      "layers.0.attention.to_k.weight",
+                                      "noise_refiner.1.attention.x",
+                                      "pos_embed.pos_embed",
                                       "x_embedder.weight",
                                       "encoder.block.0.layer.0.SelfAttention.q.weight",
                                       "encoder.block.1.layer.x",
@@ -122,6 +140,7 @@ static void check_flow(const rdna__safetensors *file, const char *name) {
   rdna__checkpoint_part part;
   rdna__safetensor view;
   rdna__flux_settings settings;
+  rdna__zimage_settings zimage;
   bool transposed;
   char there[64];
   if (!rdna__checkpoint_is_flow(file, name)) return;
@@ -129,7 +148,10 @@ static void check_flow(const rdna__safetensors *file, const char *name) {
     if (!*rdna_last_error()) abort();
     return;
   }
-  if (part.kind == CHECKPOINT_FLUX) (void)!rdna__flux_settings_read(json, &settings);
+  if (strcmp(name, "transformer") == 0) {
+    (void)!rdna__flux_settings_read(json, &settings);
+    (void)!rdna__zimage_settings_read(json, &zimage);
+  }
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
     if (rdna__checkpoint_name(&part, asked[i], there, sizeof there) && strlen(there) >= sizeof there) abort();
     const rdna__safetensor *found = rdna__checkpoint_find(file, &part, asked[i], &view, &transposed);

@@ -195,6 +195,9 @@ bool rdna__checkpoint_name(const rdna__checkpoint_part *part, const char *name, 
     case CHECKPOINT_OPEN_CLIP:
       return open_clip_name(name, out, size);
     case CHECKPOINT_FLUX:
+    case CHECKPOINT_SD3:
+    case CHECKPOINT_ZIMAGE:
+    case CHECKPOINT_DIFFUSERS:
     case CHECKPOINT_T5:
     case CHECKPOINT_T5_GGUF:
       return rdna__checkpoint_flow_name(part->kind, name, out, size, &first, &end, &parts);
@@ -254,7 +257,8 @@ bool rdna__checkpoint_leaves(const rdna__checkpoint_part *part, const char *name
   if (strncmp(name, part->prefix, length) != 0) return true;
   const char *rest = name + length;
   if (part->kind >= CHECKPOINT_FLUX) /* what says that there are 8-bit floats with scales, and T5's vocabulary */
-    return strcmp(rest, "scaled_fp8") == 0 || strcmp(rest, "spiece_model") == 0;
+    return strcmp(rest, "scaled_fp8") == 0 || strcmp(rest, "spiece_model") == 0 ||
+           (part->kind == CHECKPOINT_ZIMAGE && strcmp(rest, "norm_final.weight") == 0); /* which nobody reads */
   if (part->kind == CHECKPOINT_AUTOENCODER) return strncmp(rest, "loss.", 5) == 0;
   if (part->kind == CHECKPOINT_CLIP) return strncmp(rest, "embeddings.position_ids", 23) == 0;
   if (part->kind != CHECKPOINT_OPEN_CLIP) return false;

@@ -17,6 +17,14 @@ rdna_status rdna__dit_load_vector(rdna__component *c, const char *prefix, const 
   return rdna__component_load(c, prefix, name, RDNA_F32, 1, &shape, out);
 }
 
+rdna_status rdna__dit_load_one(rdna__component *c, const char *name, rdna_dtype dtype, int rank, const int64_t *shape,
+                               rdna_tensor *out) {
+  bool less = rdna__component_rank(c, "", name) == rank - 1;
+  RDNA_TRY(rdna__component_load(c, "", name, dtype, rank - less, shape + less, out));
+  *out = rdna_tensor_contiguous(out->data, dtype, rank, shape);
+  return RDNA_OK;
+}
+
 rdna_status rdna__dit_load_wide(rdna__component *c, const char *prefix, const char *name, int in, int out, bool biased,
                                 rdna__image_linear *to) {
   char full[RDNA__COMPONENT_NAME];

@@ -15,6 +15,9 @@ rdna_status rdna__dit_load_wide(rdna__component *c, const char *prefix, const ch
 /* (count), f32. */
 rdna_status rdna__dit_load_vector(rdna__component *c, const char *prefix, const char *name, int count,
                                   rdna_tensor *out);
+/* A tensor whose first dimension is 1, which files of GGUF leave out. */
+rdna_status rdna__dit_load_one(rdna__component *c, const char *name, rdna_dtype dtype, int rank, const int64_t *shape,
+                               rdna_tensor *out);
 
 typedef struct rdna__dit_embedding { /* second(silu(first(x))), of f32 */
   rdna__image_linear first, second;

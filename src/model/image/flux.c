@@ -139,7 +139,7 @@ static rdna_status load_picture(rdna_image_flux *f, rdna__component *c) {
   rdna_dtype dtype = f->network.dtype;
   RDNA_TRY(rdna__component_load(c, name, "weight", dtype, 4, window, &f->in.weight));
   RDNA_TRY(rdna__component_load(c, name, "bias", dtype, 1, &width, &f->in.bias));
-  RDNA_TRY(rdna__component_load(c, "pos_embed", "pos_embed", dtype, 3, table, &f->positions));
+  RDNA_TRY(rdna__dit_load_one(c, "pos_embed.pos_embed", dtype, 3, table, &f->positions));
   f->in.weight = rdna_tensor_contiguous(f->in.weight.data, dtype, 2, matrix);
   f->positions = rdna_tensor_contiguous(f->positions.data, dtype, 3, grid);
   return RDNA_OK;
@@ -165,7 +165,7 @@ static rdna_status load(rdna_image_flux *f, rdna__component *c) {
   f->doubles = calloc((size_t)s->doubles + 1, sizeof *f->doubles);
   f->singles = calloc((size_t)s->singles + 1, sizeof *f->singles);
   if (!f->doubles || !f->singles) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a transformer");
-  f->last_scale = c->part.kind == CHECKPOINT_FLUX;
+  f->last_scale = c->part.kind == CHECKPOINT_FLUX || c->part.kind == CHECKPOINT_SD3;
   f->last_shift = !f->last_scale;
   c->kept = true; /* little of the whole, and its ends */
   RDNA_TRY(load_beginning(f, c));

@@ -158,7 +158,6 @@ rdna_status rdna__flux_ask(rdna_image_model *m, const rdna__image_asking *a, flo
 static const char *const pipelines[] = {"FluxPipeline", "FluxImg2ImgPipeline", "FluxFillPipeline",
                                         "FluxKontextPipeline", NULL};
 const rdna__image_family rdna__flux_family = {.pipelines = pipelines,
-                                              .has_files = true,
                                               .has_t5 = true,
                                               .levels = FLOW_LEVELS_EVEN,
                                               .fit = fit,

@@ -253,7 +253,7 @@ static rdna_status check_options(const rdna_image_model_options *o) {
   return rdna__fail(RDNA_INVALID_ARGUMENT, "a prediction '%.40s'; epsilon and v_prediction are known", o->prediction);
 }
 
-/* Files of FLUX's parts, in place of the folder's. */
+/* Files of parts of models that flow, in place of the folder's. */
 static rdna_status keep_files(rdna_image_model *m, const rdna_image_model_options *o) {
   if (o->transformer && !(m->transformer_file = strdup(o->transformer)))
     return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of a file");
@@ -297,7 +297,7 @@ static rdna_status open_refiner(rdna_image_model *m, const rdna_image_model_opti
 
 /* What only some models have. */
 static rdna_status check_family(const rdna_image_model *m, const rdna_image_model_options *o) {
-  if ((o->transformer && !(m->family && m->family->has_files)) || (o->t5 && !(m->family && m->family->has_t5)))
+  if ((o->transformer && !m->family) || (o->t5 && !(m->family && m->family->has_t5)))
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is %s, which has no %s that could be a file of its own", m->folder,
                       m->info.family, o->t5 ? "T5" : "transformer");
   if (!m->family) return RDNA_OK;

@@ -18,8 +18,9 @@ static rdna_status read_parts(rdna_image_model *m, rdna__zimage_settings *set,
   json_t *json;
   RDNA_TRY(rdna__pipeline_open_settings(m->folder, "scheduler/scheduler_config.json", &json, &m->schedule));
   json_decref(json);
-  RDNA_TRY(rdna__pipeline_open_settings(m->folder, "transformer/config.json", &json, NULL));
-  rdna_status status = rdna__annotate(rdna__zimage_settings_read(json, set), "%s/transformer/config.json", m->folder);
+  RDNA_TRY(rdna__flow_open_settings(m, m->transformer_file, "transformer", &json));
+  rdna_status status = rdna__annotate(rdna__zimage_settings_read(json, set), "the transformer's settings in %s",
+                                      m->transformer_file ? m->transformer_file : m->folder);
   json_decref(json);
   if (status != RDNA_OK) return status;
   RDNA_TRY(rdna__pipeline_open_settings(m->folder, "vae/config.json", &json, NULL));
@@ -69,7 +70,8 @@ static rdna_status encode(rdna_image_model *m, const rdna_image_request *r, bool
 
 static rdna_status need(rdna_image_model *m, const rdna__image_texts *texts) {
   rdna__zimage *made = m->network;
-  if (!made) RDNA_TRY(rdna__zimage_create(m->device, m->folder, "transformer", m->dtype, m->weights, &made));
+  const char *where = m->transformer_file ? m->transformer_file : m->folder;
+  if (!made) RDNA_TRY(rdna__zimage_create(m->device, where, "transformer", m->dtype, m->weights, &made));
   m->network = made;
   int width = rdna__zimage_get_settings(made)->text_width;
   if (width == texts->width) return RDNA_OK;

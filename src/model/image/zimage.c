@@ -94,8 +94,8 @@ static rdna_status load_ends(rdna__zimage *z, rdna__component *c) {
   RDNA_TRY(rdna__dit_load_vector(c, "", "cap_embedder.0.weight", s->text_width, &z->text_norm));
   RDNA_TRY(rdna__image_load_linear(c, "", "cap_embedder.1", s->text_width, s->width, true, &z->in[TEXT]));
   RDNA_TRY(rdna__image_load_linear(c, "", "all_x_embedder.2-1", 4 * s->channels, s->width, true, &z->in[PICTURE]));
-  RDNA_TRY(rdna__component_load(c, "", "x_pad_token", z->network.dtype, 2, row, &z->filling[PICTURE]));
-  RDNA_TRY(rdna__component_load(c, "", "cap_pad_token", z->network.dtype, 2, row, &z->filling[TEXT]));
+  RDNA_TRY(rdna__dit_load_one(c, "x_pad_token", z->network.dtype, 2, row, &z->filling[PICTURE]));
+  RDNA_TRY(rdna__dit_load_one(c, "cap_pad_token", z->network.dtype, 2, row, &z->filling[TEXT]));
   RDNA_TRY(rdna__dit_load_wide(c, "all_final_layer.2-1", "adaLN_modulation.1", narrow, s->width, true, &z->modulation));
   return rdna__image_load_linear(c, "all_final_layer.2-1", "linear", s->width, 4 * s->channels, true, &z->out);
 }
