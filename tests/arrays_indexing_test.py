@@ -3,7 +3,7 @@ import math
 import unittest
 
 import numpy as np
-from arrays_tools import COMPLEX, TYPES, Case, any_shape, draw, part_of, ra, rng
+from arrays_tools import COMPLEX, TYPES, Case, any_shape, draw, normal, part_of, ra, rng
 
 
 def any_slice(n):
@@ -191,6 +191,27 @@ class Assigned(Case):
         for value in (300, -129):
             with self.assertRaisesRegex(OverflowError, f"{value} is no value of type int8"):
                 ra.full(2, value, dtype=ra.int8)
+
+    def test_index_add(self):
+        """NumPy's add.at, at once and in plans, with gradients by the values."""
+        for dtype, scale in (("f2", 4), ("f4", 8), ("f8", 8)):
+            for shape, axis, count in (((6, 4), 0, 9), ((3, 5, 2), 1, 7), ((5,), 0, 3), ((4, 3), -1, 0)):
+                x, at = normal(dtype, shape), rng.integers(-shape[axis], shape[axis], count)
+                v = normal(dtype, tuple(count if d == axis % len(shape) else n for d, n in enumerate(shape)))
+                want = x.astype("f8")
+                np.add.at(want, (slice(None),) * (axis % len(shape)) + (at,), v)
+                add = lambda a, i, b: ra.index_add(a, i, b, axis=axis)
+                given = [ra.asarray(a) for a in (x, at, v)]
+                for call in (add, ra.compile(add)):
+                    self.near(call(*given), want, dtype, scale)
+                slope = ra.grad(lambda b: (add(given[0], given[1], b) ** 2).sum())(given[2])
+                self.near(slope, 2 * np.take(want, at, axis=axis), dtype, 4 * scale)
+                self.same(given[0], x)
+        self.same(ra.index_add(ra.zeros((2, 3)), ra.asarray([1, 1]), ra.ones(())), [[0, 0, 0], [2, 2, 2]], "f4")
+        with self.assertRaisesRegex(TypeError, "of real floats, not of int64"):
+            ra.index_add(ra.asarray([1]), ra.asarray([0]), ra.asarray([1]))
+        with self.assertRaisesRegex(IndexError, "outside of an array of shape"):
+            ra.index_add(ra.ones(3), ra.asarray([3]), ra.ones(1))
 
 
 if __name__ == "__main__":

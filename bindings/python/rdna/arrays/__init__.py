@@ -16,7 +16,7 @@ from . import _methods  # noqa: F401
 from ._array import Array  # noqa: F401
 from ._exchange import from_dlpack  # noqa: F401
 from ._grad import checkpoint, compile, grad, graph, jvp, stop_gradient, value_and_grad, vjp  # noqa: F401
-from ._indexing import nonzero, take, take_along_axis  # noqa: F401
+from ._indexing import index_add, nonzero, take, take_along_axis  # noqa: F401
 from ._making import (  # noqa: F401
     arange, asarray, astype, empty, empty_like, eye, full, full_like, linspace, meshgrid, ones, ones_like, tril, triu, zeros, zeros_like)
 from ._moving import (  # noqa: F401
@@ -37,6 +37,7 @@ _MODULES = ("data", "distributed", "fft", "linalg", "nn", "optim", "random")
 _LATER = {name: module for module, names in {
     "_files": "load load_metadata save",
     "_info": "VERSIONS __array_namespace_info__",
+    "_origins": "origin trace_origins",
     "_ordering": "argsort cumulative_prod cumulative_sum searchsorted sort unique_all unique_counts unique_inverse unique_values",
 }.items() for name in names.split()}
 

@@ -13,7 +13,7 @@ from ._array import (
     tensor_of)
 from ._core import BOOL, I32, I64, make
 from ._grad import watch, without_values
-from ._graph import evaluate, record
+from ._graph import evaluate, gradients, lazy, record
 from ._moving import broadcast_shapes, broadcast_to, expand_dims, permute_dims, reshape, slice_of, squeeze
 
 
@@ -263,6 +263,22 @@ def take(x, indices, /, *, axis=None):
     indices = indices if indices.dtype in (I32, I64) else cast(indices, I64)
     at = axis_of("take", axis, x.ndim)
     return gather_at(x, [indices if i == at else None for i in range(x.ndim)])
+
+
+def index_add(x, indices, values, /, *, axis=0):
+    """x with |values| added where |indices|, integers, say along |axis|, as often as they say so: NumPy's add.at on a copy. Of floats; values are of the shape
+    that take(x, indices, axis) has, or broadcast to it."""
+    x, indices, values = (need("index_add", v) for v in (x, indices, values))
+    if x.dtype.kind != "f":
+        raise TypeError(f"index_add is of real floats, not of {x.dtype}")
+    axis = axis_of("index_add", axis, x.ndim)
+    place = lazy(full_on(stream_of(x), x.shape, 0, x.dtype))
+    taken = take(place, indices, axis=axis)
+    values = broadcast_to(cast(values, x.dtype), taken.shape)
+    # what a sum of values times what is taken changes by
+    spread, = gradients([taken], [values if is_lazy(values) else lazy(values)], [place])
+    made = spread + x
+    return made if is_lazy(x) or is_lazy(values) or is_lazy(indices) else evaluate([made])[0]
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
