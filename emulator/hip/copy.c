@@ -210,7 +210,7 @@ static int set(void *dst, size_t pitch, size_t width, size_t height, unsigned un
 // As in HIP, a fill of device memory does not hold up the host; one of host memory does.
 API int hipMemset(void *dst, int value, size_t bytes) {
   struct emu_block block;
-  bool wait = emu_block_find(dst, &block) != EMU_PLACE_BLOCK || !emu_block_is_device(&block);
+  bool wait = emu_block_find(dst, &block) != EMU_PLACE_BLOCK || !emu_block_is_device(&block) || block.waits;
   return emu_done(set(dst, 0, bytes, 1, 1, (uint32_t)value, NULL, wait, "hipMemset"));
 }
 API int hipMemsetAsync(void *dst, int value, size_t bytes, void *stream) {

@@ -71,6 +71,7 @@ int emu_last_error(int major, bool take);
 int emu_pointer_attributes(int major, void *out, const void *pointer);
 int emu_graph_node_type(int major, const void *node, int *out);
 int emu_pointer_attribute(int major, void *out, int attribute, void *pointer);
+int emu_pointer_attribute_list(int major, unsigned count, const int *attributes, void **out, void *pointer);
 
 // ---- state
 
@@ -128,6 +129,9 @@ struct emu_block {
   struct emu_device *device;
   size_t mapped;              // bytes of the mapping: the block and the gap behind it; 0: not ours to unmap
   struct emu_pool *pool;      // or NULL
+  int file;                   // one more than the descriptor of what it lies in; 0: none
+  bool adopted;               // another process's, so not the program's to free
+  bool waits;                 // its fills are done when the call returns
   uint32_t readers, writers;  // of mapped memory alone: bit i: kernels of device i may read it, and write it
 };
 
@@ -135,6 +139,10 @@ struct emu_block {
 int emu_block_create(struct emu_device *device, enum emu_block_kind kind, size_t bytes, unsigned flags,
                      const char *name, void **out);
 int emu_block_release(void *pointer);
+// Moves the device memory to a file, so that others can map it; it keeps its address. The descriptor is the block's.
+int emu_block_share(void *base, int *out_file);
+// Makes a mapping of another process's memory a block, which emu_block_release unmaps.
+int emu_block_adopt(struct emu_device *device, void *base, size_t bytes, size_t mapped);
 enum emu_block_place { EMU_PLACE_HOST, EMU_PLACE_BLOCK, EMU_PLACE_GAP, EMU_PLACE_FREED };
 // What is at the address. HOST: not ours. GAP: behind the end of *out. FREED: it was *out's.
 enum emu_block_place emu_block_find(const void *pointer, struct emu_block *out);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "hip/graph.h"
 
@@ -193,7 +194,12 @@ static bool leave(const void *pointer, bool registered, struct emu_block *out) {
     memmove(&table.blocks[at], &table.blocks[at + 1], (--table.count - at) * sizeof *table.blocks);
     if (out->kind == EMU_BLOCK_DEVICE) out->device->used -= out->bytes;
     if (out->pool) emu_pool_count(out->pool, out->bytes, false);
-    if (out->mapped) retire(out);
+    if (out->file) close(out->file - 1);
+    if (out->adopted) {
+      munmap((void *)out->base, out->mapped);
+    } else if (out->mapped) {
+      retire(out);
+    }
   }
   pthread_mutex_unlock(&table.lock);
   return found;
@@ -202,6 +208,44 @@ static bool leave(const void *pointer, bool registered, struct emu_block *out) {
 int emu_block_release(void *pointer) {
   struct emu_block block;
   return leave(pointer, false, &block) ? HIP_SUCCESS : HIP_INVALID_VALUE;
+}
+
+static bool move_to(int file, const struct emu_block *block) {
+  if (ftruncate(file, (off_t)block->mapped) != 0) return false;
+  void *there = mmap(NULL, block->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (there == MAP_FAILED) return false;
+  memcpy(there, (void *)block->base, block->bytes);
+  munmap(there, block->mapped);
+  enum { ACCESS = PROT_READ | PROT_WRITE, KIND = MAP_SHARED | MAP_FIXED };
+  return mmap((void *)block->base, block->mapped, ACCESS, KIND, file, 0) != MAP_FAILED;
+}
+
+int emu_block_share(void *base, int *out_file) {
+  pthread_mutex_lock(&table.lock);
+  size_t at = above((uint64_t)base);
+  struct emu_block *block = at ? &table.blocks[at - 1] : NULL;
+  bool good = block && block->base == (uint64_t)base && !block->adopted;
+  if (good && !block->file) {
+    int file = memfd_create("device memory", MFD_CLOEXEC);
+    good = file >= 0 && move_to(file, block);
+    if (good) block->file = file + 1;
+    if (!good && file >= 0) close(file);
+  }
+  if (good) *out_file = block->file - 1;
+  pthread_mutex_unlock(&table.lock);
+  return good ? HIP_SUCCESS : HIP_INVALID_VALUE;
+}
+
+int emu_block_adopt(struct emu_device *device, void *base, size_t bytes, size_t mapped) {
+  struct emu_block block = {.base = (uint64_t)base,
+                            .bytes = bytes,
+                            .kind = EMU_BLOCK_DEVICE,
+                            .device = device,
+                            .mapped = mapped,
+                            .adopted = true};
+  int code = enter(&block, "hipIpcOpenMemHandle");
+  if (code == HIP_SUCCESS) emu_block_written(base, bytes);
+  return code;
 }
 
 void emu_block_enter_pool(void *pointer, struct emu_pool *pool) {
@@ -360,7 +404,7 @@ API int hipFree(void *pointer) {
   struct emu_block block;
   if (!pointer) return emu_done(HIP_SUCCESS);
   if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.base != (uint64_t)pointer ||
-      (block.kind != EMU_BLOCK_DEVICE && block.kind != EMU_BLOCK_MANAGED))
+      (block.kind != EMU_BLOCK_DEVICE && block.kind != EMU_BLOCK_MANAGED) || block.adopted)
     return emu_done(HIP_INVALID_VALUE);
   int code = emu_device_finish(block.device);
   int released = emu_block_release(pointer);
@@ -415,7 +459,7 @@ API int hipFreeAsync(void *pointer, void *handle) {
   if (!stream) return emu_done(HIP_INVALID_HANDLE);
   if (!pointer) return emu_done(HIP_SUCCESS);
   if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK || block.base != (uint64_t)pointer ||
-      block.kind != EMU_BLOCK_DEVICE)
+      block.kind != EMU_BLOCK_DEVICE || block.adopted)
     return emu_done(HIP_INVALID_VALUE);
   if (emu_stream_captures(stream) && emu_graph_allocated(pointer)) return emu_done(capture_free(stream, pointer));
   return emu_done(emu_stream_submit(stream, (struct emu_work){free_later, NULL, pointer, EMU_NODE_EMPTY}, NULL, NULL));
@@ -596,13 +640,43 @@ API int emu_pointer_attributes(int major, void *to, const void *pointer) {
 }
 
 // The CUDA-like queries that Triton makes; numbers of hipPointer_attribute.
+enum {
+  CONTEXT = 1,
+  TYPE,
+  DEVICE_POINTER,
+  HOST_POINTER,
+  SYNC_MEMOPS = 6,
+  IS_MANAGED = 8,
+  ORDINAL = 9,
+  RANGE_START = 11,
+  RANGE_SIZE,
+  MAPPED
+};
+static size_t attribute_bytes(int attribute) {  // 0: there is no such attribute
+  switch (attribute) {
+    case IS_MANAGED:
+    case MAPPED:
+      return 1;
+    case TYPE:
+    case SYNC_MEMOPS:
+    case ORDINAL:
+      return 4;
+    case CONTEXT:
+    case DEVICE_POINTER:
+    case HOST_POINTER:
+    case RANGE_START:
+    case RANGE_SIZE:
+      return 8;
+    default:
+      return 0;
+  }
+}
+
 API int emu_pointer_attribute(int major, void *out, int attribute, void *pointer) {
-  enum { CONTEXT = 1, TYPE, DEVICE_POINTER, HOST_POINTER, IS_MANAGED = 8, ORDINAL = 9, RANGE_START = 11, RANGE_SIZE };
   struct emu_block block;
   if (!out) return emu_done(HIP_INVALID_VALUE);
   if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK) return emu_done(HIP_INVALID_VALUE);
   uint64_t value = 0;
-  size_t bytes = 8;
   switch (attribute) {
     case CONTEXT:
       value = (uint64_t)block.device;
@@ -610,7 +684,6 @@ API int emu_pointer_attribute(int major, void *out, int attribute, void *pointer
     case TYPE:
       value = emu_block_is_device(&block) ? 2 : block.kind == EMU_BLOCK_MANAGED ? 3 : 1;
       if (major < 6) value = emu_block_is_device(&block);
-      bytes = 4;
       break;
     case DEVICE_POINTER:
       value = (uint64_t)pointer;
@@ -619,13 +692,14 @@ API int emu_pointer_attribute(int major, void *out, int attribute, void *pointer
       if (emu_block_is_device(&block)) return emu_done(HIP_INVALID_VALUE);
       value = (uint64_t)pointer;
       break;
+    case SYNC_MEMOPS:
+      value = block.waits;
+      break;
     case IS_MANAGED:
       value = block.kind == EMU_BLOCK_MANAGED;
-      bytes = 1;
       break;
     case ORDINAL:
       value = (uint64_t)block.device->index;
-      bytes = 4;
       break;
     case RANGE_START:
       value = block.base;
@@ -633,10 +707,40 @@ API int emu_pointer_attribute(int major, void *out, int attribute, void *pointer
     case RANGE_SIZE:
       value = block.bytes;
       break;
+    case MAPPED:
+      value = 1;
+      break;
     default:
       emu_say("hipPointerGetAttribute %d is not in the emulator", attribute);
       return emu_done(HIP_NOT_SUPPORTED);
   }
-  memcpy(out, &value, bytes);
+  memcpy(out, &value, attribute_bytes(attribute));
+  return emu_done(HIP_SUCCESS);
+}
+
+API int hipPointerSetAttribute(const void *value, int attribute, void *pointer) {
+  if (!value || !pointer || attribute != SYNC_MEMOPS) return emu_done(HIP_INVALID_VALUE);
+  pthread_mutex_lock(&table.lock);
+  size_t at = above((uint64_t)pointer);
+  struct emu_block *block = at ? &table.blocks[at - 1] : NULL;
+  bool found = block && (uint64_t)pointer - block->base < block->bytes && emu_block_is_device(block);
+  if (found) block->waits = *(const int *)value != 0;
+  pthread_mutex_unlock(&table.lock);
+  return emu_done(found ? HIP_SUCCESS : HIP_INVALID_DEVICE_POINTER);
+}
+
+// Attributes of an address that HIP does not know are 0, and that is no error.
+API int emu_pointer_attribute_list(int major, unsigned count, const int *attributes, void **out, void *pointer) {
+  struct emu_block block;
+  if (!attributes || !out || count == 0) return emu_done(HIP_INVALID_VALUE);
+  bool known = emu_block_find(pointer, &block) == EMU_PLACE_BLOCK;
+  for (unsigned i = 0; i < count; i++) {
+    int code = known ? emu_pointer_attribute(major, out[i], attributes[i], pointer) : HIP_INVALID_VALUE;
+    if (code == HIP_SUCCESS) continue;
+    if (code == HIP_NOT_SUPPORTED || !out[i]) return emu_done(code);
+    size_t bytes = attribute_bytes(attributes[i]);
+    if (bytes == 0) return emu_done(HIP_INVALID_VALUE);
+    memset(out[i], 0, bytes);
+  }
   return emu_done(HIP_SUCCESS);
 }

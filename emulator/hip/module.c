@@ -292,3 +292,8 @@ API int hipModuleGetGlobal(void **out, size_t *bytes, struct emu_module *module,
   if (!module) return emu_done(HIP_INVALID_HANDLE);
   return emu_done(emu_module_global(module, name, out, bytes));
 }
+API int hipModuleGetFunctionCount(unsigned *out, struct emu_module *module) {
+  if (!out || !module) return emu_done(out ? HIP_INVALID_HANDLE : HIP_INVALID_VALUE);
+  *out = module->object.kernel_count;
+  return emu_done(HIP_SUCCESS);
+}

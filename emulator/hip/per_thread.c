@@ -1,15 +1,28 @@
 // What programs call that were compiled with -fgpu-default-stream=per-thread: the same functions, with the thread's own
 // stream in place of the null stream.
+#include <stdio.h>
+
 #include "hip/hip.h"
+#include "hip/layouts.h"
 
 struct dim3 {
   unsigned x, y, z;
 };
 struct emu_event;
-struct executable;
+struct emu_executable;
+struct emu_node;
+struct emu_copy_3d;
 
 int hipEventRecord(struct emu_event *event, void *stream);
-int hipGraphLaunch(struct executable *graph, void *stream);
+int hipGraphLaunch(struct emu_executable *graph, void *stream);
+int hipGetProcAddress(const char *name, void **out, int version, uint64_t flags, int *status);
+int hipMemcpy3DAsync(const struct emu_copy_3d *c, void *stream);
+int hipMemset3DAsync(struct emu_pitched to, int value, struct emu_extent extent, void *stream);
+int hipMemcpyToSymbolAsync(const void *symbol, const void *src, size_t bytes, size_t offset, int kind, void *stream);
+int hipMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t bytes, size_t offset, int kind, void *stream);
+int hipStreamGetCaptureInfo(void *stream, int *status, unsigned long long *id);
+int hipStreamGetCaptureInfo_v2(void *stream, int *status, unsigned long long *id, struct emu_graph **graph,
+                               struct emu_node *const **nodes, size_t *count);
 int hipLaunchKernel(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
                     void *stream);
 int hipLaunchCooperativeKernel(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, unsigned lds,
@@ -36,7 +49,7 @@ static void *own(void *stream) { return stream ? stream : PER_THREAD; }
 static int finished(int code) { return code == HIP_SUCCESS ? hipStreamSynchronize(PER_THREAD) : code; }
 
 API int hipEventRecord_spt(struct emu_event *event, void *stream) { return hipEventRecord(event, own(stream)); }
-API int hipGraphLaunch_spt(struct executable *graph, void *stream) { return hipGraphLaunch(graph, own(stream)); }
+API int hipGraphLaunch_spt(struct emu_executable *graph, void *stream) { return hipGraphLaunch(graph, own(stream)); }
 API int hipLaunchKernel_spt(const void *symbol, struct dim3 grid, struct dim3 block, void **parameters, size_t lds,
                             void *stream) {
   return hipLaunchKernel(symbol, grid, block, parameters, lds, own(stream));
@@ -88,4 +101,49 @@ API int hipStreamQuery_spt(void *stream) { return hipStreamQuery(own(stream)); }
 API int hipStreamSynchronize_spt(void *stream) { return hipStreamSynchronize(own(stream)); }
 API int hipStreamWaitEvent_spt(void *stream, struct emu_event *event, unsigned flags) {
   return hipStreamWaitEvent(own(stream), event, flags);
+}
+
+API int hipMemcpy3D_spt(const struct emu_copy_3d *c) { return finished(hipMemcpy3DAsync(c, PER_THREAD)); }
+API int hipMemcpy3DAsync_spt(const struct emu_copy_3d *c, void *stream) { return hipMemcpy3DAsync(c, own(stream)); }
+API int hipMemset3D_spt(struct emu_pitched to, int value, struct emu_extent extent) {
+  return finished(hipMemset3DAsync(to, value, extent, PER_THREAD));
+}
+API int hipMemset3DAsync_spt(struct emu_pitched to, int value, struct emu_extent extent, void *stream) {
+  return hipMemset3DAsync(to, value, extent, own(stream));
+}
+API int hipMemcpyToSymbol_spt(const void *symbol, const void *src, size_t bytes, size_t offset, int kind) {
+  return finished(hipMemcpyToSymbolAsync(symbol, src, bytes, offset, kind, PER_THREAD));
+}
+API int hipMemcpyToSymbolAsync_spt(const void *symbol, const void *src, size_t bytes, size_t offset, int kind,
+                                   void *stream) {
+  return hipMemcpyToSymbolAsync(symbol, src, bytes, offset, kind, own(stream));
+}
+API int hipMemcpyFromSymbol_spt(void *dst, const void *symbol, size_t bytes, size_t offset, int kind) {
+  return finished(hipMemcpyFromSymbolAsync(dst, symbol, bytes, offset, kind, PER_THREAD));
+}
+API int hipMemcpyFromSymbolAsync_spt(void *dst, const void *symbol, size_t bytes, size_t offset, int kind,
+                                     void *stream) {
+  return hipMemcpyFromSymbolAsync(dst, symbol, bytes, offset, kind, own(stream));
+}
+API int hipStreamGetCaptureInfo_spt(void *stream, int *status, unsigned long long *id) {
+  return hipStreamGetCaptureInfo(own(stream), status, id);
+}
+API int hipStreamGetCaptureInfo_v2_spt(void *stream, int *status, unsigned long long *id, struct emu_graph **graph,
+                                       struct emu_node *const **nodes, size_t *count) {
+  return hipStreamGetCaptureInfo_v2(own(stream), status, id, graph, nodes, count);
+}
+
+// The forms for the thread's own stream, of calls that have one.
+static int own_form(const char *name, void **out, int version, uint64_t flags, int *status) {
+  char own_name[128];
+  if (!name || snprintf(own_name, sizeof own_name, "%s_spt", name) >= (int)sizeof own_name)
+    return emu_done(HIP_INVALID_VALUE);
+  int code = hipGetProcAddress(own_name, out, version, flags, status);
+  return code == HIP_NOT_FOUND ? hipGetProcAddress(name, out, version, flags, status) : code;
+}
+API int hipGetProcAddress_spt(const char *name, void **out, int version, uint64_t flags, int *status) {
+  return own_form(name, out, version, flags, status);
+}
+API int hipGetDriverEntryPoint_spt(const char *name, void **out, uint64_t flags, int *status) {
+  return own_form(name, out, 700, flags, status);
 }

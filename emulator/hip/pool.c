@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "hip/hip.h"
+#include "hip/layouts.h"
 
 enum attribute {
   FOLLOW_EVENTS = 1,
@@ -22,21 +23,6 @@ struct emu_pool {
   struct emu_pool *next;
   struct emu_device *device;
   uint64_t values[ATTRIBUTES];
-};
-
-struct location {
-  int type, id;
-};
-struct access_description {
-  struct location location;
-  int flags;
-};
-// hipMemPoolProps
-struct pool_properties {
-  int kind, handles;
-  struct location location;
-  void *security;
-  uint8_t reserved[64];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -109,7 +95,7 @@ API int hipDeviceSetMemPool(int index, struct emu_pool *pool) {
   return emu_done(HIP_SUCCESS);
 }
 
-API int hipMemPoolCreate(struct emu_pool **out, const struct pool_properties *properties) {
+API int hipMemPoolCreate(struct emu_pool **out, const struct emu_pool_properties *properties) {
   if (!out || !properties || properties->kind != PINNED || properties->location.type != ON_DEVICE)
     return emu_done(HIP_INVALID_VALUE);
   struct emu_device *device = emu_device(properties->location.id);
@@ -174,7 +160,7 @@ API int hipMemPoolGetAttribute(struct emu_pool *pool, int attribute, void *value
 }
 
 // A pool's memory is the device's own: others see it when hipDeviceEnablePeerAccess lets them.
-API int hipMemPoolSetAccess(struct emu_pool *pool, const struct access_description *list, size_t count) {
+API int hipMemPoolSetAccess(struct emu_pool *pool, const struct emu_access *list, size_t count) {
   struct emu_device *device = emu_pool_device(pool);
   if (!device || (!list && count)) return emu_done(HIP_INVALID_VALUE);
   for (size_t i = 0; i < count; i++) {
@@ -186,7 +172,7 @@ API int hipMemPoolSetAccess(struct emu_pool *pool, const struct access_descripti
   }
   return emu_done(HIP_SUCCESS);
 }
-API int hipMemPoolGetAccess(int *flags, struct emu_pool *pool, const struct location *location) {
+API int hipMemPoolGetAccess(int *flags, struct emu_pool *pool, const struct emu_location *location) {
   struct emu_device *device = emu_pool_device(pool);
   const struct emu_device *other = location && location->type == ON_DEVICE ? emu_device(location->id) : NULL;
   if (!flags || !device || !other) return emu_done(HIP_INVALID_VALUE);

@@ -399,32 +399,3 @@ API int hipDeviceGetStreamPriorityRange(int *least, int *greatest) {
   if (greatest) *greatest = -1;
   return emu_done(HIP_SUCCESS);
 }
-
-// Contexts: the primary one of each device, its handle the device's own address.
-API int hipCtxGetCurrent(void **context) {
-  if (!context) return emu_done(HIP_INVALID_VALUE);
-  *context = emu_current();
-  return emu_done(HIP_SUCCESS);
-}
-API int hipCtxSetCurrent(void *context) {
-  struct emu_device *device = context;
-  if (!device) return emu_done(HIP_SUCCESS);
-  if (emu_device(device->index) != device) return emu_done(HIP_INVALID_CONTEXT);
-  current = device->index;
-  return emu_done(HIP_SUCCESS);
-}
-API int hipCtxGetDevice(int *device) { return hipGetDevice(device); }
-API int hipDevicePrimaryCtxRetain(void **context, int device) {
-  if (!context) return emu_done(HIP_INVALID_VALUE);
-  *context = emu_device(device);
-  return emu_done(*context ? HIP_SUCCESS : HIP_INVALID_DEVICE);
-}
-API int hipDevicePrimaryCtxRelease(int device) {
-  return emu_done(emu_device(device) ? HIP_SUCCESS : HIP_INVALID_DEVICE);
-}
-API int hipDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
-  if (!emu_device(device)) return emu_done(HIP_INVALID_DEVICE);
-  if (flags) *flags = 0;
-  if (active) *active = 1;
-  return emu_done(HIP_SUCCESS);
-}

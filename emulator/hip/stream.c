@@ -25,6 +25,9 @@ struct emu_stream {
   struct emu_capture *capture;  // or NULL
   unsigned flags;
   int priority, references, error;
+  unsigned long long id;
+  uint32_t *cu_mask;  // of hipExtStreamCreateWithCUMask, or NULL
+  uint32_t cu_words;
   bool is_null, started, closing;
   pthread_t thread;
   pthread_cond_t wake;
@@ -35,11 +38,13 @@ struct emu_stream {
 // One lock for all queues, since they wait for each other.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t progress = PTHREAD_COND_INITIALIZER;
+static unsigned long long ids;
 static _Thread_local struct emu_stream *thread_stream[EMU_MAX_DEVICES];
 
 static void unlocked_release(struct emu_stream *stream) {
   if (--stream->references > 0) return;
   pthread_cond_destroy(&stream->wake);
+  free(stream->cu_mask);
   free(stream);
 }
 
@@ -100,6 +105,7 @@ static struct emu_stream *create(struct emu_device *device, unsigned flags, int 
       (struct emu_stream){.device = device, .flags = flags, .priority = priority, .references = 1, .is_null = is_null};
   pthread_cond_init(&stream->wake, NULL);
   pthread_mutex_lock(&lock);
+  stream->id = ++ids;
   if (is_null && device->null_stream) {  // another thread was first
     unlocked_release(stream);
     stream = device->null_stream;
@@ -356,6 +362,43 @@ API int hipStreamGetDevice(void *handle, int *device) {
 API int hipGetStreamDeviceId(void *handle) {
   struct emu_stream *stream = emu_stream_of(handle);
   return stream ? stream->device->index : -1;
+}
+
+API int hipStreamGetId(void *handle, unsigned long long *id) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  if (!stream || !id) return emu_done(stream ? HIP_INVALID_VALUE : HIP_INVALID_HANDLE);
+  *id = stream->id;
+  return emu_done(HIP_SUCCESS);
+}
+
+// A bit for each compute unit on which work of the stream may run: no result depends on it.
+API int hipExtStreamCreateWithCUMask(void **out, uint32_t words, const uint32_t *mask) {
+  if (!out || words == 0 || words > 1024 || !mask) return emu_done(HIP_INVALID_VALUE);
+  uint32_t *copy = malloc(words * sizeof *copy);
+  if (!copy) return emu_done(HIP_OUT_OF_MEMORY);
+  memcpy(copy, mask, words * sizeof *copy);
+  int code = hipStreamCreateWithFlags(out, 0);
+  if (code != HIP_SUCCESS) {
+    free(copy);
+    return code;
+  }
+  struct emu_stream *stream = *out;
+  stream->cu_mask = copy;
+  stream->cu_words = words;
+  return emu_done(HIP_SUCCESS);
+}
+// Words beyond the mask are 0; a stream without one runs on all units.
+API int hipExtStreamGetCUMask(void *handle, uint32_t words, uint32_t *out) {
+  struct emu_stream *stream = emu_stream_of(handle);
+  if (!stream) return emu_done(HIP_INVALID_HANDLE);
+  const struct emu_card *card = stream->device->card;
+  uint32_t units = (uint32_t)card->wgps * (card->target->lanes == 32 ? 2 : 1);
+  if (!out || words < (units + 31) / 32) return emu_done(HIP_INVALID_VALUE);
+  for (uint32_t i = 0; i < words; i++) {
+    uint32_t left = units > 32 * i ? units - 32 * i : 0, every = left >= 32 ? UINT32_MAX : (1u << left) - 1;
+    out[i] = stream->cu_mask ? (i < stream->cu_words ? stream->cu_mask[i] : 0) : every;
+  }
+  return emu_done(HIP_SUCCESS);
 }
 
 // ---- callbacks

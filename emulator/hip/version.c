@@ -20,4 +20,7 @@ API int hipPointerGetAttributes(void *out, const void *pointer) {
 API int hipPointerGetAttribute(void *out, int attribute, void *pointer) {
   return emu_pointer_attribute(EMU_HIP_MAJOR, out, attribute, pointer);
 }
+API int hipDrvPointerGetAttributes(unsigned count, const int *attributes, void **out, void *pointer) {
+  return emu_pointer_attribute_list(EMU_HIP_MAJOR, count, attributes, out, pointer);
+}
 API int hipGraphNodeGetType(const void *node, int *out) { return emu_graph_node_type(EMU_HIP_MAJOR, node, out); }

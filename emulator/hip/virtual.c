@@ -13,21 +13,15 @@
 #include <unistd.h>
 
 #include "hip/hip.h"
+#include "hip/layouts.h"
 
 enum { GRANULE = 4096, LARGE_GRANULE = 2 << 20, ON_DEVICE = 1, PINNED = 1, FILE_DESCRIPTOR = 1 };
 enum { READ = 1, READ_WRITE = 3 };  // hipMemAccessFlags
 
-struct location {
-  int type, id;
-};
-struct access_description {
-  struct location location;
-  int flags;
-};
 // hipMemAllocationProp
 struct allocation_properties {
   int kind, handles;
-  struct location location;
+  struct emu_location location;
   void *windows;
   uint8_t compression, rdma;
   uint16_t usage;
@@ -162,7 +156,7 @@ API int hipMemAddressFree(void *base, size_t bytes) {
 
 // ---- memory
 
-static struct emu_device *place_of(const struct location *location) {
+static struct emu_device *place_of(const struct emu_location *location) {
   return location->type == ON_DEVICE ? emu_device(location->id) : NULL;
 }
 
@@ -338,7 +332,7 @@ static void tell_others(const struct mapping *new) {
     if (m->handle == new->handle && m != new) emu_block_written((void *)m->base, m->bytes);
 }
 
-static int allow(const struct mapping *m, const struct access_description *to) {
+static int allow(const struct mapping *m, const struct emu_access *to) {
   struct emu_device *device = place_of(&to->location);
   bool read = to->flags == READ || to->flags == READ_WRITE, write = to->flags == READ_WRITE;
   int code = emu_block_allow((void *)m->base, device, read, write, m->handle->touched);
@@ -348,7 +342,7 @@ static int allow(const struct mapping *m, const struct access_description *to) {
   return HIP_SUCCESS;
 }
 
-API int hipMemSetAccess(void *at, size_t bytes, const struct access_description *with, size_t count) {
+API int hipMemSetAccess(void *at, size_t bytes, const struct emu_access *with, size_t count) {
   uint64_t base = (uint64_t)at;
   bool valid = at && bytes && with && count;
   for (size_t i = 0; valid && i < count; i++)
@@ -365,7 +359,7 @@ API int hipMemSetAccess(void *at, size_t bytes, const struct access_description 
   return emu_done(code);
 }
 
-API int hipMemGetAccess(unsigned long long *out, const struct location *location, void *at) {
+API int hipMemGetAccess(unsigned long long *out, const struct emu_location *location, void *at) {
   struct emu_block block;
   struct emu_device *device = location ? place_of(location) : NULL;
   if (!out || !device || emu_block_find(at, &block) != EMU_PLACE_BLOCK || block.kind != EMU_BLOCK_MAPPED)

@@ -1,0 +1,286 @@
+"""Calls of the HIP interface around memory and launches: contexts, libraries, memory of other processes, batches, attributes of
+pointers, masks of streams, default streams of threads. Usage: calls_test.py librdna_emulator.so"""
+import ctypes
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+from emulator import Checks, compile_hip
+from hip_library import INVALID_DEVICE, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS, TO_HOST, Hip, said, size
+
+SOURCE = """
+extern "C" __attribute__((global)) void axpb(int *x, char skipped, int a, long long b) {
+  int i = __builtin_amdgcn_workitem_id_x();
+  x[i] = x[i] * a + b;
+}
+extern "C" __attribute__((global)) void other(int *x) { *x = 1; }
+"""
+INVALID_CONTEXT, NO_CODE, NOT_FOUND, NO_FILE, BAD_IMAGE, BAD_POINTER = 201, 209, 500, 301, 200, 17
+JUNK = b"no code at all, and no bundle either" + bytes(64)
+N = 32
+P, u32, u64 = ctypes.c_void_p, ctypes.c_uint, ctypes.c_ulonglong
+
+
+def test_contexts(hip, c):
+    device = ctypes.c_int()
+
+    def current():
+        hip.ok("hipGetDevice", ctypes.byref(device))
+        return device.value
+    second = hip.made("hipCtxCreate", 0, 1)
+    c.expect("a context is current when it is made", current() == 1 and hip.told("hipCtxGetCurrent", kind=P) == second.value)
+    first = hip.made("hipDevicePrimaryCtxRetain", 0)
+    hip.ok("hipCtxPushCurrent", first)
+    c.expect("what is pushed", current() == 0)
+    c.expect("what is popped", hip.told("hipCtxPopCurrent", kind=P) == first.value and current() == 1)
+    hip.ok("hipCtxDestroy", second)
+    c.expect("back where it began", current() == 0)
+    c.expect("an empty stack", hip.code("hipCtxPopCurrent", ctypes.byref(P())) == INVALID_CONTEXT)
+    c.expect("no context", [hip.code("hipCtxPushCurrent", P(8)), hip.code("hipCtxDestroy", P(8)), hip.code("hipCtxCreate", ctypes.byref(P()), 0, 7)] ==
+             [INVALID_CONTEXT, INVALID_VALUE, INVALID_DEVICE])
+    c.expect("a version", hip.told("hipCtxGetApiVersion", first) // 10000000 == 7)
+    c.expect("flags", hip.told("hipCtxGetFlags") == 0)
+    for attribute, value in enumerate((0, 1, 1, 0)):  # rank, access, atomics, arrays
+        c.expect(f"attribute {attribute} of two devices", hip.made("hipDeviceGetP2PAttribute", attribute, 0, 1, kind=ctypes.c_int).value == value)
+    c.expect("of one and the same", hip.code("hipDeviceGetP2PAttribute", ctypes.byref(device), 1, 0, 0) == INVALID_VALUE)
+    kind, hops = u32(), u32()
+    hip.ok("hipExtGetLinkTypeAndHopCount", 0, 1, ctypes.byref(kind), ctypes.byref(hops))
+    c.expect("a link", (kind.value, hops.value) == (2, 1))
+    hip.ok("hipDevicePrimaryCtxReset", 1)
+    c.expect("peers by contexts", [hip.code("hipCtxEnablePeerAccess", second, 0) for _ in range(2)] == [SUCCESS, 704] and
+             [hip.code("hipCtxDisablePeerAccess", second) for _ in range(2)] == [SUCCESS, 705])
+
+
+def test_libraries(hip, c):
+    """One handle of a kernel, and the function of it on each device that has code."""
+    path = compile_hip(SOURCE, "gfx1100", ("-O2",))
+    with open(path, "rb") as f:
+        image = f.read()
+    bundle = path + ".bundle"
+    subprocess.run(["clang-19", "-x", "hip", "-std=c++17", "-nogpuinc", "-nogpulib", "--offload-device-only", "--gpu-bundle-output", "-O2",
+                    "--offload-arch=gfx1100", "--offload-arch=gfx1030", path[:-len("hsaco")] + "hip", "-o", bundle], check=True)
+    one = hip.made("hipLibraryLoadData", image, None, None, 0, None, None, 0)
+    both = hip.made("hipLibraryLoadFromFile", bundle.encode(), None, None, 0, None, None, 0)
+    x = hip.made("hipMalloc", size(4 * N))
+    for device in (0, 1):
+        kernel = hip.made("hipLibraryGetKernel", both, b"axpb")
+        hip.ok("hipSetDevice", device)
+        there = hip.made("hipMalloc", size(4 * N))
+        function = hip.made("hipKernelGetFunction", kernel)
+        hip.write(there, np.arange(N, dtype=np.int32))
+        values = [there, ctypes.c_char(b"a"), ctypes.c_int(3), ctypes.c_longlong(5)]
+        pointers = (P * 4)(*[ctypes.addressof(v) for v in values])
+        hip.ok("hipModuleLaunchKernel", function, 1, 1, 1, N, 1, 1, 0, None, pointers, None)
+        c.expect(f"a kernel on device {device}", (hip.read(there, N) == 3 * np.arange(N) + 5).all())
+        hip.ok("hipFree", there)
+    kernel = hip.made("hipLibraryGetKernel", one, b"other")
+    (code, text) = said(lambda: hip.code("hipKernelGetFunction", ctypes.byref(P()), kernel))
+    c.expect("a device without code", code == NO_CODE, (code, text))
+    hip.ok("hipSetDevice", 0)
+    c.expect("how many", hip.made("hipLibraryGetKernelCount", one, kind=u32).value == 2)
+    names = set()
+    for k in hip.made("hipLibraryEnumerateKernels", 2, one, kind=P * 2):
+        names.add(hip.made("hipKernelGetName", P(k), kind=ctypes.c_char_p).value)
+        c.expect("whose they are", hip.made("hipKernelGetLibrary", P(k)).value == one.value)
+    c.expect("their names", names == {b"axpb", b"other"})
+    offset, bytes, axpb = size(), size(), hip.made("hipLibraryGetKernel", one, b"axpb")
+    places = []
+    for i in range(4):
+        hip.ok("hipKernelGetParamInfo", axpb, size(i), ctypes.byref(offset), ctypes.byref(bytes))
+        places.append((offset.value, bytes.value))
+    c.expect("where arguments lie", places == [(0, 8), (8, 1), (12, 4), (16, 8)], places)
+    c.expect("an argument that there is not", hip.code("hipKernelGetParamInfo", axpb, size(4), ctypes.byref(offset), None) == INVALID_VALUE)
+    c.expect("an attribute", hip.made("hipKernelGetAttribute", 0, axpb, 0, kind=ctypes.c_int).value == 1024)
+    c.expect("a module's kernels", hip.made("hipModuleGetFunctionCount", hip.modules[0], kind=u32).value == 2)
+    out = ctypes.byref(P())
+    for text, code, name, *arguments in (("a kernel that there is not", NOT_FOUND, "hipLibraryGetKernel", out, one, b"none"),
+                                         ("no library", INVALID_HANDLE, "hipLibraryGetKernel", out, axpb, b"axpb"),
+                                         ("no kernel", INVALID_HANDLE, "hipKernelGetFunction", out, one),
+                                         ("no file", NO_FILE, "hipLibraryLoadFromFile", out, b"/nowhere", None, None, 0, None, None, 0),
+                                         ("no code", BAD_IMAGE, "hipLibraryLoadData", out, JUNK, None, None, 0, None, None, 0)):
+        c.expect(text, said(lambda n=name, a=arguments: hip.code(n, *a))[0] == code)
+    hip.ok("hipLibraryUnload", one)
+    c.expect("a library that is gone", [hip.code("hipLibraryUnload", one), hip.code("hipKernelGetFunction", out, axpb)] == [INVALID_HANDLE] * 2)
+    hip.ok("hipLibraryUnload", both)
+    hip.ok("hipFree", x)
+
+
+class Handle(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 64)]
+
+
+def test_other_processes(hip, c):
+    """Memory of hipMalloc, which a child finds at an offset, reads and writes, and which keeps its address and contents."""
+    x, values = hip.made("hipMalloc", size(100000)), np.arange(1000, dtype=np.int32)
+    part = P(x.value + 400)
+    hip.write(part, values)
+    handle = hip.made("hipIpcGetMemHandle", part, kind=Handle)
+    c.expect("what lies there", (hip.read(part, 1000) == values).all())
+    done = subprocess.run([sys.executable, __file__, sys.argv[1], bytes(handle).hex()], capture_output=True, text=True)
+    c.expect("the child", done.returncode == 0 and done.stdout == "fine\n", (done.returncode, done.stdout, done.stderr))
+    values[:N] = values[:N] * 2 + 1
+    c.expect("what it wrote", (hip.read(part, 1000) == values).all(), hip.read(part, 4))
+    c.expect("in the same process", hip.code("hipIpcOpenMemHandle", ctypes.byref(P()), handle, 1) == INVALID_CONTEXT)
+    c.expect("a handle of nothing", hip.code("hipIpcOpenMemHandle", ctypes.byref(P()), Handle(), 1) == INVALID_VALUE)
+    c.expect("memory of the host's", hip.code("hipIpcGetMemHandle", ctypes.byref(Handle()), hip.made("hipHostMalloc", size(64), 0)) == INVALID_VALUE)
+    c.expect("what was not opened", hip.code("hipIpcCloseMemHandle", x) == INVALID_VALUE)
+    files = len(os.listdir("/proc/self/fd"))
+    hip.ok("hipFree", x)
+    c.expect("the file is closed", len(os.listdir("/proc/self/fd")) == files - 1)
+    done = subprocess.run([sys.executable, __file__, sys.argv[1], bytes(handle).hex()], capture_output=True, text=True)
+    c.expect("a handle of what was freed", "is not there any more" in done.stderr and "hipIpcOpenMemHandle: 1" in done.stderr, done.stderr)
+
+
+def child(hip, handle):
+    x = hip.made("hipIpcOpenMemHandle", Handle.from_buffer_copy(handle), 1)
+    assert (hip.read(x, 1000) == np.arange(1000)).all()
+    assert hip.run("axpb", x, ctypes.c_char(b"a"), ctypes.c_int(2), ctypes.c_longlong(1)) == SUCCESS
+    base = hip.made("hipMemGetAddressRange", ctypes.byref(size()), x)
+    assert hip.code("hipFree", base) == INVALID_VALUE and hip.code("hipIpcGetMemHandle", ctypes.byref(Handle()), x) == INVALID_VALUE
+    hip.ok("hipIpcCloseMemHandle", x)
+    assert hip.code("hipIpcCloseMemHandle", x) == INVALID_VALUE
+    print("fine")
+
+
+class Operation(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("at", P), ("value", u64), ("flags", u32), ("rest", u64 * 2)]
+
+
+def test_batches(hip, c):
+    stream = hip.made("hipStreamCreateWithFlags", 1)
+    x = hip.made("hipMalloc", size(4096))
+    hosts = [np.full(n, n, np.int32) for n in (3, 5, 1)]
+    to = (P * 3)(*[x.value + 100 * i for i in range(3)])
+    of, bytes = (P * 3)(*[h.ctypes.data for h in hosts]), (size * 3)(*[h.nbytes for h in hosts])
+    rest = [(u64 * 8)(), (size * 1)(0), size(1)]
+    hip.ok("hipMemcpyBatchAsync", to, of, bytes, size(3), *rest, None, stream)
+    hip.ok("hipStreamSynchronize", stream)
+    c.expect("several copies", all((hip.read(P(to[i]), h.size) == h).all() for i, h in enumerate(hosts)))
+    bytes[1], failed = 1 << 20, size(9)
+    code, text = said(lambda: hip.code("hipMemcpyBatchAsync", to, of, bytes, size(3), *rest, ctypes.byref(failed), stream))
+    c.expect("one that is wrong", code == INVALID_VALUE and failed.value == 1 and "runs over the end" in text, (code, failed.value, text))
+    words = hip.made("hipHostMalloc", size(64), 0)
+    seen = ctypes.cast(words, ctypes.POINTER(u64))
+    seen[0] = seen[1] = seen[2] = 0
+    operations = (Operation * 3)(Operation(1, words, 7, 1), Operation(2, P(words.value + 8), (5 << 32) + 9, 0), Operation(5, P(words.value + 16), 1 << 40, 0))
+    hip.ok("hipStreamBatchMemOp", stream, 3, operations, 0)
+    c.expect("a wait", hip.code("hipStreamQuery", stream) == 600 and seen[1] == 0)
+    seen[0] = 7
+    hip.ok("hipStreamSynchronize", stream)
+    c.expect("and what follows it", (seen[1], seen[2]) == (9, 1 << 40), (seen[1], seen[2]))
+    operations[0].kind = 6
+    c.expect("a barrier", hip.code("hipStreamBatchMemOp", stream, 1, operations, 0) == NOT_SUPPORTED)
+    c.expect("no operations", hip.code("hipStreamBatchMemOp", stream, 0, operations, 0) == INVALID_VALUE)
+    hip.ok("hipStreamDestroy", stream)
+
+
+def test_pointers(hip, c):
+    x = hip.made("hipMalloc", size(4096))
+    kind, start, bytes, mapped = u32(9), P(9), size(9), ctypes.c_ubyte(9)
+    out = (P * 4)(*[ctypes.addressof(v) for v in (kind, start, bytes, mapped)])
+    which = (ctypes.c_int * 4)(2, 11, 12, 13)
+    hip.ok("hipDrvPointerGetAttributes", 4, which, out, P(x.value + 8))
+    c.expect("attributes of a pointer", (kind.value, start.value, bytes.value, mapped.value) == (2, x.value, 4096, 1))
+    hip.ok("hipDrvPointerGetAttributes", 4, which, out, P(ctypes.addressof(kind)))
+    c.expect("of one that is unknown", (kind.value, start.value, bytes.value, mapped.value) == (0, None, 0, 0))
+    c.expect("an attribute that there is not", hip.code("hipDrvPointerGetAttributes", 1, (ctypes.c_int * 1)(99), out, P(ctypes.addressof(kind))) == INVALID_VALUE)
+    sync = ctypes.c_int(1)
+    hip.ok("hipPointerSetAttribute", ctypes.byref(sync), 6, x)
+    hip.ok("hipPointerGetAttribute", ctypes.byref(kind), 6, x)
+    c.expect("an attribute that was set", kind.value == 1)
+    gate = hip.made("hipHostMalloc", size(64), 0)
+    hip.ok("hipMemset", x, 3, size(4096))  # waits, so that the null stream is idle
+    c.expect("a fill that waits", hip.code("hipStreamQuery", None) == SUCCESS)
+    c.expect("another attribute", hip.code("hipPointerSetAttribute", ctypes.byref(sync), 9, x) == INVALID_VALUE)
+    c.expect("of the host's memory", hip.code("hipPointerSetAttribute", ctypes.byref(sync), 6, gate) == BAD_POINTER)
+    pitch = size()
+    rows = P()
+    hip.ok("hipMemAllocPitch", ctypes.byref(rows), ctypes.byref(pitch), size(100), size(3), 4)
+    c.expect("rows", pitch.value >= 100 and hip.told("hipMemPtrGetInfo", rows, kind=size) >= 3 * pitch.value)
+    c.expect("elements of 2 bytes", hip.code("hipMemAllocPitch", ctypes.byref(rows), ctypes.byref(pitch), size(100), size(3), 2) == INVALID_VALUE)
+
+
+class Location(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("id", ctypes.c_int)]
+
+
+def test_managed(hip, c):
+    x, stream = hip.made("hipMallocManaged", size(4096), 1), hip.made("hipStreamCreateWithFlags", 1)
+    for text, code, place in (("to a device", SUCCESS, Location(1, 1)), ("to the host", SUCCESS, Location(2, 0)), ("to no device", INVALID_VALUE, Location(1, 7)),
+                              ("to nowhere", INVALID_VALUE, Location(0, 0))):
+        c.expect("prefetched " + text, hip.code("hipMemPrefetchAsync_v2", x, size(4096), place, 0, stream) == code)
+        c.expect("advised " + text, hip.code("hipMemAdvise_v2", x, size(4096), 3, place) == code)
+
+
+def test_streams(hip, c):
+    streams = [hip.made("hipStreamCreateWithFlags", 1) for _ in range(2)]
+    ids = [hip.told("hipStreamGetId", s, kind=u64) for s in streams + streams]
+    c.expect("a stream's number", ids[:2] == ids[2:] and ids[0] != ids[1])
+    out = (u32 * 4)(*[9] * 4)
+    hip.ok("hipExtStreamGetCUMask", streams[0], 4, out)
+    c.expect("all 96 units of the card", list(out) == [0xffffffff] * 3 + [0], list(out))
+    masked = hip.made("hipExtStreamCreateWithCUMask", 2, (u32 * 2)(0xf0, 1))
+    hip.ok("hipExtStreamGetCUMask", masked, 4, out)
+    c.expect("units as they were told", list(out) == [0xf0, 1, 0, 0])
+    c.expect("too few words", hip.code("hipExtStreamGetCUMask", masked, 2, out) == INVALID_VALUE)
+    c.expect("no units", hip.code("hipExtStreamCreateWithCUMask", ctypes.byref(P()), 0, out) == INVALID_VALUE)
+    x = hip.made("hipMalloc", size(4 * N))
+    hip.write(x, np.ones(N, np.int32))
+    c.expect("what it runs", hip.launch("axpb", x, ctypes.c_char(b"a"), ctypes.c_int(2), ctypes.c_longlong(5), stream=masked) == SUCCESS and
+             hip.code("hipStreamSynchronize", masked) == SUCCESS and hip.read(x, N).tolist() == [7] * N)
+    hip.ok("hipStreamDestroy", masked)
+
+
+class Pitched(ctypes.Structure):
+    _fields_ = [("at", P), ("pitch", size), ("width", size), ("height", size)]
+
+
+class Extent(ctypes.Structure):
+    _fields_ = [("width", size), ("height", size), ("depth", size)]
+
+
+class Copy(ctypes.Structure):
+    _fields_ = [("src_array", P), ("src_at", size * 3), ("src", Pitched), ("dst_array", P), ("dst_at", size * 3), ("dst", Pitched),
+                ("extent", Extent), ("kind", ctypes.c_int)]
+
+
+def test_default_streams_of_threads(hip, c):
+    x, box = hip.made("hipMalloc", size(60)), np.full((5, 3, 4), 1, np.uint8)
+    hip.write(x, box)
+    hip.ok("hipMemset3D_spt", Pitched(x, 4, 4, 3), 9, Extent(2, 3, 4))
+    box[:4, :, :2] = 9
+    c.expect("a box that is filled", (hip.read(x, 60, np.uint8) == box.ravel()).all())
+    out = np.zeros((4, 2, 3), np.uint8)
+    copy = Copy(src=Pitched(x, 4, 4, 3), dst=Pitched(out.ctypes.data, 3, 3, 2), extent=Extent(3, 2, 4), kind=TO_HOST)
+    copy.src_at[:] = (1, 1, 1)
+    hip.ok("hipMemcpy3D_spt", ctypes.byref(copy))
+    c.expect("a box that is copied", (out == box[1:, 1:, 1:]).all(), out)
+    own, plain, found = P(), P(), ctypes.c_int()
+    for name, differs in ((b"hipMemcpy3D", True), (b"hipMalloc", False)):
+        hip.ok("hipGetProcAddress_spt", name, ctypes.byref(own), 700, u64(0), ctypes.byref(found))
+        hip.ok("hipGetProcAddress", name, ctypes.byref(plain), 700, u64(0), ctypes.byref(found))
+        c.expect(f"the thread's form of {name.decode()}", (own.value != plain.value) == differs)
+    c.expect("a name that there is not", hip.code("hipGetProcAddress_spt", b"hipNothing", ctypes.byref(own), 700, u64(0), ctypes.byref(found)) == NOT_FOUND)
+
+
+def main():
+    targets = ["gfx1100", "gfx1030"]
+    if len(sys.argv) == 2:
+        environment = dict(os.environ, RDNA_EMULATE=",".join(targets), RDNA_EMULATE_CHECK="1", RDNA_EMULATE_EXITCODE="0")
+        return os.spawnve(os.P_WAIT, sys.executable, [sys.executable, __file__, sys.argv[1], "run"], environment)
+    hip, checks = Hip(sys.argv[1], targets, SOURCE), Checks("calls,")
+    if sys.argv[2] != "run":
+        return child(hip, bytes.fromhex(sys.argv[2]))
+    for test in (test_contexts, test_libraries, test_other_processes, test_batches, test_pointers, test_managed, test_streams,
+                 test_default_streams_of_threads):
+        test(hip, checks)
+    for line in checks.failures:
+        print(line)
+    print(f"{checks.checked} checks, {len(checks.failures)} failures")
+    return 1 if checks.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
