@@ -128,6 +128,13 @@ static rdna_node *shared(rdna_recorder *r, rdna_compare op, rdna_node *g, rdna_n
 }
 /* b a^(b - 1), 0 where b is; and y log(a), 0 where a is and b is not negative */
 static rdna_node *power_by_a(rdna_recorder *r, rdna_node *a, rdna_node *b) {
+  const rdna_node *number = rdna__number_behind(b);
+  if (number && b->type.rank == 0) { /* nothing is left to be asked */
+    double n = number->attributes.p.real;
+    if (n == 0 || n == 1) return rdna__full_like(r, a, n);
+    rdna_node *below = rdna_record_full(r, b->type.dtype, 0, NULL, rdna_scalar_real(n - 1));
+    return affine(r, n == 2 ? a : zip(r, RDNA_ZIP_POW, a, below), n, 0);
+  }
   rdna_node *zero = rdna__number(r, b, 0), *slope = mul(r, b, zip(r, RDNA_ZIP_POW, a, affine(r, b, 1, -1)));
   return choose(r, RDNA_COMPARE_EQ, b, zero, zero, slope);
 }

@@ -83,10 +83,60 @@ def _namespace(self, /, *, api_version=None):
 
 
 def _reduction(function):
-    def method(self, axis=None, *, keepdims=False, **more):
-        return function(self, axis=axis, keepdims=keepdims, **more)
+    def method(self, axis=None, dtype=None, out=None, *, keepdims=False, **more):
+        """NumPy's functions, np.mean(x), give |out| and |dtype|, which are None where nobody says so, and np.std |ddof|, the correction."""
+        if "ddof" in more:
+            more["correction"] = more.pop("ddof")
+        if out is not None:
+            raise TypeError(f"{function.__name__}: arrays do not change, so that there is no out; take what is returned")
+        return function(self if dtype is None else _making.astype(self, dtype), axis=axis, keepdims=keepdims, **more)
     method.__name__, method.__doc__ = function.__name__, function.__doc__
     setattr(Array, function.__name__, method)
+
+
+def _transpose(self, *dims):
+    """The dimensions in this order, or turned round."""
+    dims = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    return _moving.permute_dims(self, tuple(dims) or tuple(range(self.ndim))[::-1])
+
+
+def _squeeze(self, axis=None):
+    """Without dimensions of size 1, all or those that are named."""
+    return _moving.squeeze(self, axis=tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis)
+
+
+def _flatten(self):
+    """The values in one dimension."""
+    return _moving.reshape(self, (-1,) if self.size else (0,))
+
+
+def _clip(self, min=None, max=None):
+    """Values that are at least min and at most max."""
+    return _pointwise.clip(self, min, max)
+
+
+def _repeat(self, repeats, axis=None):
+    """Each value so many times."""
+    return _moving.repeat(self, repeats, axis=axis)
+
+
+def _take(self, indices, axis=None):
+    """What the indices name."""
+    return _indexing.take(self, indices, axis=axis)
+
+
+def _argsort(self, axis=-1):
+    """The places of values in ascending order."""
+    from . import _ordering
+
+    return _ordering.argsort(self, axis=axis)
+
+
+def _cumsum(self, axis=None):
+    """Sums of what is before, without an axis of all values in one dimension."""
+    from . import _ordering
+
+    return _ordering.cumulative_sum(_flatten(self) if axis is None else self, axis=0 if axis is None else axis)
 
 
 def _to_device(self, device, /, *, stream=None):
@@ -110,6 +160,10 @@ def attach():
     Array.__invert__, Array.__pos__ = lambda self: _pointwise.bitwise_invert(self), again
     Array.__matmul__, Array.__rmatmul__ = _matmul, _rmatmul
     Array.__getitem__, Array.__setitem__ = _indexing.getitem, _indexing.setitem
+    Array.transpose, Array.squeeze, Array.flatten, Array.ravel, Array.copy = _transpose, _squeeze, _flatten, _flatten, again
+    Array.clip, Array.repeat, Array.take, Array.argsort, Array.cumsum = _clip, _repeat, _take, _argsort, _cumsum
+    Array.dot, Array.round, Array.conj = _matmul, lambda self: _pointwise.round(self), lambda self: _pointwise.conj(self)
+    Array.real, Array.imag = property(lambda self: _pointwise.real(self) if self.pairs else self), property(lambda self: _pointwise.imag(self))
     Array.T, Array.mT = property(_transposed), property(lambda self: _moving.matrix_transpose(self))
     Array.reshape, Array.astype = _reshape, lambda self, dtype: _making.astype(self, dtype)
     Array.__dlpack__, Array.__dlpack_device__ = _exchange.to_dlpack, lambda self: _exchange.dlpack_device(stream_of(self))

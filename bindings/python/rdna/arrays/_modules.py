@@ -31,6 +31,12 @@ class Module:
     def __call__(self, *arguments, **keywords):
         return self.forward(*arguments, **keywords)
 
+    def __repr__(self):
+        """The modules below, a line each, with the shapes of their own arrays."""
+        own = ", ".join(f"{name} {value.shape}" for name, value in vars(self).items() if isinstance(value, Array))
+        lines = [f"({name}): {line}" if i == 0 else line for name, module in self._modules() for i, line in enumerate(repr(module).splitlines())]
+        return f"{type(self).__name__}({own}" + ("\n" + "\n".join("  " + line for line in lines) + "\n)" if lines else ")")
+
     def _modules(self):
         for name, value in vars(self).items():
             if isinstance(value, Module):
