@@ -255,6 +255,22 @@ API int hipGraphAddMemcpyNodeFromSymbol(PLACE, void *dst, const void *symbol, si
   ADD(bytes_of_symbol(symbol, offset, dst, bytes, kind, false, &task));
 }
 
+// HIP_MEMSET_NODE_PARAMS
+struct driver_fill {
+  void *dst;
+  size_t pitch;
+  unsigned value, element;
+  size_t width, height;
+};
+static int fill_of_driver(const struct driver_fill *with, struct emu_task **out) {
+  if (!with) return HIP_INVALID_VALUE;
+  return emu_task_of_fill(
+      &(struct emu_fill_node){with->dst, with->element, with->height, with->pitch, with->value, with->width}, out);
+}
+API int hipDrvGraphAddMemsetNode(PLACE, const struct driver_fill *with, void *context) {
+  ADD(fill_of_driver(with, &task));
+}
+
 // ---- and asked
 
 #define NODE(node, wanted) ((node) && (node)->task->work.node == (wanted))
@@ -356,6 +372,9 @@ API int hipGraphExecMemcpyNodeSetParamsFromSymbol(IN, void *dst, const void *sym
 }
 API int hipGraphMemsetNodeSetParams(OF, const struct emu_fill_node *with) { SET(emu_task_of_fill(with, &task)); }
 API int hipGraphExecMemsetNodeSetParams(IN, const struct emu_fill_node *with) { SET_IN(emu_task_of_fill(with, &task)); }
+API int hipDrvGraphExecMemsetNodeSetParams(IN, const struct driver_fill *with, void *context) {
+  SET_IN(fill_of_driver(with, &task));
+}
 API int hipGraphHostNodeSetParams(OF, const struct emu_host_node *with) { SET(emu_task_of_host(with, &task)); }
 API int hipGraphExecHostNodeSetParams(IN, const struct emu_host_node *with) { SET_IN(emu_task_of_host(with, &task)); }
 API int hipGraphExecChildGraphNodeSetParams(IN, struct emu_graph *child) { SET_IN(emu_task_of_graph(child, &task)); }

@@ -71,6 +71,9 @@ int emu_last_error(int major, bool take);
 int emu_pointer_attributes(int major, void *out, const void *pointer);
 int emu_graph_node_type(int major, const void *node, int *out);
 int emu_pointer_attribute(int major, void *out, int attribute, void *pointer);
+int emu_driver_copy(int major, int dimensions, const void *parameters, void *stream, bool wait);
+struct emu_copy_3d;
+int emu_driver_copy_convert(int major, const void *parameters, struct emu_copy_3d *out);
 int emu_pointer_attribute_list(int major, unsigned count, const int *attributes, void **out, void *pointer);
 
 // ---- state

@@ -1,6 +1,11 @@
 // What depends on the HIP that a program was built for, and nothing else: this file is compiled into each library of
 // the drop-in folder. All of them are one emulator, whose only other code and state lie in librdna_emulator.so.
 #include "hip/hip.h"
+#include "hip/layouts.h"
+
+int hipGraphAddMemcpyNode(void **out, void *graph, void *const *after, size_t count, const struct emu_copy_3d *with);
+int hipGraphMemcpyNodeSetParams(void *node, const struct emu_copy_3d *with);
+int hipGraphExecMemcpyNodeSetParams(void *executable, void *node, const struct emu_copy_3d *with);
 
 API int hipGetLastError(void) { return emu_last_error(EMU_HIP_MAJOR, true); }
 API int hipExtGetLastError(void) { return emu_last_error(EMU_HIP_MAJOR, true); }
@@ -24,3 +29,28 @@ API int hipDrvPointerGetAttributes(unsigned count, const int *attributes, void *
   return emu_pointer_attribute_list(EMU_HIP_MAJOR, count, attributes, out, pointer);
 }
 API int hipGraphNodeGetType(const void *node, int *out) { return emu_graph_node_type(EMU_HIP_MAJOR, node, out); }
+
+API int hipMemcpyParam2D(const void *c) { return emu_driver_copy(EMU_HIP_MAJOR, 2, c, NULL, true); }
+API int hipMemcpyParam2DAsync(const void *c, void *stream) {
+  return emu_driver_copy(EMU_HIP_MAJOR, 2, c, stream, false);
+}
+API int hipDrvMemcpy2DUnaligned(const void *c) { return emu_driver_copy(EMU_HIP_MAJOR, 2, c, NULL, true); }
+API int hipDrvMemcpy3D(const void *c) { return emu_driver_copy(EMU_HIP_MAJOR, 3, c, NULL, true); }
+API int hipDrvMemcpy3DAsync(const void *c, void *stream) { return emu_driver_copy(EMU_HIP_MAJOR, 3, c, stream, false); }
+
+API int hipDrvGraphAddMemcpyNode(void **out, void *graph, void *const *after, size_t count, const void *c,
+                                 void *context) {
+  struct emu_copy_3d copy;
+  int code = emu_driver_copy_convert(EMU_HIP_MAJOR, c, &copy);
+  return code == HIP_SUCCESS ? hipGraphAddMemcpyNode(out, graph, after, count, &copy) : code;
+}
+API int hipDrvGraphMemcpyNodeSetParams(void *node, const void *c) {
+  struct emu_copy_3d copy;
+  int code = emu_driver_copy_convert(EMU_HIP_MAJOR, c, &copy);
+  return code == HIP_SUCCESS ? hipGraphMemcpyNodeSetParams(node, &copy) : code;
+}
+API int hipDrvGraphExecMemcpyNodeSetParams(void *executable, void *node, const void *c, void *context) {
+  struct emu_copy_3d copy;
+  int code = emu_driver_copy_convert(EMU_HIP_MAJOR, c, &copy);
+  return code == HIP_SUCCESS ? hipGraphExecMemcpyNodeSetParams(executable, node, &copy) : code;
+}

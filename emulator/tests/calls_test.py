@@ -265,6 +265,105 @@ def test_default_streams_of_threads(hip, c):
     c.expect("a name that there is not", hip.code("hipGetProcAddress_spt", b"hipNothing", ctypes.byref(own), 700, u64(0), ctypes.byref(found)) == NOT_FOUND)
 
 
+class Side(ctypes.Structure):
+    _fields_ = [("x", size), ("y", size), ("z", size), ("level", size), ("kind", ctypes.c_int), ("host", P), ("device", P), ("array", P),
+                ("pitch", size), ("height", size)]
+
+
+class FlatSide(ctypes.Structure):
+    _fields_ = [("x", size), ("y", size), ("kind", ctypes.c_int), ("host", P), ("device", P), ("array", P), ("pitch", size)]
+
+
+class DriverCopy(ctypes.Structure):
+    _fields_ = [("src", Side), ("dst", Side), ("extent", Extent)]
+
+
+class FlatCopy(ctypes.Structure):
+    _fields_ = [("src", FlatSide), ("dst", FlatSide), ("width", size), ("height", size)]
+
+
+class Peers(ctypes.Structure):
+    _fields_ = [("src_array", P), ("src_at", size * 3), ("src", Pitched), ("src_device", ctypes.c_int), ("dst_array", P), ("dst_at", size * 3),
+                ("dst", Pitched), ("dst_device", ctypes.c_int), ("extent", Extent)]
+
+
+class DriverFill(ctypes.Structure):
+    _fields_ = [("dst", P), ("pitch", size), ("value", u32), ("element", u32), ("width", size), ("height", size)]
+
+
+def test_driver_copies(hip, c):
+    """Boxes out of and into other boxes, as the driver-like calls tell them, by NumPy's slices. Sides: host 1, device 2, arrays 10."""
+    random = np.random.default_rng(3)
+    box = random.integers(0, 256, (4, 5, 16), np.uint8)
+    x, stream, graph = hip.made("hipMalloc", size(box.size)), hip.made("hipStreamCreateWithFlags", 1), hip.made("hipGraphCreate", 0)
+    hip.write(x, box)
+    want, out = np.zeros((3, 4, 20), np.uint8), np.zeros((3, 4, 20), np.uint8)
+    copy = DriverCopy(Side(x=3, y=1, z=2, kind=2, device=x, pitch=16, height=5), Side(x=7, y=2, z=1, kind=1, host=out.ctypes.data, pitch=20, height=4),
+                      Extent(11, 2, 2))
+    want[1:, 2:4, 7:18] = box[2:, 1:3, 3:14]
+    for name in ("hipDrvMemcpy3D", "hipDrvMemcpy3DAsync", "hipDrvGraphAddMemcpyNode"):
+        out[:] = 0
+        if name.endswith("Node"):
+            copy.src.x, copy.dst.x = 0, 0
+            node = hip.made(name, graph, None, size(0), ctypes.byref(copy), None)
+            run = hip.made("hipGraphInstantiate", graph, None, None, size(0))
+            copy.src.x, copy.dst.x = 3, 7
+            hip.ok("hipDrvGraphExecMemcpyNodeSetParams", run, node, ctypes.byref(copy), None)
+            hip.ok("hipGraphLaunch", run, stream)
+        else:
+            hip.ok(name, ctypes.byref(copy), *([stream] if name.endswith("Async") else []))
+        hip.ok("hipStreamSynchronize", stream)
+        c.expect(name, (out == want).all(), out)
+    flat = FlatCopy(FlatSide(x=5, y=2, kind=1, host=want.ctypes.data, pitch=20), FlatSide(x=1, y=1, kind=2, device=x, pitch=16), 9, 3)
+    lines = want.reshape(12, 20)
+    for name in ("hipMemcpyParam2D", "hipMemcpyParam2DAsync", "hipDrvMemcpy2DUnaligned"):
+        lines[:] = random.integers(0, 256, lines.shape, np.uint8)
+        box[0, 1:4, 1:10] = lines[2:5, 5:14]
+        hip.ok(name, ctypes.byref(flat), *([stream] if name.endswith("Async") else []))
+        hip.ok("hipStreamSynchronize", stream)
+        c.expect(name, (hip.read(x, box.size, np.uint8) == box.ravel()).all())
+    flat.src.pitch, flat.dst.pitch, flat.src.x, flat.dst.x, flat.src.y, flat.dst.y = 0, 0, 0, 0, 0, 0
+    hip.ok("hipMemcpyParam2D", ctypes.byref(flat))
+    box.reshape(-1)[:27] = lines.reshape(-1)[:27]
+    c.expect("rows without a pitch", (hip.read(x, box.size, np.uint8) == box.ravel()).all())
+    old = ctypes.CDLL(os.path.join(os.path.dirname(sys.argv[1]), "dropin", "libamdhip64.so.5"))  # kinds of memory before HIP 6
+    lines[:3] += 1
+    flat.src.kind, flat.dst.kind = 0, 1
+    c.expect("HIP 5's kinds", old.hipMemcpyParam2D(ctypes.byref(flat)) == SUCCESS)
+    box.reshape(-1)[:27] = lines.reshape(-1)[:27]
+    c.expect("what that left", (hip.read(x, box.size, np.uint8) == box.ravel()).all())
+    flat.dst.kind, flat.src.kind = 2, 10
+    code, text = said(lambda: hip.code("hipMemcpyParam2D", ctypes.byref(flat)))
+    c.expect("from an array", code == NOT_SUPPORTED and "arrays" in text, (code, text))
+    flat.src.kind = 7
+    copy.src.level, copy.extent.width = 1, 11
+    c.expect("from nowhere, a level, nothing", [hip.code(n, a) for n, a in (("hipMemcpyParam2D", ctypes.byref(flat)), ("hipDrvMemcpy3D", ctypes.byref(copy)),
+                                                                             ("hipDrvMemcpy3D", None))] == [INVALID_VALUE] * 3)
+    copy.src.level, copy.src.x = 0, 8
+    c.expect("a box that leaves its rows", hip.code("hipDrvMemcpy3D", ctypes.byref(copy)) == INVALID_VALUE)
+    hip.ok("hipSetDevice", 1)
+    there = hip.made("hipMalloc", size(box.size))
+    peers = Peers(src=Pitched(x, 16, 16, 5), src_device=0, dst=Pitched(there, 16, 16, 5), dst_device=1, extent=Extent(16, 5, 4))
+    for name in ("hipMemcpy3DPeer", "hipMemcpy3DPeerAsync"):
+        hip.ok("hipMemset", there, 0, size(box.size))
+        hip.ok(name, ctypes.byref(peers), *([None] if name.endswith("Async") else []))
+        c.expect(name, (hip.read(there, box.size, np.uint8) == box.ravel()).all())
+    peers.dst_device = 5
+    c.expect("no device", hip.code("hipMemcpy3DPeer", ctypes.byref(peers)) == INVALID_DEVICE)
+    hip.ok("hipFree", there)
+    hip.ok("hipSetDevice", 0)
+    graph = hip.made("hipGraphCreate", 0)
+    node = hip.made("hipDrvGraphAddMemsetNode", graph, None, size(0), ctypes.byref(DriverFill(x, 16, 1, 1, 3, 2)), None)
+    run = hip.made("hipGraphInstantiate", graph, None, None, size(0))
+    hip.ok("hipGraphLaunch", run, stream)
+    hip.ok("hipDrvGraphExecMemsetNodeSetParams", run, node, ctypes.byref(DriverFill(P(x.value + 4), 16, 0x0201, 2, 4, 5)), None)
+    hip.ok("hipGraphLaunch", run, stream)
+    hip.ok("hipStreamSynchronize", stream)
+    box[0, :2, :3] = 1
+    box[0, :, 4:12] = [1, 2] * 4
+    c.expect("fills as nodes", (hip.read(x, box.size, np.uint8) == box.ravel()).all())
+
+
 def main():
     targets = ["gfx1100", "gfx1030"]
     if len(sys.argv) == 2:
@@ -274,7 +373,7 @@ def main():
     if sys.argv[2] != "run":
         return child(hip, bytes.fromhex(sys.argv[2]))
     for test in (test_contexts, test_libraries, test_other_processes, test_batches, test_pointers, test_managed, test_streams,
-                 test_default_streams_of_threads):
+                 test_default_streams_of_threads, test_driver_copies):
         test(hip, checks)
     for line in checks.failures:
         print(line)
