@@ -167,7 +167,7 @@ def main():
     if sys.argv[1] == "devices":
         group = distributed.of_devices(sys.argv[2].split(","))
     else:
-        group = distributed.init(timeout=30)
+        group = distributed.init(timeout=120)
     with group:
         collectives(group)
         refusals(group)

@@ -59,7 +59,12 @@ static void convolutions(void **state) {
        1,
        {{0}}},
   };
-  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) expect_differences(&subjects[i], 1, 2e-4);
+  for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) {
+    expect_differences(&subjects[i], 1, 2e-4);
+    for (int k = 0; k < 3; k++) subjects[i].types[k].dtype = RDNA_F64; /* made of products */
+    if (!few) expect_differences(&subjects[i], 1, 1e-11);
+    expect_as_in_f64(&subjects[i], RDNA_F32, 1e-4);
+  }
 }
 
 /* Values, with an activation in the same launch. */
@@ -215,6 +220,53 @@ static void attentions(void **state) {
     expect_slopes(&s);
     expect_as_in_f64(&s, RDNA_F32, 1e-4);
   }
+}
+
+static rdna_node *build_masked(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  return rdna_record_attention_masked(r, in[0], in[1], in[2], in[3], 0.6, *(const bool *)what);
+}
+
+/* q, k and v are slices of one array, whose gradient is theirs beside each other. */
+static rdna_node *build_of_one(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  rdna_node *all = rdna_record_reshape(r, in[0], 5, (int64_t[]){2, 4, 3, 2, 3}), *parts[3];
+  all = rdna_record_permute(r, all, (int[]){2, 0, 3, 1, 4});
+  for (int i = 0; i < 3; i++)
+    parts[i] = rdna_record_reshape(r, rdna_record_slice(r, all, 0, i, 1, 1), 4, (int64_t[]){2, 2, 4, 3});
+  return rdna_record_attention(r, parts[0], parts[1], parts[2], 0.6, true);
+}
+
+static void masked_attentions(void **state) {
+  bool flag = false;
+  subject masked = {"a mask that is added",
+                    build_masked,
+                    &flag,
+                    4,
+                    {F64(1, 2, 3, 4), F64(1, 2, 3, 4), F64(1, 2, 3, 5), F64(1, 1, 3, 3)},
+                    -1,
+                    1,
+                    {{0}}};
+  subject one = {"attention of one array", build_of_one, NULL, 1, {F64(2, 4, 18)}, -1, 1, {{0}}};
+  subject *subjects[] = {&masked, &one};
+  for (int i = 0; i < 2; i++) {
+    expect_slopes(subjects[i]);
+    expect_as_in_f64(subjects[i], RDNA_F32, 1e-4);
+  }
+}
+
+/* In f32 the logits go through f16, which the loss then reads; in f64 not. */
+static rdna_node *build_narrow(rdna_recorder *r, rdna_node *const *in, const void *what) {
+  rdna_node *logits = rdna_record_matmul(r, in[0], in[1]);
+  if (in[0]->type.dtype == RDNA_F32) logits = rdna_record_cast(r, rdna_record_cast(r, logits, RDNA_F16), RDNA_F32);
+  rdna_array *array = upload(&(rdna__type)TYPE(RDNA_I64, 6), (double[]){3, 0, 8, 8, 1, 5});
+  rdna_node *target = rdna_record_constant(r, array);
+  rdna_array_release(array);
+  rdna_cross_entropy options = {RDNA_CROSS_ENTROPY_INIT, .reduction = RDNA_LOSS_REDUCTION_MEAN};
+  return rdna_record_cross_entropy(r, logits, target, NULL, &options);
+}
+
+static void narrow_logits(void **state) {
+  subject s = {"logits of f16", build_narrow, NULL, 2, {F64(6, 5), F64(5, 9)}, -1, 1, {{0}}};
+  expect_as_in_f64(&s, RDNA_F32, 5e-3);
 }
 
 /* A value is dropped, or scaled; and so is its gradient. */
@@ -386,10 +438,20 @@ static void refusals(void **state) {
 int main(int argc, char **argv) {
   few = argc > 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(convolutions), cmocka_unit_test(conv_values), cmocka_unit_test(pools),
-      cmocka_unit_test(norms),        cmocka_unit_test(softmaxes),   cmocka_unit_test(indices),
-      cmocka_unit_test(attentions),   cmocka_unit_test(dropouts),    cmocka_unit_test(losses),
-      cmocka_unit_test(recurrents),   cmocka_unit_test(entropies),   cmocka_unit_test(refusals),
+      cmocka_unit_test(convolutions),
+      cmocka_unit_test(conv_values),
+      cmocka_unit_test(pools),
+      cmocka_unit_test(norms),
+      cmocka_unit_test(softmaxes),
+      cmocka_unit_test(indices),
+      cmocka_unit_test(attentions),
+      cmocka_unit_test(dropouts),
+      cmocka_unit_test(losses),
+      cmocka_unit_test(recurrents),
+      cmocka_unit_test(entropies),
+      cmocka_unit_test(refusals),
+      cmocka_unit_test(masked_attentions),
+      cmocka_unit_test(narrow_logits),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
