@@ -62,11 +62,13 @@ models() { # fifty kinds of models against float64, and the bench of them with i
   rm -rf "$made"
   return $result
 }
-tensorflow() { # ten thousand steps in flat memory; losses of ResNet-50 and a transformer beside the CPU's
-  local python
+tensorflow() { # ten thousand steps in flat memory; losses of ResNet-50 and a transformer beside the CPU's; beside PyTorch
+  local python torch
   tests/tensorflow.sh "$build" soak.py && python=$(packaging/tensorflow-venv.sh) || return 1
   TF_PLUGGABLE_DEVICE_LIBRARY_PATH=$PWD/build/tensorflow/tensorflow-plugins PYTHONPATH=$PWD/build/tensorflow PYTHONDONTWRITEBYTECODE=1 \
-    RDNA_DRIVER=host "$python" bindings/tensorflow/bench/models.py --losses 20
+    RDNA_DRIVER=host "$python" bindings/tensorflow/bench/models.py --losses 20 && torch=$(packaging/torch-venv.sh) || return 1
+  TF_PLUGGABLE_DEVICE_LIBRARY_PATH=$PWD/build/tensorflow/tensorflow-plugins PYTHONPATH=$PWD/build/tensorflow:$PWD/build/torch RDNA_DRIVER=host \
+    PYTHONDONTWRITEBYTECODE=1 "$python" bindings/tensorflow/tests/with_torch.py "$("$torch" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 }
 instructions() { # tinygrad's checks of single instructions, from its sources beside this repository or in RDNA_TINYGRAD
   local python

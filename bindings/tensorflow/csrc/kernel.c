@@ -327,6 +327,19 @@ rdna_status call_status(call *c) {
   }
 }
 
+rdna_status call_memory_status(call *c, int64_t bytes) {
+  if (tf.GetCode(c->status) != TF_RESOURCE_EXHAUSTED) return call_status(c);
+  char said[1024];
+  void *data = NULL;
+  /* TensorFlow may have refused by its own limit, and not have asked us */
+  bool ours = rdna_memory_alloc_named(c->device, (size_t)bytes, c->stream, "tensorflow", &data) != RDNA_OK;
+  (void)!rdna_memory_free(c->device, data);
+  snprintf(said, sizeof said, "%s; %s", tf.Message(c->status),
+           ours ? rdna_last_error() : "the device has that much: it is the limit of TensorFlow's own allocator");
+  tf.SetStatus(c->status, TF_RESOURCE_EXHAUSTED, said);
+  return RDNA_OUT_OF_MEMORY;
+}
+
 int call_inputs(const call *c) { return tf.NumInputs(c->ctx); }
 
 static rdna_status describe(call *c, TF_Tensor *tensor, rdna_tensor *out) {
@@ -399,8 +412,8 @@ rdna_status call_dim(call *c, int i, int rank, int *dim) {
   return RDNA_OK;
 }
 
-static rdna_status take_output(call *c, TF_Tensor *tensor, rdna_tensor *out) {
-  rdna_status result = call_status(c);
+static rdna_status take_output(call *c, TF_Tensor *tensor, int64_t bytes, rdna_tensor *out) {
+  rdna_status result = call_memory_status(c, bytes);
   if (result == RDNA_OK) result = describe(c, tensor, out);
   if (tensor) tf.DeleteTensor(tensor);
   return result;
@@ -421,20 +434,22 @@ rdna_status call_output(call *c, int i, int rank, const int64_t *shape, rdna_ten
   int64_t bytes = type == TF_COMPLEX128 ? 16 : (int64_t)rdna_dtype_bytes(dtype_of(type), 1);
   TRY(check_shape(c, bytes, rank, shape));
   for (int k = 0; k < rank; k++) bytes *= shape[k];
-  return take_output(c, tf.AllocateOutput(c->ctx, i, type, shape, rank, (size_t)bytes, c->status), out);
+  return take_output(c, tf.AllocateOutput(c->ctx, i, type, shape, rank, (size_t)bytes, c->status), bytes, out);
 }
 
 rdna_status call_output_over(call *c, int inputs, int i, int rank, const int64_t *shape, rdna_tensor *out) {
+  TF_DataType type = tf.ExpectedOutputDataType(c->ctx, i);
+  int64_t bytes = (int64_t)rdna_dtype_bytes(dtype_of(type), 1);
   int candidates[4], count = 0, forwarded = -1;
   for (int k = 0; k < inputs && k < 4; k++) {
     rdna_tensor x;
     TRY(call_input(c, k, &x));
-    if (same_shape(&x, rank, shape) && x.dtype == dtype_of(tf.ExpectedOutputDataType(c->ctx, i)))
-      candidates[count++] = k;
+    if (same_shape(&x, rank, shape) && x.dtype == dtype_of(type)) candidates[count++] = k;
   }
   if (!count) return call_output(c, i, rank, shape, out);
+  for (int k = 0; k < rank; k++) bytes *= shape[k]; /* which is an input's size */
   return take_output(
-      c, tf.ForwardInputOrAllocateOutput(c->ctx, candidates, count, i, shape, rank, &forwarded, c->status), out);
+      c, tf.ForwardInputOrAllocateOutput(c->ctx, candidates, count, i, shape, rank, &forwarded, c->status), bytes, out);
 }
 
 rdna_status call_scratch(call *c, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out) {

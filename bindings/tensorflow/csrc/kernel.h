@@ -107,6 +107,9 @@ rdna_status call_read(call *c, const rdna_tensor *x, void *out_values);
 rdna_status call_upload(call *c, rdna_dtype dtype, int64_t count, const void *values, rdna_tensor *out_tensor);
 /* Returns |status| with a sentence of our own. */
 rdna_status call_fail(call *c, rdna_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* What TensorFlow said in |c->status| when it was asked for |bytes|: where it had none, with our allocator's report,
+ * which TensorFlow's error does not have. */
+rdna_status call_memory_status(call *c, int64_t bytes);
 /* What TensorFlow said in |c->status|. */
 rdna_status call_status(call *c);
 

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 import tf_rdna
@@ -91,6 +92,16 @@ def test_what_the_device_has_not_is_a_sentence():
         with pytest.raises((tf.errors.InvalidArgumentError, tf.errors.UnimplementedError), match="NCHW_VECT_C|rank|dimension"):
             tf.nn.conv2d(tf.zeros([1, 1, 5, 5]), tf.zeros([2, 2, 1, 1]), 1, "SAME", data_format="NCHW_VECT_C")
         assert float(tf.reduce_sum(tf.ones([3]))) == 3
+
+
+def test_no_memory_is_told_with_the_allocators_report():
+    """Of scratch memory here, which is refused at once; TensorFlow waits ten seconds for that of a result (soak.py)."""
+    with tf.device("/device:RDNA:0"):
+        kept = tf.zeros([2**20])
+        with pytest.raises(tf.errors.ResourceExhaustedError, match=r"tried to allocate 8192.00 GiB .* GiB free of .* this process holds .* largest holders are 'tensorflow' "):
+            tf.raw_ops.CropAndResize(image=np.ones([1, 4, 4, 1], np.float32), boxes=np.ones([2**10, 4], np.float32), box_ind=np.zeros(2**10, np.int32),
+                                     crop_size=[2**31 - 1, 2])  # fmt: skip
+        assert float(tf.reduce_sum(kept)) == 0
 
 
 TOO_NEW = r"""

@@ -3,6 +3,7 @@ where tf_rdna is imported, and from_dlpack capsules of it."""
 
 import ctypes
 import functools
+import sys
 
 from . import _plugin
 
@@ -66,6 +67,7 @@ def from_dlpack(x, device="/device:RDNA:0"):
     if found is None:
         raise BufferError("from_dlpack: the capsule has no DLPack tensor, or somebody has taken it")
     managed, versioned = found
+    _name_as_ours(managed, versioned)
     kind = _plugin.library().rdna_tensorflow_dlpack_type(ctypes.c_void_p(managed), versioned)
     if kind == 0:
         raise BufferError("from_dlpack: the capsule's values have a type that TensorFlow has not")
@@ -76,19 +78,51 @@ def from_dlpack(x, device="/device:RDNA:0"):
     return made
 
 
+def to_torch(tensor):
+    """A tensor of PyTorch's on its rdna device over the memory of |tensor|, which is on the same: torch_rdna is there. It must not be
+    written. ValueError: the tensor is elsewhere, or PyTorch does not see that device."""
+    import torch
+
+    capsule = to_dlpack(tensor)
+    managed, versioned = _find(capsule)
+    header = _header(managed, versioned)
+    for i in range(torch.rdna.device_count()):
+        if _place_in_torch(i) == (header.device_type, header.device_id):
+            header.device_type, header.device_id = _EXTENSION, i
+            return torch.utils.dlpack.from_dlpack(capsule)
+    raise ValueError(f"to_torch: {tensor.device} is none of PyTorch's {torch.rdna.device_count()} rdna devices")
+
+
 class _Header(ctypes.Structure):  # of DLTensor
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32)]
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
 
 
 _OURS = 10  # DLPack's number of ROCm, of which TensorFlow has nothing else
+_EXTENSION = 12  # and of devices that it has no name for: PyTorch's rdna, by PyTorch's number
+_KINDS = {"host": 1, "cuda": 2, "hip": 10}
+
+
+def _header(managed, versioned):
+    return _Header.from_address(managed + 32 * versioned)  # 32 bytes are before a versioned one's
+
+
+def _place_in_torch(index):
+    """How DLPack numbers the device that PyTorch calls rdna:|index|."""
+    properties = sys.modules["torch"].rdna.get_device_properties(index)
+    return _KINDS.get(properties.driver, 0), 0 if properties.driver == "host" else properties.native_index
+
+
+def _name_as_ours(managed, versioned):
+    """Memory of PyTorch's rdna is that of the device behind it. What PyTorch has queued there is waited for."""
+    header = _header(managed, versioned)
+    if header.device_type == _EXTENSION and "torch_rdna" in sys.modules:
+        sys.modules["torch"].rdna.synchronize(header.device_id)
+        header.device_type, header.device_id = _place_in_torch(header.device_id)
 
 
 def _is_ours(capsule):
     found = _find(capsule)
-    if found is None:
-        return False
-    managed, versioned = found
-    return _Header.from_address(managed + 32 * versioned).device_type == _OURS  # 32 bytes before a versioned one's
+    return found is not None and _header(*found).device_type in (_OURS, _EXTENSION)
 
 
 def _patch(module):

@@ -184,7 +184,7 @@ rdna_status variable_to_write(call *c, int i, bool keep, rdna_tensor *out) {
   rdna_tensor old = described(v->value);
   TF_AllocatorAttributes where = {.struct_size = TF_END_OF(TF_AllocatorAttributes, on_host)};
   TF_Tensor *fresh = tf.AllocateTemp(c->ctx, tf.TensorType(v->value), old.shape, old.rank, &where, c->status);
-  TRY(call_status(c));
+  TRY(call_memory_status(c, (int64_t)tf.TensorByteSize(v->value)));
   *out = described(fresh);
   rdna_status result = keep ? rdna_op_copy(c->stream, &old, out) : RDNA_OK;
   tf.DeleteTensor(v->value); /* whose memory is not given away before what was queued has read it */
