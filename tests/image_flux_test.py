@@ -15,6 +15,7 @@ import torch
 import transformers
 
 import rdna_program
+import serving
 from image_flow_test import DEV, SCHNELL, random_t5, randomize, write_t5_tokenizer
 from image_text_encoder_test import POSITIONS, random_model, write_tokenizer
 
@@ -50,6 +51,21 @@ def make_folder(folder, name, kind=diffusers.FluxPipeline, **changes):
 def error(got, wanted):
     wanted = wanted.detach().double().numpy() if isinstance(wanted, torch.Tensor) else wanted
     return np.linalg.norm(got - wanted) / np.linalg.norm(wanted)
+
+
+def compare_emulated(test, folder):
+    """A picture on an emulated card, with the emulator's checker, is the host's."""
+    with tempfile.TemporaryDirectory() as out:
+        for dtype, limit in (("f32", 1e-5), ("bf16", 5e-2)):
+            made = []
+            for driver, environment in (("host", {}), ("hip", {"RDNA_EMULATE": "gfx1100", "RDNA_EMULATE_CHECK": "1"})):
+                rdna_program.output("image", folder, PROMPT, "--out", f"{out}/x.png", "--dump", f"{out}/{driver}", "--driver", driver, "--type", dtype, "--seed", 5, "--size", "8x8",
+                                    "--steps", 2, "--cfg", 1, environment=environment)
+                made.append(np.load(f"{out}/{driver}/picture.npy"))
+            test.assertLess(error(made[1], made[0]), limit, dtype)
+
+
+emulated = unittest.skipUnless(serving.EMULATOR.exists() and rdna_program.DEVICE == "host", "the emulator is not built, or RDNA_TEST_DEVICE is not the host")
 
 
 def nothing(folder):

@@ -18,7 +18,7 @@ import rdna_program
 import tokenizer_models
 from image_flow_parts_test import qwen_autoencoder, qwen_transformer
 from image_flow_test import error, randomize
-from image_flux_test import PROMPT, nothing, remove, settings
+from image_flux_test import PROMPT, compare_emulated, emulated, nothing, remove, settings
 
 transformers.utils.logging.set_verbosity_error()
 SCHEDULE = {"base_image_seq_len": 256, "base_shift": 0.5, "max_image_seq_len": 8192, "max_shift": 0.9, "shift_terminal": 0.02, "use_dynamic_shifting": True}
@@ -103,6 +103,10 @@ class Pictures(unittest.TestCase):
                                           encoder_hidden_states=torch.from_numpy(dumped["states"]).double(), timestep=torch.tensor([sigma]).double(), img_shapes=[[(1, 3, 5)]]).sample
         step = self.pipeline._unpack_latents(first, 24, 40, 4)[0, :, 0].detach().numpy() * (dumped["timesteps"][1] / 1000 - sigma)
         self.assertLess(error(dumped["latents-0000"], (1 - sigma) * dumped["init"] + sigma * dumped["noise"] + step), 1e-4)
+
+    @emulated
+    def test_emulated(self):
+        compare_emulated(self, self.root / "qwen")
 
     def test_files(self):
         """Given noise, a long prompt that is cut, 16 bits, a plan, tiles, and the same bytes again."""

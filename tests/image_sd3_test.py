@@ -18,7 +18,7 @@ import image_flow_test
 import image_flux_test
 import rdna_program
 from image_flow_test import error, random_t5, randomize, write_t5_tokenizer
-from image_flux_test import PROMPT, nothing, remove, settings
+from image_flux_test import PROMPT, compare_emulated, emulated, nothing, remove, settings
 from image_library import BAD_DATA, BF16, F16, F32, INVALID, LIBRARY, UNSUPPORTED
 from image_text_encoder_test import random_model, write_tokenizer
 
@@ -201,6 +201,10 @@ class Pictures(unittest.TestCase):
             _, dumped = self.draw(MEDIUM, "--init", self.out / "init.png", "--strength", strength, "--seed", 6, "--steps", steps)
             wanted = self.reference(pipeline, 6, image=PIL.Image.open(self.out / "init.png"), strength=strength, num_inference_steps=steps, guidance_scale=4.5, width=16, height=24)
             self.compare(dumped, wanted, steps - int(steps - steps * strength))
+
+    @emulated
+    def test_emulated(self):
+        compare_emulated(self, self.root / MEDIUM)
 
     def test_files(self):
         """Given noise, several pictures, 16 bits, weights of blocks, and a prompt that is too long."""

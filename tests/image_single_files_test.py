@@ -1,6 +1,7 @@
 """The transformers of Stable Diffusion 3.5, FLUX.2 klein, Qwen-Image and Z-Image in files of their own, by the names of
 their makers or ComfyUI: GGUF in blocks, safetensors in 32 bits and in 8 with scales. Against diffusers' networks and
 pipelines in float64, whose weights are those that NumPy reads from the same blocks."""
+import base64
 import json
 import pathlib
 import re
@@ -24,6 +25,7 @@ import image_qwen_test
 import image_sd3_test
 import image_zimage_test
 import rdna_program  # makes tools/ importable
+import serving
 import gguf_file as gf
 from image_flow_test import BAD_DATA, BF16, UNSUPPORTED, error
 from image_quantized_test import Q4_K, Q8_0, write_gguf
@@ -314,6 +316,9 @@ class Pictures(unittest.TestCase):
         state = model.make().state_dict()  # under diffusers' names
         safetensors.torch.save_file({PREFIX + k: v.contiguous() for k, v in state.items()}, path)
         self.check("zimage", pipeline, path, {k: v.double() for k, v in tensors.items()}, prompt, reference)
+        server = serving.serve_for(self, self.root / "zimage", "--type", "f32", "--transformer", path, model_option="--images")
+        made = server.post("/v1/images/generations", prompt=prompt, seed=5, size="24x16", steps=2)["data"]
+        self.assertEqual(base64.b64decode(made[0]["b64_json"]), (self.out / "picture.png").read_bytes())  # of the last check
         for change, words in (({"strange": torch.ones(1)}, "strange"), ({"layers.0.attention.norm_q.weight": torch.ones(64)}, "64")):
             safetensors.torch.save_file({k: v.contiguous() for k, v in {**state, **change}.items()}, path)
             self.refuse(self.root / "zimage", [(image_flux_test.nothing, ["--transformer", path], ["zimage.safetensors", words])])

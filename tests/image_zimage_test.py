@@ -19,7 +19,7 @@ import transformers
 import image_flux_test
 import rdna_program
 from image_flow_test import error, randomize
-from image_flux_test import nothing, remove, settings
+from image_flux_test import compare_emulated, emulated, nothing, remove, settings
 
 diffusers.utils.logging.set_verbosity_error()
 transformers.utils.logging.set_verbosity_error()
@@ -130,6 +130,10 @@ class Pictures(unittest.TestCase):
                     self.assertFalse(got[len(states):].any())
                 np.testing.assert_allclose(dumped["timesteps"], self.pipeline.scheduler.timesteps, atol=2e-3)
                 self.assertEqual((report["model"], report["steps"], report["sampler"], report["width"], report["height"]), ("Z-Image", steps, "euler", width, height))
+
+    @emulated
+    def test_emulated(self):
+        compare_emulated(self, self.folder)
 
     def test_initial_pictures(self):
         PIL.Image.fromarray(np.random.default_rng(5).integers(0, 256, (24, 16, 3), np.uint8)).save(self.out / "init.png")
