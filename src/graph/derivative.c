@@ -26,6 +26,7 @@ typedef rdna_node *map_rule(rdna_recorder *r, const rdna_node *node, rdna_node *
   }
 
 MAP_RULE(zero_map, NULL)
+MAP_RULE(same_map, g)
 MAP_RULE(abs_map, mul(r, g, map(r, RDNA_MAP_SIGN, x)))
 MAP_RULE(neg_map, negative(r, g))
 MAP_RULE(square_map, mul(r, g, affine(r, x, 2, 0)))
@@ -96,6 +97,7 @@ static const struct {
     [RDNA_MAP_SOFTPLUS] = {.zip = RDNA_ZIP_SOFTPLUS_GRAD, .reads = OF_INPUT},
     [RDNA_MAP_MISH] = {.compose = compose_mish},
     [RDNA_MAP_POW] = {.rule = pow_map},
+    [RDNA_MAP_FRAC] = {.rule = same_map},
 };
 
 void rdna__map_gradient(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {
@@ -152,6 +154,8 @@ static rdna_node *again(rdna_recorder *r, const rdna_node *node, rdna_node *g, r
 }
 
 ZIP_RULE(zero_zip, NULL, NULL)
+ZIP_RULE(first_zip, g, NULL)
+ZIP_RULE(heaviside_zip, NULL, choose(r, RDNA_COMPARE_EQ, a, rdna__number(r, a, 0), g, rdna__number(r, g, 0)))
 ZIP_RULE(add_zip, g, g)
 ZIP_RULE(sub_zip, g, negative(r, g))
 ZIP_RULE(mul_zip, mul(r, g, b), mul(r, g, a))
@@ -262,6 +266,8 @@ static const struct {
     [RDNA_ZIP_ELU_GRAD] = {.compose = compose_elu},
     [RDNA_ZIP_SOFTPLUS_GRAD] = {.compose = compose_softplus},
     [RDNA_ZIP_SWIGLU_CLAMPED] = {.compose = compose_swiglu},
+    [RDNA_ZIP_HEAVISIDE] = {.rule = heaviside_zip},
+    [RDNA_ZIP_NEXTAFTER] = {.rule = first_zip},
 };
 
 void rdna__zip_gradient(rdna_recorder *r, rdna_node *node, rdna_node *const *upstream, rdna_node **out) {

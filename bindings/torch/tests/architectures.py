@@ -3,12 +3,14 @@
 They are too many for every run: $(packaging/torch-libraries-venv.sh) -m pytest bindings/torch/tests/architectures.py, each
 night. A size is set by its name where the configuration has such a field; what a kind of model needs besides is in its row."""
 
+import collections
 import copy
 import inspect
 
 import pytest
 import torch
 import transformers
+from torch.utils._python_dispatch import TorchDispatchMode
 
 pytestmark = pytest.mark.usefixtures("nothing_falls_back")
 
@@ -199,3 +201,30 @@ def test_an_architecture(name, given, inputs):
     assert off(ours[0], right[0]) <= max(1e-5, 4 * off(theirs[0], right[0]))
     slope = max(t.abs().max().item() for t in right[1] if t.numel())
     assert slope > 0 and off(ours[1], right[1], slope) <= max(1e-5, 4 * off(theirs[1], right[1], slope))
+
+
+class Counted(TorchDispatchMode):
+    """How often each operator is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = collections.Counter()
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        self.calls[str(function)] += 1
+        return function(*arguments, **(named or {}))
+
+
+@pytest.mark.parametrize("name", ["MixtralForCausalLM", "Qwen3MoeForCausalLM", "OlmoeForCausalLM", "GptOssForCausalLM"])
+def test_experts_wait_for_nothing(name):
+    """Where the tokens of each expert end is never copied to the host; beside transformers' loop over experts in float64."""
+    torch.manual_seed(0)
+    model, x = made(name, {}), text()()
+    model.set_experts_implementation("eager")
+    right = computed(model, x, "cpu", torch.float64)
+    model.set_experts_implementation("grouped_mm")
+    with Counted() as counted:
+        ours = computed(model, x, "rdna", torch.float32)
+    slope = max(t.abs().max().item() for t in right[1] if t.numel())
+    assert off(ours[0], right[0]) <= 1e-5 and off(ours[1], right[1], slope) <= 1e-5
+    assert counted.calls["aten._grouped_mm.default"] >= 6 and not counted.calls["aten._local_scalar_dense.default"]

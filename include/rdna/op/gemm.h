@@ -60,6 +60,21 @@ RDNA_CHECKED rdna_status rdna_op_gemm_f8(rdna_stream *stream, const rdna_gemm_ep
                                          const rdna_tensor *scale_a, const rdna_tensor *b, const rdna_tensor *scale_b,
                                          const rdna_tensor *c);
 
+/* Products of groups whose sizes the host does not know: |ends| (groups) i32, contiguous, says where each group ends,
+ * the first beginning at 0. Ranks say what is cut:
+ *
+ *     a (m, k), b (groups, k, n), c (m, n)    rows: row i of c is row i of a times the matrix of its group
+ *     a (groups, m, k), b (k, n), c (m, n)    columns: column j of c is the matrix of its group times column j of b
+ *     a (m, k), b (k, n), c (groups, m, n)    sums: matrix g of c is what its group's part of k gives
+ *
+ * All f32, f16 or bf16, summed in f32; one of the last two strides of |a| and of |b| is 1, and the last of |c|, which
+ * overlaps nothing. A group of nothing gives zeros, and so do rows and columns behind the last end; an end that is less
+ * than the one before or past the size is taken for these. Without groups c of the first two is zeros. Empty is RDNA_OK.
+ * RDNA_INVALID_ARGUMENT: shapes or types that disagree, missing data, overlap. RDNA_UNSUPPORTED: another type or layout,
+ * a size above 2^31 - 2^16, more than 65,535 groups. */
+RDNA_CHECKED rdna_status rdna_op_gemm_grouped(rdna_stream *stream, const rdna_tensor *a, const rdna_tensor *b,
+                                              const rdna_tensor *ends, const rdna_tensor *c);
+
 #ifdef __cplusplus
 }
 #endif

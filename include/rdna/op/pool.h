@@ -63,6 +63,13 @@ RDNA_CHECKED rdna_status rdna_op_adaptive_average_pool(rdna_stream *stream, cons
 RDNA_CHECKED rdna_status rdna_op_adaptive_average_pool_backward(rdna_stream *stream, const rdna_tensor *dout,
                                                                 const rdna_tensor *dx);
 
+/* Puts windows back where they were taken from (col2im): |columns| (n, channels * values of a window, windows) has for
+ * each channel the first value of every window, then the second, and so on; |out| (n, channels, spatial…) is their sums
+ * where windows overlap, 0 where there is none. |pooling| describes how windows lie in out, the last dimension counted
+ * fastest. Both are contiguous. */
+RDNA_CHECKED rdna_status rdna_op_fold(rdna_stream *stream, const rdna_pooling *pooling, const rdna_tensor *columns,
+                                      const rdna_tensor *out);
+
 #ifdef __cplusplus
 }
 #endif

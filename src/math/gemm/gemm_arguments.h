@@ -59,4 +59,17 @@ OPERATOR(gemm_f8, one_scale, .types = FLOATS) {
                          out("c", MAIN_OR(FLOATS), 0, SHAPE(M, N)));
 }
 
+OPERATOR(gemm_grouped, rows, .types = FLOATS, .empty = "MNKB") {
+  return rdna_op_gemm_grouped(stream, in("a", MAIN, 0, SHAPE(M, K)), in("b", MAIN, 0, SHAPE(B, K, N)),
+                              in("ends", ONLY(RDNA_I32), 0, SHAPE(B)), out("c", MAIN, 0, SHAPE(M, N)));
+}
+OPERATOR(gemm_grouped, columns, .types = FLOATS, .empty = "MNKB") {
+  return rdna_op_gemm_grouped(stream, in("a", MAIN, 0, SHAPE(B, M, K)), in("b", MAIN, 0, SHAPE(K, N)),
+                              in("ends", ONLY(RDNA_I32), 0, SHAPE(B)), out("c", MAIN, 0, SHAPE(M, N)));
+}
+OPERATOR(gemm_grouped, sums, .types = FLOATS, .empty = "MNKB") {
+  return rdna_op_gemm_grouped(stream, in("a", MAIN, 0, SHAPE(M, K)), in("b", MAIN, 0, SHAPE(K, N)),
+                              in("ends", ONLY(RDNA_I32), 0, SHAPE(B)), out("c", MAIN, 0, SHAPE(B, M, N)));
+}
+
 #endif

@@ -188,6 +188,11 @@ rdna_status rdna_op_map(rdna_stream *stream, rdna_map op, const rdna_tensor *x, 
   return done ? RDNA_OK : launch_strided(&r);
 }
 
+/* Kernels compute f16 and bf16 in f32: how many bits of its fraction the type lacks. */
+static rdna_scalar missing_bits(rdna_dtype dtype) {
+  return rdna_scalar_real(dtype == RDNA_F16 ? 13 : dtype == RDNA_BF16 ? 16 : 0);
+}
+
 rdna_status rdna_op_zip(rdna_stream *stream, rdna_zip op, const rdna_tensor *a, const rdna_tensor *b, rdna_scalar p,
                         rdna_scalar q, const rdna_tensor *out) {
   bool done;
@@ -202,6 +207,7 @@ rdna_status rdna_op_zip(rdna_stream *stream, rdna_zip op, const rdna_tensor *a, 
   RDNA_TRY(rdna__check_tensor(r.name, "a", a));
   RDNA_TRY(rdna__check_tensor(r.name, "b", b));
   RDNA_TRY(begin_operation(&r, &zips[op], a, traits[a->dtype].zip, "zip_elementary_f64"));
+  if (op == RDNA_ZIP_NEXTAFTER) r.args.p = missing_bits(a->dtype);
   RDNA_TRY(check_operands(&r, &done));
   if (!done) RDNA_TRY(rdna__contiguous_zip(stream, op, a, b, out, &done));
   return done ? RDNA_OK : launch_strided(&r);
@@ -220,6 +226,7 @@ rdna_status rdna_op_zip_scalar(rdna_stream *stream, rdna_zip op, const rdna_tens
   r.input[scalar_first] = x;
   RDNA_TRY(rdna__check_tensor(r.name, "x", x));
   RDNA_TRY(begin_operation(&r, &zips[op], x, traits[x->dtype].zip, "zip_elementary_f64"));
+  if (op == RDNA_ZIP_NEXTAFTER) r.args.p = missing_bits(x->dtype);
   RDNA_TRY(check_operands(&r, &done));
   if (!done) RDNA_TRY(rdna__contiguous_zip_number(stream, op, x, scalar.real, scalar_first, out, &done));
   return done ? RDNA_OK : launch_strided(&r);

@@ -107,6 +107,23 @@ RDNA_SCALAR float pw32_floor_div(float x, float y) {
   return floored == 0 ? scalar_copysign(0, x / y) : floored;
 }
 
+/* The neighbour of x on the way to y: numbers of one sign are in the order of their bits. |short_by| is how many bits
+ * of the fraction the type of both lacks: 0, 16 for bf16, 13 for f16, whose exponents end sooner besides. */
+RDNA_SCALAR float pw32_nextafter(float x, float y, float short_by) {
+  if (x != x || y != y) return x + y;
+  if (x == y) return y;
+  uint32_t bits = scalar_bits(x), unit = short_by == 16 ? 0x10000u : short_by == 13 ? 0x2000u : 1u;
+  float size = __builtin_fabsf(x);
+  bool away = x == 0 || (y > x) == (x > 0);
+  if (short_by == 13 && size == __builtin_inff()) return scalar_copysign(65504, x);
+  if (short_by == 13 && (size < 0x1p-14f || (size == 0x1p-14f && !away))) {
+    float next = y > x ? x + 0x1p-24f : x - 0x1p-24f;
+    return next == 0 ? scalar_copysign(0, x) : next;
+  }
+  if (x == 0) return scalar_copysign(scalar_from_bits(unit), y);
+  return scalar_from_bits(away ? bits + unit : bits - unit);
+}
+
 /* log2(x) for a finite x > 0, to about 2^-44: x = 2^e m with m in [sqrt(1/2), sqrt(2)), log(m) = 2 atanh((m - 1) /
  * (m + 1)) by its series. */
 RDNA_SCALAR double pw_log2_wide_(float x) {

@@ -42,6 +42,13 @@ RDNA_SCALAR double pw64_floor_div(double x, double y) {
   return floored == 0 ? scalar64_copysign(0, x / y) : floored;
 }
 
+RDNA_SCALAR double pw64_nextafter(double x, double y) {
+  if (x != x || y != y) return x + y;
+  if (x == y) return y;
+  if (x == 0) return scalar64_copysign(scalar64_from_bits(1), y);
+  return scalar64_from_bits(scalar64_bits(x) + ((y > x) == (x > 0) ? 1 : (uint64_t)-1));
+}
+
 RDNA_SCALAR double pw64_elu(double x, double p, double q) { return x > 0 ? q * x : p * scalar64_expm1(x); }
 RDNA_SCALAR double pw64_softplus(double x, double p, double q) { return p * x > q ? x : scalar64_softplus(p * x) / p; }
 RDNA_SCALAR double pw64_silu_grad(double g, double x) {

@@ -48,5 +48,9 @@ OPERATOR(adaptive_average_pool_backward, plain, .types = REALS, .empty = "MN") {
   return rdna_op_adaptive_average_pool_backward(stream, in("dout", MAIN, ADAPTED, SHAPE(M, N, 3, 4)),
                                                 out("dx", MAIN, ADAPTED, SHAPE(M, N, 6, 8)));
 }
+OPERATOR(fold, plain, .types = REALS, .empty = "MN") {
+  return rdna_op_fold(stream, pooling(false), in("columns", MAIN, 0, SHAPE(M, N * 4, 12)),
+                      out("out", MAIN, FREE << 2 | FREE << 3, SHAPE(M, N, 6, 8)));
+}
 
 #endif

@@ -97,6 +97,7 @@ const Row rows[] = {
     {"minimum.out", RDNA_ZIP_MINIMUM, kAll},
     {"clamp_min.Tensor_out", RDNA_ZIP_MAXIMUM, kAll},
     {"clamp_max.Tensor_out", RDNA_ZIP_MINIMUM, kAll},
+    {"nextafter.out", RDNA_ZIP_NEXTAFTER, kReal},
     {"fmod.Tensor_out", RDNA_ZIP_FMOD, kNumbers},
     {"remainder.Tensor_out", RDNA_ZIP_REMAINDER, kNumbers},
     {"remainder.Scalar_Tensor", RDNA_ZIP_REMAINDER, kNumbers},
@@ -277,7 +278,14 @@ bool elu_backward(Call &call) {  // grad_output, alpha, scale, input_scale, is_r
              rdna_scalar_real(call.real(1) * scale), rdna_scalar_real(scale));
 }
 
+// PyTorch has the words where the types differ.
+bool heaviside(Call &call) {  // self, values
+  const at::Tensor x = call.tensor(0), values = call.tensor(1);
+  return x.scalar_type() == values.scalar_type() && zip(call, x, values, RDNA_ZIP_HEAVISIDE, kAll, Promote::kSame);
+}
+
 const Single singles[] = {
+    {"heaviside.out", heaviside},
     {"add.out", add_scaled},
     {"sub.out", sub_scaled},
     {"rsub.Tensor", rsub},

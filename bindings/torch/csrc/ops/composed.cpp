@@ -12,6 +12,10 @@
 
 #include "complex.h"
 #include "native.h"
+#include "rdna/op/pointwise.h"
+#include "rdna/op/pool.h"
+#include "rdna/op/reduce.h"
+#include "read.h"
 
 namespace rdna_torch {
 namespace {
@@ -47,10 +51,6 @@ at::Tensor within(const at::Tensor &x, const at::Scalar &low, const at::Scalar &
 
 // --- of one tensor
 
-at::Tensor frac(const Call &call) {
-  const at::Tensor x = call.tensor(0);
-  return is_real(x.scalar_type()) ? x - at::trunc(x) : at::Tensor();
-}
 at::Tensor sinc(const Call &call) {
   if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0) * M_PI;
@@ -264,14 +264,6 @@ at::Tensor prelu(const Call &call) {  // self, weight
   return at::where(at::gt(x, 0), x, x * call.tensor(1));
 }
 
-// --- of two tensors, which are broadcast
-
-at::Tensor heaviside(const Call &call) {
-  const at::Tensor x = call.tensor(0), v = call.tensor(1);
-  if (!has_dtype(x.scalar_type()) || x.scalar_type() != v.scalar_type()) return {};
-  return at::where(at::eq(x, 0), v, at::gt(x, 0).to(x.scalar_type()));
-}
-
 // --- of matrices and dimensions
 
 at::Tensor trace(const Call &call) {
@@ -399,14 +391,6 @@ void check_windows(at::IntArrayRef window, at::IntArrayRef dilation, at::IntArra
   }
 }
 
-// The places in padded rows that windows look at: (window, outputs), flattened.
-at::Tensor window_places(int64_t size, int64_t window, int64_t dilation, int64_t padding, int64_t stride,
-                         const at::Tensor &on, int64_t &outputs) {
-  outputs = (size + 2 * padding - dilation * (window - 1) - 1) / stride + 1;
-  const at::TensorOptions options = on.options().dtype(at::kLong);
-  return (at::arange(window, options).mul_(dilation).unsqueeze(1) + at::arange(outputs, options).mul_(stride))
-      .flatten();
-}
 at::Tensor im2col(const Call &call) {  // self, kernel_size, dilation, padding, stride
   const bool batch = call.tensor(0).dim() == 4;
   const at::Tensor x = batch ? call.tensor(0) : call.tensor(0).unsqueeze(0);
@@ -430,31 +414,31 @@ at::Tensor im2col(const Call &call) {  // self, kernel_size, dilation, padding, 
   return batch ? out : out.squeeze(0);
 }
 at::Tensor col2im(const Call &call) {  // self, output_size, kernel_size, dilation, padding, stride
-  const bool batch = call.tensor(0).dim() == 3;
-  const at::Tensor x = batch ? call.tensor(0) : call.tensor(0).unsqueeze(0);
-  if (!has_dtype(x.scalar_type()) || x.dim() != 3 || x.size(1) * x.size(2) == 0) return {};
+  const bool batch = call.tensor(0).dim() == 3, truth = call.tensor(0).scalar_type() == at::kBool;
+  const at::Tensor given = batch ? call.tensor(0) : call.tensor(0).unsqueeze(0),
+                   x = truth ? given.to(at::kFloat) : given;
+  if (!is_real(x.scalar_type()) || x.dim() != 3 || x.size(1) * x.size(2) == 0) return {};
   const auto size = call.integers(1), window = call.integers(2), dilation = call.integers(3),
              padding = call.integers(4), stride = call.integers(5);
   if (size.size() != 2 || window.size() != 2 || dilation.size() != 2 || padding.size() != 2 || stride.size() != 2)
     return {};
   check_windows(window, dilation, padding, stride);
-  int64_t h, w;
-  const at::Tensor rows = window_places(size[0], window[0], dilation[0], padding[0], stride[0], x, h);
-  const at::Tensor columns = window_places(size[1], window[1], dilation[1], padding[1], stride[1], x, w);
-  if (h < 1 || w < 1 || x.size(2) != h * w || x.size(1) % (window[0] * window[1]) != 0) return {};
-  const int64_t n = x.size(0), c = x.size(1) / (window[0] * window[1]);
-  if (n == 0) return at::empty({0, c, size[0], size[1]}, x.options());
-  const int64_t tall = size[0] + 2 * padding[0], broad = size[1] + 2 * padding[1];
-  const at::Tensor values = x.view({n, c, window[0], window[1], h, w})
-                                .permute({0, 1, 2, 4, 3, 5})
-                                .reshape({n, c, window[0] * h, window[1] * w});
-  const at::Tensor joined = at::zeros({n, c, window[0] * h, broad}, x.options()).index_add_(3, columns, values);
-  const at::Tensor out = at::zeros({n, c, tall, broad}, x.options())
-                             .index_add_(2, rows, joined)
-                             .narrow(2, padding[0], size[0])
-                             .narrow(3, padding[1], size[1])
-                             .contiguous();
-  return batch ? out : out.squeeze(0);
+  rdna_pooling windows{};
+  windows.size = sizeof windows;
+  windows.spatial_dims = 2;
+  int64_t taps = 1, count = 1;
+  for (size_t d = 0; d < 2; d++) {
+    windows.window[d] = window[d], windows.stride[d] = stride[d], windows.dilation[d] = dilation[d];
+    windows.pad_before[d] = windows.pad_after[d] = padding[d];
+    taps *= window[d], count *= std::max(rdna_pooling_size(&windows, static_cast<int>(d), size[d]), int64_t{0});
+  }
+  if (count == 0 || x.size(2) != count || x.size(1) % taps != 0) return {};  // PyTorch has the words
+  const at::Tensor out = make({x.size(0), x.size(1) / taps, size[0], size[1]}, x.scalar_type(), x);
+  const at::Tensor columns = x.contiguous();
+  const rdna_tensor from = describe(columns), to = describe(out);
+  check(rdna_op_fold(stream_of(x), &windows, &from, &to));
+  const at::Tensor result = truth ? at::ne(out, 0) : out;
+  return batch ? result : result.squeeze(0);
 }
 at::Tensor max_unpool(const Call &call) {  // self, indices, output_size, …
   const at::Tensor x = call.tensor(0), indices = call.tensor(1);
@@ -506,7 +490,6 @@ const Made rows[] = {
     {"glu_backward", glu_backward},
     {"glu_backward.grad_input", glu_backward},
     {"_prelu_kernel", prelu},
-    {"heaviside.out", heaviside},
     {"trace", trace},
     {"addbmm", addbmm},
     {"addbmm.out", addbmm},
@@ -530,7 +513,7 @@ const Made rows[] = {
 };
 
 // Whose results have the types of their arguments: PyTorch's own form that makes a new tensor is left out too.
-const Made new_rows[] = {{"frac.out", frac}, {"renorm.out", renorm}};
+const Made new_rows[] = {{"renorm.out", renorm}};
 
 bool log_sigmoid(Call &call) {  // self, [output!, buffer!]; the buffer is the CPU's alone
   const at::Tensor x = call.tensor(0);
@@ -549,9 +532,18 @@ bool prelu_backward(Call &call) {  // grad_output, self, weight
 }
 bool equal(Call &call) {  // self, other
   const at::Tensor a = call.tensor(0), b = call.tensor(1);
-  const bool there = has_dtype(a.scalar_type()) || is_complex(a.scalar_type());
+  const bool there = describable(a) || is_complex(a.scalar_type());
   if (!there || a.scalar_type() != b.scalar_type() || a.device() != b.device()) return false;
-  return call.give_value(a.sizes() == b.sizes() && (a.numel() == 0 || at::eq(a, b).all().item().toBool()));
+  if (!a.sizes().equals(b.sizes())) return call.give_value(false);
+  if (a.numel() == 0) return call.give_value(true);
+  if (is_complex(a.scalar_type())) return call.give_value(at::eq(a, b).all().item().toBool());
+  const at::Tensor same = make(a.sizes(), at::kBool, a), all = make({}, at::kBool, a);
+  const rdna_tensor x = describe(a), y = describe(b), each = describe(same), one = describe(all);
+  check(rdna_op_compare(stream_of(a), RDNA_COMPARE_EQ, &x, &y, &each));
+  check(rdna_op_reduce(stream_of(a), RDNA_REDUCTION_ALL, &each, (1u << each.rank) - 1, 0, &one));
+  bool answer;
+  read(all, &answer);
+  return call.give_value(answer);
 }
 bool aminmax(Call &call) {  // self, dim?, keepdim, min!, max!
   const at::Tensor x = call.tensor(0);

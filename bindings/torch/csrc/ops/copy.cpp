@@ -11,6 +11,7 @@
 #include "outside.h"
 #include "rdna/op/cast.h"
 #include "rdna/op/movement.h"
+#include "read.h"
 #include "tensor.h"
 
 namespace rdna_torch {
@@ -221,6 +222,18 @@ at::Scalar local_scalar_dense(const at::Tensor &self) {
   copy_from(self.reshape({}), host, false);
   return host.item();
 }
+
+}  // namespace
+
+void read(const at::Tensor &t, void *values) {
+  rdna_stream *stream = stream_of(t);
+  about_to_wait();
+  check(rdna_copy_to_host(stream, values, t.data_ptr(), t.nbytes()));
+  check(rdna_stream_synchronize(stream));
+  check_outside(t.device().index());
+}
+
+namespace {
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from", TORCH_FN(copy_from));

@@ -1,4 +1,5 @@
 // What sorted values tell: medians, different values, membership, counts.
+#include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
@@ -7,6 +8,12 @@
 #include <tuple>
 
 #include "native.h"
+#include "rdna/op/index.h"
+#include "rdna/op/movement.h"
+#include "rdna/op/pointwise.h"
+#include "rdna/op/reduce.h"
+#include "rdna/op/sort.h"
+#include "read.h"
 
 namespace rdna_torch {
 namespace {
@@ -193,19 +200,28 @@ bool mode(Call &call) {  // self, dim, keepdim
   const at::Tensor x = lined(given);
   const std::vector<int64_t> shape = without(given, dim, call.flag(2));
   if (x.numel() == 0) return call.give({at::empty(shape, x.options()), at::empty(shape, x.options().dtype(at::kLong))});
-  const auto [sorted, order] = at::sort(x, /*stable=*/true, dim, /*descending=*/false);
-  const int64_t n = x.size(dim);
-  const at::Tensor begins = at::zeros(x.sizes(), order.options());
-  std::vector<int64_t> along(static_cast<size_t>(x.dim()), 1);
-  along[static_cast<size_t>(dim)] = n;
-  const at::Tensor places = at::arange(n, order.options()).view(along);
-  if (n > 1) {
-    const at::Tensor changes = at::ne(sorted.narrow(dim, 1, n - 1), sorted.narrow(dim, 0, n - 1));
-    begins.narrow(dim, 1, n - 1).copy_(changes * places.narrow(dim, 1, n - 1));
-  }
-  const at::Tensor run = places - std::get<0>(at::cummax(begins, dim));  // how many equal ones came before
-  const at::Tensor best = at::argmax(run, dim, true);
-  return call.give({sorted.gather(dim, best).reshape(shape), order.gather(dim, best).reshape(shape)});
+  // of each value how many equal ones are before it in its sorted row; the most are before the last of the longest run
+  const at::Tensor rows = x.transpose(dim, -1).contiguous();
+  const int64_t n = rows.size(-1);
+  const int last = static_cast<int>(x.dim()) - 1;
+  std::vector<int64_t> one = rows.sizes().vec();
+  one.back() = 1;
+  const at::Tensor sorted = make_like(rows), order = make(rows.sizes(), at::kLong, x),
+                   run = make(rows.sizes(), at::kLong, x), places = make({n}, at::kLong, x),
+                   best = make(one, at::kLong, x), v = make(one, x.scalar_type(), x), i = make(one, at::kLong, x);
+  const rdna_tensor from = describe(rows), s = describe(sorted), o = describe(order), r = describe(run),
+                    p = describe(places), all = describe(places.expand(rows.sizes())), b = describe(best),
+                    to_v = describe(v), to_i = describe(i);
+  rdna_stream *stream = stream_of(x);
+  check(rdna_op_sort(stream, &from, last, false, &s, &o));
+  check(rdna_op_search_sorted(stream, &s, &s, false, &r));
+  check(rdna_op_arange(stream, rdna_scalar_integer(0), rdna_scalar_integer(1), &p));
+  check(rdna_op_zip(stream, RDNA_ZIP_SUB, &all, &r, {}, {}, &r));
+  if (at::isFloatingType(x.scalar_type())) run.masked_fill_(at::isnan(sorted), 0);  // none equals another
+  check(rdna_op_reduce(stream, RDNA_REDUCTION_ARGMAX, &r, 1u << last, 0, &b));
+  check(rdna_op_gather(stream, &s, last, &b, &to_v, nullptr));
+  check(rdna_op_gather(stream, &o, last, &b, &to_i, nullptr));
+  return call.give({v.transpose(dim, -1).reshape(shape), i.transpose(dim, -1).reshape(shape)});
 }
 
 bool is_in(Call &call) {  // elements, test_elements, assume_unique, invert, out
@@ -227,13 +243,34 @@ bool is_in(Call &call) {  // elements, test_elements, assume_unique, invert, out
 }
 
 // The least and the largest value, with one wait.
-std::pair<at::Scalar, at::Scalar> extremes(const at::Tensor &x) {
-  const at::Tensor ends = at::empty({2}, x.options());
-  at::Tensor least = ends.select(0, 0), most = ends.select(0, 1);
-  at::amin_out(least, x, {});
-  at::amax_out(most, x, {});
-  const at::Tensor here = ends.cpu();
-  return {here[0].item(), here[1].item()};
+std::pair<at::Scalar, at::Scalar> extremes(const at::Tensor &given) {
+  const at::ScalarType type = given.scalar_type();
+  const at::Tensor x = type == at::kChar || type == at::kShort ? converted(given, at::kInt) : given;
+  const at::Tensor ends = make({2}, x.scalar_type(), x);
+  const rdna_tensor from = describe(x), low = describe(ends.select(0, 0)), high = describe(ends.select(0, 1));
+  const uint32_t all = (1u << from.rank) - 1;
+  check(rdna_op_reduce(stream_of(x), RDNA_REDUCTION_MIN, &from, all, 0, &low));
+  check(rdna_op_reduce(stream_of(x), RDNA_REDUCTION_MAX, &from, all, 0, &high));
+  return AT_DISPATCH_ALL_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "rdna", [&] {
+    scalar_t here[2];
+    read(ends, here);
+    return std::pair<at::Scalar, at::Scalar>(here[0], here[1]);
+  });
+}
+
+// How often each of |bins| numbers is among |places|, or the sums of what |each| has there: of rank 1, broadcast.
+at::Tensor counts_at(const at::Tensor &places, const at::Tensor &each, int64_t bins) {
+  const at::Tensor out = make({bins}, each.scalar_type(), places);
+  const rdna_tensor to = describe(out), at = describe(places), values = describe(each.expand(places.sizes()));
+  check(rdna_op_fill(stream_of(out), rdna_scalar_integer(0), &to));
+  if (places.numel()) check(rdna_op_index_copy(stream_of(out), &to, 0, &at, &values, RDNA_SCATTER_ADD, true, nullptr));
+  return out;
+}
+at::Tensor number_on(const at::Tensor &like, at::ScalarType type) {
+  const at::Tensor one = make({}, type, like);
+  const rdna_tensor to = describe(one);
+  check(rdna_op_fill(stream_of(one), rdna_scalar_real(1), &to));
+  return one;
 }
 
 bool bincount(Call &call) {  // self, weights?, minlength
@@ -248,9 +285,8 @@ bool bincount(Call &call) {  // self, weights?, minlength
   const at::ScalarType type = !weights.defined()                    ? at::kLong
                               : weights.scalar_type() == at::kFloat ? at::kFloat
                                                                     : at::kDouble;
-  const at::Tensor each =
-      weights.defined() ? weights.to(type) : at::ones({}, x.options().dtype(type)).expand(x.sizes());
-  return call.give(at::zeros({size}, x.options().dtype(type)).index_add_(0, x.to(at::kLong), each));
+  const at::Tensor each = weights.defined() ? converted(weights, type) : number_on(x, type);
+  return call.give(counts_at(x.scalar_type() == at::kInt ? x : converted(x, at::kLong), each, size));
 }
 
 // Bins of equal width, the last with its end. Of whole numbers in whole numbers, so that no edge is missed by rounding.
@@ -277,12 +313,18 @@ bool histc(Call &call) {  // self, bins, min, max, [out!]
   if (first == last && !real) low = low.toLong() - 1, high = high.toLong() + 1;
   const at::Scalar width =
       real ? at::Scalar(high.toDouble() - low.toDouble()) : at::Scalar(high.toLong() - low.toLong());
-  const at::TensorOptions whole = x.options().dtype(at::kLong);
-  const at::Tensor inside = all ? at::ones({}, whole).expand(flat.sizes())
-                                : at::logical_and(at::ge(flat, low), at::le(flat, high)).to(at::kLong);
-  const at::Tensor widths = (flat - low) * bins;
-  const at::Tensor place = real ? at::div(widths, width).to(at::kLong) : at::div(widths, width, "floor");
-  const at::Tensor counts = at::zeros({bins}, whole).index_add_(0, at::clamp(place, 0, bins - 1), inside);
+  const at::Tensor inside =
+      all ? number_on(x, at::kLong) : at::logical_and(at::ge(flat, low), at::le(flat, high)).to(at::kLong);
+  const at::Tensor widths = make(flat.sizes(), flat.scalar_type(), x),
+                   place = real ? make(flat.sizes(), at::kLong, x) : widths;
+  const rdna_tensor from = describe(flat), w = describe(widths), p = describe(place);
+  rdna_stream *stream = stream_of(x);
+  check(rdna_op_zip_scalar(stream, RDNA_ZIP_SUB, &from, scalar_of(low), false, {}, {}, &w));
+  check(rdna_op_zip_scalar(stream, RDNA_ZIP_MUL, &w, rdna_scalar_integer(bins), false, {}, {}, &w));
+  check(rdna_op_zip_scalar(stream, real ? RDNA_ZIP_DIV : RDNA_ZIP_FLOOR_DIV, &w, scalar_of(width), false, {}, {}, &w));
+  if (real) check(rdna_op_copy(stream, &w, &p));
+  check(rdna_op_map(stream, RDNA_MAP_CLAMP, &p, rdna_scalar_integer(0), rdna_scalar_integer(bins - 1), &p));
+  const at::Tensor counts = counts_at(place, inside, bins);
   TORCH_CHECK(!call.output().defined() || call.output().scalar_type() == type, "torch.histc: out has type ",
               call.output().defined() ? call.output().scalar_type() : type, " and the input ", type);
   Output out(call.output(), {bins}, type, x, false);

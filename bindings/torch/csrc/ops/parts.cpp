@@ -1,9 +1,8 @@
-// What is done to a number's own bits: the next number, fraction and exponent.
+// What is done to a number's own bits: fraction and exponent, the exclusive or of many.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtilsMulti.h>
 #include <ATen/native/Resize.h>
-#include <ATen/ops/result_type.h>
 
 #include <cmath>
 
@@ -11,33 +10,6 @@
 
 namespace rdna_torch {
 namespace {
-
-// Integers of the same size, nothing for types without them.
-std::optional<at::ScalarType> bits_type(at::ScalarType t) {
-  return t == at::kFloat    ? std::make_optional(at::kInt)
-         : t == at::kDouble ? std::make_optional(at::kLong)
-         : is_real(t)       ? std::make_optional(at::kShort)
-                            : std::nullopt;
-}
-
-// Numbers of one sign are in the order of their bits: one more is away from 0.
-bool nextafter(Call &call) {  // self, other, out
-  const at::ScalarType type = at::result_type(call.tensor(0), call.tensor(1));
-  const auto whole = bits_type(type);
-  if (!whole || call.output().scalar_type() != type) return false;
-  const c10::Device device(kRdna, call.device());
-  const auto both = at::broadcast_tensors({call.tensor(0).to(device, type), call.tensor(1).to(device, type)});
-  const at::Tensor x = both[0].contiguous(), to = both[1].contiguous(), bits = x.view(*whole);
-  const at::Tensor away = at::eq(at::gt(to, x), at::gt(x, 0));
-  const at::Tensor moved = at::where(away, bits + 1, bits - 1).to(*whole);
-  const at::Tensor smallest = at::ones({}, bits.options()).view(type);
-  at::Tensor next = at::where(at::eq(x, 0), at::copysign(smallest.expand(x.sizes()), to), moved.view(type));
-  next = at::where(at::eq(x, to), to, next);
-  next = at::where(at::logical_or(at::isnan(x), at::isnan(to)), x + to, next);
-  Output out(call.output(), x.sizes(), type, x, false);
-  out.get().copy_(next);
-  return call.give(out.finish());
-}
 
 // x = mantissa 2^exponent, 1/2 <= |mantissa| < 1.
 bool frexp(Call &call) {  // self, mantissa!, exponent!
@@ -96,7 +68,6 @@ bool hash_tensor(Call &call) {
 }
 
 const Single singles[] = {
-    {"nextafter.out", nextafter},
     {"frexp.Tensor_out", frexp},
     {"hash_tensor.out", hash_tensor},
 };

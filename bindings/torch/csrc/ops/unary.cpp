@@ -113,6 +113,7 @@ const Row rows[] = {
     {"softplus.out", RDNA_MAP_SOFTPLUS, kReal, S, argument(1), argument(2)},
     {"sqrt.out", RDNA_MAP_SQRT, kReal, F, kNone, kNone, RDNA_COMPLEX_SQRT},
     {"rsqrt.out", RDNA_MAP_RSQRT, kReal, F},
+    {"frac.out", RDNA_MAP_FRAC, kReal, S},
     {"reciprocal.out", RDNA_MAP_RECIPROCAL, kReal, F, kNone, kNone, RDNA_COMPLEX_RECIPROCAL},
     {"exp.out", RDNA_MAP_EXP, kReal, F, kNone, kNone, RDNA_COMPLEX_EXP},
     {"exp2.out", RDNA_MAP_EXP2, kReal, F},
