@@ -56,6 +56,8 @@ static bool is_matrix_of_images(const rdna_tensor *t, matrix *out) {
 typedef struct product {
   matrix x, y;
   bool of_images;
+  bool turned;  /* the weight's channels of the result lie side by side */
+  int64_t step; /* of the weight, from row to row of what lies side by side */
 } product;
 
 /* The sums of images are not to take more memory than the images. */
@@ -71,9 +73,11 @@ static bool is_product(const rdna__conv_call *call, product *out) {
   for (int d = 0; d < conv->spatial_dims; d++)
     if (w->shape[2 + d] != 1 || conv->stride[d] != 1 || conv->pad_before[d] != 0 || conv->pad_after[d] != 0)
       return false;
-  if (conv->groups != 1 || (w->shape[1] > 1 && w->stride[1] != 1)) return false;
   memset(out, 0, sizeof *out);
+  out->turned = w->shape[1] > 1 && w->stride[1] != 1, out->step = w->stride[out->turned];
+  if (conv->groups != 1 || (out->turned && w->shape[0] > 1 && w->stride[0] != 1)) return false;
   if (is_matrix(call->x, &out->x) && is_matrix(call->y, &out->y)) return true;
+  if (out->turned) return false;
   out->of_images = true;
   return call->x->shape[0] <= RDNA__GRID_YZ_MAX && in_16s(w, w->stride[0]) && is_matrix_of_images(call->x, &out->x) &&
          is_matrix_of_images(call->y, &out->y) && (call->mode != RDNA__CONV_WEIGHT || sums_fit(call));
@@ -94,9 +98,9 @@ static rdna_status run_matrix(rdna_stream *stream, const char *op_name, const rd
       .bias = call->bias ? call->bias->data : NULL,
       .c = to->data,
       .lda = forward ? p->x.step : p->y.step,
-      .ldb = call->weight->stride[0],
+      .ldb = p->step,
       .ldc = forward ? p->y.step : p->x.step,
-      .flags = (forward ? GEMM_B_TRANSPOSED : 0) | (call->activation ? GEMM_MORE : 0),
+      .flags = (forward != p->turned ? GEMM_B_TRANSPOSED : 0) | (call->activation ? GEMM_MORE : 0),
       .alpha = 1,
       .activation = (uint32_t)call->activation,
   };
@@ -129,15 +133,17 @@ static rdna_status run_images(rdna_stream *stream, const char *op_name, const rd
   return rdna__gemm_launch(stream, op_name, types, args, to->shape[1], b->plane, from->shape[1], from->shape[0]);
 }
 
-/* weight(out, in) = sum over positions of y(position, out) * x(position, in) */
+/* weight(out, in) = sum over positions of y(position, out) * x(position, in), or that turned. */
 static rdna_status run_weight(rdna_stream *stream, const char *op_name, const rdna__conv_call *call, const product *p) {
-  const rdna_tensor *x = call->x, *w = call->weight;
-  struct gemm_args args = {.a = call->y->data, .b = x->data, .c = w->data, .lda = p->y.step, .ldb = p->x.step};
-  args.ldc = w->shape[0] > 1 ? w->stride[0] : w->shape[1];
+  const rdna_tensor *x = call->x, *w = call->weight, *rows = p->turned ? x : call->y,
+                    *columns = p->turned ? call->y : x;
+  struct gemm_args args = {.a = rows->data, .b = columns->data, .c = w->data};
+  args.lda = p->turned ? p->x.step : p->y.step, args.ldb = p->turned ? p->y.step : p->x.step;
+  args.ldc = rows->shape[1] > 1 ? p->step : columns->shape[1];
   args.flags = GEMM_A_TRANSPOSED, args.alpha = 1;
   int64_t positions = rdna_tensor_count(x) / x->shape[1];
-  return rdna__gemm_launch(stream, op_name, (rdna_dtype[3]){x->dtype, x->dtype, x->dtype}, args, w->shape[0],
-                           w->shape[1], positions, 1);
+  return rdna__gemm_launch(stream, op_name, (rdna_dtype[3]){x->dtype, x->dtype, x->dtype}, args, rows->shape[1],
+                           columns->shape[1], positions, 1);
 }
 
 /* The same of each image into |sums|, which are added up from there. */

@@ -52,6 +52,9 @@ static struct winograd_args values_for(const piece *p, struct winograd_args of, 
 
 static int64_t line_of(int64_t tiles) { return (tiles + 3) / 4 * 4; } /* at multiples of 16 bytes */
 
+/* Whether both have their channels side by side: so do then the matrices, whose tiles are rows there. */
+static bool is_last(const rdna_tensor *x, const rdna_tensor *y) { return x->stride[1] == 1 && y->stride[1] == 1; }
+
 bool rdna__conv_winograd_applies(const rdna__conv_call *call, int64_t least_channels) {
   const rdna_convolution *conv = call->conv;
   const rdna_tensor *w = call->weight, *x = call->x, *y = call->y;
@@ -61,45 +64,65 @@ bool rdna__conv_winograd_applies(const rdna__conv_call *call, int64_t least_chan
   for (int d = 0; d < 2; d++)
     if (w->shape[2 + d] != 3 || conv->stride[d] != 1 || conv->dilation[d] != 1) return false;
   if (call->mode == RDNA__CONV_WEIGHT && tiles_of(y) * y->shape[0] < least_channels) return false;
-  return x->stride[3] == 1 && y->stride[3] == 1;
+  return (x->stride[3] == 1 && y->stride[3] == 1) || is_last(x, y);
 }
 
 static void set_strides(struct winograd_args *args, const rdna_tensor *t) {
   for (int d = 0; d < 4; d++) args->stride[d] = t->shape[d] > 1 ? t->stride[d] : 0;
 }
 
+/* 16 matrices of |second| lines of |first| values, the first of which are channels or rows if |last|. */
+static void set_steps(struct winograd_args *args, bool last, int64_t first, int64_t second) {
+  args->last = last;
+  args->step[last] = first, args->step[!last] = 1, args->step[2] = first * second;
+}
+
 static rdna_status launch(rdna_stream *stream, const char *op_name, const char *name,
                           const struct winograd_args *args) {
-  rdna_grid grid = {0, (uint32_t)args->channels, 1};
-  RDNA_TRY(rdna__check_groups(op_name, args->count, WINOGRAD_THREADS, &grid.x));
+  rdna_grid grid = {0, args->last ? 1 : (uint32_t)args->channels, 1};
+  int64_t threads = args->last ? (int64_t)args->count * args->channels : args->count;
+  RDNA_TRY(rdna__check_groups(op_name, threads, WINOGRAD_THREADS, &grid.x));
   return rdna__launch_named(stream, name, grid, args);
 }
+
+/* The step from line to line of a matrix. */
+static int64_t line_step(const struct winograd_args *args) { return args->step[args->last]; }
 
 /* Arguments that are complete but for the piece. */
 typedef struct steps {
   struct winograd_args weight, image, result;
 } steps;
 
-static rdna_status run_piece(rdna_stream *stream, const char *op_name, const steps *s, const piece *p) {
+/* sums(16, rows, tiles) = weights(16, rows, columns) * image(16, columns, tiles), or that turned, with tiles first. */
+static rdna_status multiply(rdna_stream *stream, const char *op_name, const steps *s, int64_t tiles) {
   static const rdna_dtype types[3] = {RDNA_F32, RDNA_F32, RDNA_F32};
+  const struct winograd_args *weight = &s->weight, *image = &s->image, *result = &s->result;
+  struct gemm_args product = {
+      .c = (void *)result->in, .ldc = line_step(result), .stride_c = result->step[2], .alpha = 1};
+  const struct winograd_args *a = image->last ? image : weight, *b = image->last ? weight : image;
+  product.a = a->out, product.lda = line_step(a), product.stride_a = a->step[2];
+  product.b = b->out, product.ldb = line_step(b), product.stride_b = b->step[2];
+  if (!image->last) /* the weight's columns are its neighbours */
+    return rdna__gemm_launch(stream, op_name, types, product, result->channels, tiles, image->channels, 16);
+  product.flags = weight->last ? 0 : GEMM_B_TRANSPOSED;
+  return rdna__gemm_launch(stream, op_name, types, product, tiles, result->channels, image->channels, 16);
+}
+
+static rdna_status run_piece(rdna_stream *stream, const char *op_name, const steps *s, const piece *p) {
   int64_t at;
   struct winograd_args image = image_for(p, s->image), result = values_for(p, s->result, &at);
   result.out += at;
   RDNA_TRY(launch(stream, op_name, "winograd_image", &image));
-  struct gemm_args product = {
-      .a = s->weight.out, .b = image.out, .c = (void *)result.in, .lda = s->weight.ld, .ldb = image.ld, .alpha = 1};
-  product.ldc = result.ld, product.stride_a = s->weight.channels * s->weight.ld;
-  product.stride_b = image.channels * image.ld, product.stride_c = result.channels * result.ld;
-  RDNA_TRY(rdna__gemm_launch(stream, op_name, types, product, result.channels, image.count, image.channels, 16));
+  RDNA_TRY(multiply(stream, op_name, s, image.count));
   return launch(stream, op_name, "winograd_result", &result);
 }
 
 static rdna_status run(rdna__scratch *scratch, const rdna__conv_call *call) {
   const char *op_name = scratch->holder;
-  bool forward = call->mode == RDNA__CONV_FORWARD;
+  bool forward = call->mode == RDNA__CONV_FORWARD, last = is_last(call->x, call->y);
   const rdna_tensor *from = forward ? call->x : call->y, *to = forward ? call->y : call->x, *w = call->weight;
   int32_t columns = (int32_t)from->shape[1], rows = (int32_t)to->shape[1];
-  steps s = {{.in = w->data, .channels = rows, .count = columns, .ld = columns, .turned = !forward},
+  steps s = {{.in = w->data, .channels = rows, .count = columns, .turned = !forward},
              {.in = from->data, .channels = columns},
              {.out = to->data, .channels = rows, .activation = (uint32_t)call->activation}};
   set_strides(&s.weight, w), set_strides(&s.image, from), set_strides(&s.result, to);
@@ -112,11 +135,14 @@ static rdna_status run(rdna__scratch *scratch, const rdna__conv_call *call) {
   s.image.tiles_x = s.result.tiles_x = (s.result.size[1] + 1) / 2;
   piece first = first_piece(to, rows + columns);
   int64_t ld = line_of(first.images * first.lines * s.image.tiles_x);
-  s.image.ld = s.result.ld = ld;
+  bool rows_last = last && s.weight.stride[0] < s.weight.stride[1];
+  set_steps(&s.weight, rows_last, rows_last ? rows : columns, rows_last ? columns : rows);
+  set_steps(&s.image, last, last ? columns : ld, last ? ld : columns);
+  set_steps(&s.result, last, last ? rows : ld, last ? ld : rows);
   void *weights, *image, *sums;
-  RDNA_TRY(rdna__scratch_take(scratch, (size_t)rows * (size_t)columns * 16 * sizeof(float), &weights));
-  RDNA_TRY(rdna__scratch_take(scratch, (size_t)columns * (size_t)ld * 16 * sizeof(float), &image));
-  RDNA_TRY(rdna__scratch_take(scratch, (size_t)rows * (size_t)ld * 16 * sizeof(float), &sums));
+  RDNA_TRY(rdna__scratch_take(scratch, (size_t)s.weight.step[2] * 16 * sizeof(float), &weights));
+  RDNA_TRY(rdna__scratch_take(scratch, (size_t)s.image.step[2] * 16 * sizeof(float), &image));
+  RDNA_TRY(rdna__scratch_take(scratch, (size_t)s.result.step[2] * 16 * sizeof(float), &sums));
   s.weight.out = weights, s.image.out = image, s.result.in = sums;
   RDNA_TRY(launch(scratch->stream, op_name, "winograd_weight", &s.weight));
   for (piece p = first; p.images > 0; p = next_piece(to, &first, p))
@@ -124,14 +150,27 @@ static rdna_status run(rdna__scratch *scratch, const rdna__conv_call *call) {
   return RDNA_OK;
 }
 
+/* sums(16, rows, columns) = gradients(16, rows, tiles) * image(16, columns, tiles)', plus what was there if |more|, or
+ * that turned, as the window has it. */
+static rdna_status multiply_gradient(rdna_stream *stream, const char *op_name, const struct winograd_args *image,
+                                     const struct winograd_args *gradient, const struct winograd_args *window,
+                                     int64_t tiles, bool more) {
+  static const rdna_dtype types[3] = {RDNA_F32, RDNA_F32, RDNA_F32};
+  const struct winograd_args *a = window->last ? image : gradient, *b = window->last ? gradient : image;
+  struct gemm_args product = {.a = a->out, .b = b->out, .c = (void *)window->in, .alpha = 1, .beta = more ? 1 : 0};
+  product.lda = line_step(a), product.ldb = line_step(b), product.ldc = line_step(window);
+  product.stride_a = a->step[2], product.stride_b = b->step[2], product.stride_c = window->step[2];
+  product.flags = image->last ? GEMM_A_TRANSPOSED : GEMM_B_TRANSPOSED;
+  return rdna__gemm_launch(stream, op_name, types, product, a->channels, b->channels, tiles, 16);
+}
+
 /* The gradient of the weight: sums of pieces after each other are added to those before. */
 static rdna_status run_weight(rdna__scratch *scratch, const rdna__conv_call *call) {
-  static const rdna_dtype types[3] = {RDNA_F32, RDNA_F32, RDNA_F32};
   const char *op_name = scratch->holder;
   const rdna_tensor *x = call->x, *y = call->y, *w = call->weight;
   int32_t rows = (int32_t)w->shape[0], columns = (int32_t)w->shape[1];
   struct winograd_args image = {.in = x->data, .channels = columns}, gradient = {.in = y->data, .channels = rows};
-  struct winograd_args window = {.out = w->data, .channels = rows, .count = columns, .ld = columns};
+  struct winograd_args window = {.out = w->data, .channels = rows, .count = columns};
   set_strides(&image, x), set_strides(&gradient, y), set_strides(&window, w);
   for (int d = 0; d < 2; d++) {
     image.pad_before[d] = (int32_t)call->conv->pad_before[d];
@@ -140,21 +179,21 @@ static rdna_status run_weight(rdna__scratch *scratch, const rdna__conv_call *cal
   image.tiles_x = gradient.tiles_x = (gradient.size[1] + 1) / 2;
   piece first = first_piece(y, rows + columns);
   int64_t ld = line_of(first.images * first.lines * image.tiles_x), at;
-  image.ld = gradient.ld = ld;
+  bool last = is_last(x, y), rows_last = last && window.stride[0] < window.stride[1];
+  set_steps(&image, last, last ? columns : ld, last ? ld : columns);
+  set_steps(&gradient, last, last ? rows : ld, last ? ld : rows);
+  set_steps(&window, rows_last, rows_last ? rows : columns, rows_last ? columns : rows);
   void *data[3];
-  int64_t values[3] = {columns * ld, rows * ld, (int64_t)rows * columns};
+  int64_t values[3] = {image.step[2], gradient.step[2], window.step[2]};
   for (int i = 0; i < 3; i++) RDNA_TRY(rdna__scratch_take(scratch, (size_t)values[i] * 16 * sizeof(float), &data[i]));
   image.out = data[0], gradient.out = data[1], window.in = data[2];
-  struct gemm_args product = {.a = data[1], .b = data[0], .c = data[2], .lda = ld, .ldb = ld, .ldc = columns};
-  product.stride_b = values[0], product.stride_a = values[1], product.stride_c = values[2];
-  product.flags = GEMM_B_TRANSPOSED, product.alpha = 1;
   for (piece p = first; p.images > 0; p = next_piece(y, &first, p)) {
     struct winograd_args some_image = image_for(&p, image), some_gradient = values_for(&p, gradient, &at);
     some_gradient.in += at;
     RDNA_TRY(launch(scratch->stream, op_name, "winograd_image", &some_image));
     RDNA_TRY(launch(scratch->stream, op_name, "winograd_gradient", &some_gradient));
-    product.beta = p.image > 0 || p.line > 0 ? 1 : 0;
-    RDNA_TRY(rdna__gemm_launch(scratch->stream, op_name, types, product, rows, columns, some_image.count, 16));
+    RDNA_TRY(multiply_gradient(scratch->stream, op_name, &image, &gradient, &window, some_image.count,
+                               p.image > 0 || p.line > 0));
   }
   return launch(scratch->stream, op_name, "winograd_window", &window);
 }

@@ -2,10 +2,12 @@
 #include "kernel/prelude.h"
 #include "math/conv/winograd_kernels.h"
 
-#define WINOGRAD_DEFINE(name, one)                                             \
-  RDNA_KERNEL(WINOGRAD_THREADS) name(struct winograd_args args) {              \
-    int32_t number = (int32_t)(group_id_x() * WINOGRAD_THREADS + thread_id()); \
-    if (number < args.count) one(&args, (int32_t)group_id_y(), number);        \
+#define WINOGRAD_DEFINE(name, one)                                                                       \
+  RDNA_KERNEL(WINOGRAD_THREADS) name(struct winograd_args args) {                                        \
+    uint32_t number = group_id_x() * WINOGRAD_THREADS + thread_id(), channels = (uint32_t)args.channels; \
+    uint32_t other = args.last ? number / channels : number;                                             \
+    uint32_t channel = args.last ? number - other * channels : group_id_y();                             \
+    if (other < (uint32_t)args.count) one(&args, (int32_t)channel, (int32_t)other);                      \
   }
 WINOGRAD_DEFINE(winograd_weight, winograd_one_weight)
 WINOGRAD_DEFINE(winograd_image, winograd_one_image)

@@ -25,18 +25,20 @@
 struct winograd_args {
   const float *in; /* the weight, the image, the gradient of y, or the sums */
   float *out;
-  const float *bias;        /* (channels), or NULL */
-  int64_t stride[4];        /* of image, gradient and result: n, channel, y, x; of the weight: row, column, y, x */
-  int64_t ld;               /* of the tiles of image, gradients and sums; of the weight's columns */
+  const float *bias; /* (channels), or NULL */
+  int64_t stride[4]; /* of image, gradient and result: n, channel, y, x; of the weight: row, column, y, x */
+  int64_t step[3];   /* of the 16 matrices: from channel, or row of the weight, to the next; tile, or column; matrix */
   int32_t channels, count;  /* of the weight rows and columns; otherwise channels and tiles of all images */
   int32_t tiles_y, tiles_x; /* of an image */
   int32_t size[2],
       pad_before[2]; /* of image, gradient or result; zeros before the image, which may be less than none */
   uint32_t turned;   /* the weight's window, as for the gradient of x */
+  uint32_t last;     /* neighbours in memory are channels, or rows, and not tiles, or columns */
   uint32_t activation;
 };
 
-/* A thread makes a tile, or of the weight a window: grid (ceil(count / WINOGRAD_THREADS), channels, 1). */
+/* A thread makes a tile, or of the weight a window: grid (ceil(count / WINOGRAD_THREADS), channels, 1), or of |last|
+ * (ceil(count * channels / WINOGRAD_THREADS), 1, 1), so that neighbouring threads meet neighbours in memory. */
 #define WINOGRAD_THREADS 256
 #define RDNA_WINOGRAD_KERNELS(X)                                                    \
   X(winograd_weight, struct winograd_args, WINOGRAD_THREADS, rdna__winograd_case)   \
@@ -74,8 +76,8 @@ RDNA_SCALAR void winograd_one_weight(const struct winograd_args *a, int32_t row,
     winograd_weight_line(v, line);
     for (int y = 0; y < 4; y++) half[y][x] = line[y];
   }
-  float *out = a->out + row * a->ld + column;
-  int64_t step = a->channels * a->ld;
+  float *out = a->out + row * a->step[0] + column * a->step[1];
+  int64_t step = a->step[2];
   for (int y = 0; y < 4; y++) {
     winograd_weight_line(half[y], line);
     for (int x = 0; x < 4; x++) out[(y * 4 + x) * step] = line[x];
@@ -105,8 +107,8 @@ RDNA_SCALAR void winograd_one_image(const struct winograd_args *a, int32_t chann
     winograd_image_line(v, line);
     for (int y = 0; y < 4; y++) half[y][x] = line[y];
   }
-  float *out = a->out + channel * a->ld + tile;
-  int64_t step = a->channels * a->ld;
+  float *out = a->out + channel * a->step[0] + tile * a->step[1];
+  int64_t step = a->step[2];
   for (int y = 0; y < 4; y++) {
     winograd_image_line(half[y], line);
     for (int x = 0; x < 4; x++) out[(y * 4 + x) * step] = line[x];
@@ -116,8 +118,8 @@ RDNA_SCALAR void winograd_one_image(const struct winograd_args *a, int32_t chann
 RDNA_SCALAR void winograd_one_result(const struct winograd_args *a, int32_t channel, int32_t tile) {
   int32_t n, y0, x0;
   winograd_place(a, tile, &n, &y0, &x0);
-  const float *in = a->in + channel * a->ld + tile;
-  int64_t step = a->channels * a->ld;
+  const float *in = a->in + channel * a->step[0] + tile * a->step[1];
+  int64_t step = a->step[2];
   float half[2][4], v[4], line[2], bias = a->bias ? a->bias[channel] : 0;
   for (int x = 0; x < 4; x++) {
     for (int y = 0; y < 4; y++) v[y] = in[(y * 4 + x) * step];
@@ -146,8 +148,8 @@ RDNA_SCALAR void winograd_one_gradient(const struct winograd_args *a, int32_t ch
     winograd_gradient_line(v, line);
     for (int y = 0; y < 4; y++) half[y][x] = line[y];
   }
-  float *out = a->out + channel * a->ld + tile;
-  int64_t step = a->channels * a->ld;
+  float *out = a->out + channel * a->step[0] + tile * a->step[1];
+  int64_t step = a->step[2];
   for (int y = 0; y < 4; y++) {
     winograd_gradient_line(half[y], line);
     for (int x = 0; x < 4; x++) out[(y * 4 + x) * step] = line[x];
@@ -155,8 +157,8 @@ RDNA_SCALAR void winograd_one_gradient(const struct winograd_args *a, int32_t ch
 }
 
 RDNA_SCALAR void winograd_one_window(const struct winograd_args *a, int32_t row, int32_t column) {
-  const float *in = a->in + row * a->ld + column;
-  int64_t step = a->channels * a->ld;
+  const float *in = a->in + row * a->step[0] + column * a->step[1];
+  int64_t step = a->step[2];
   float half[3][4], v[4], line[3];
   for (int x = 0; x < 4; x++) {
     for (int y = 0; y < 4; y++) v[y] = in[(y * 4 + x) * step];
