@@ -84,9 +84,11 @@ RDNA_API void TF_InitGraph(TP_OptimizerRegistrationParams *params, TF_Status *st
   params->patch_version = 1;
   params->device_type = "RDNA";
   params->optimizer_configs->struct_size = TF_END_OF(TP_OptimizerConfigs, scoped_allocator_optimization);
-  /* Where it finds a graph too large it makes sums that are added to in place, of variables by reference, which no plugin
-   * can have kernels for: training of ResNet-50 with 64 pictures stopped at them. */
+  /* Where it finds a graph too large it makes sums that are added to in place, of variables by reference, which no
+   * plugin can have kernels for: training of ResNet-50 with 64 pictures stopped at them. */
   params->optimizer_configs->memory_optimization = TF_TriState_Off;
+  /* It joins a batch norm of training and its ReLU into an operator of oneDNN's, on devices too that have none. */
+  params->optimizer_configs->remapping = TF_TriState_Off;
   *params->optimizer = (TP_Optimizer){.struct_size = TF_END_OF(TP_Optimizer, destroy_func),
                                       .create_func = create,
                                       .optimize_func = optimize,
