@@ -144,6 +144,9 @@ static TF_Bool device_memory_usage(const SP_Device *device, int64_t *out_free, i
 
 /* ---- streams and events ---- */
 
+static pthread_mutex_t streams_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct SP_Stream_st *streams; /* all that there are */
+
 static void create_stream(const SP_Device *device, SP_Stream *out_stream, TF_Status *status) {
   SP_Stream stream = calloc(1, sizeof *stream);
   if (!stream) {
@@ -157,11 +160,20 @@ static void create_stream(const SP_Device *device, SP_Stream *out_stream, TF_Sta
     return;
   }
   pthread_mutex_init(&stream->lock, NULL);
+  pthread_mutex_lock(&streams_lock);
+  stream->next = streams;
+  streams = stream;
+  pthread_mutex_unlock(&streams_lock);
   *out_stream = stream;
 }
 
 static void destroy_stream(const SP_Device *device, SP_Stream stream) {
   (void)device;
+  pthread_mutex_lock(&streams_lock);
+  struct SP_Stream_st **at = &streams;
+  while (*at != stream) at = &(*at)->next;
+  *at = stream->next;
+  pthread_mutex_unlock(&streams_lock);
   rdna_stream_release(stream->stream);
   pthread_mutex_destroy(&stream->lock);
   free(stream);
@@ -327,11 +339,27 @@ static void memcpy_dtoh(const SP_Device *device, SP_Stream stream, void *host, c
   pthread_mutex_unlock(&stream->lock);
 }
 
+/* |stream| waits for what kernels are queued on its device. TensorFlow gives memory away again in the order of the
+ * kernels, and lets copies wait for them, but for the values of constants (Device::MakeTensorFromProto): a kernel that
+ * was queued before would write over them. */
+static rdna_status wait_for_kernels(SP_Stream stream) {
+  rdna_status result = RDNA_OK;
+  pthread_mutex_lock(&streams_lock);
+  for (struct SP_Stream_st *other = streams; other && result == RDNA_OK; other = other->next)
+    if (other != stream && atomic_load_explicit(&other->computes, memory_order_acquire) &&
+        rdna_stream_device(other->stream) == rdna_stream_device(stream->stream))
+      result = wait_for_stream(stream, other);
+  pthread_mutex_unlock(&streams_lock);
+  return result;
+}
+
 static void memcpy_htod(const SP_Device *device, SP_Stream stream, SP_DeviceMemoryBase *memory, const void *host,
                         uint64_t size, TF_Status *status) {
   (void)device;
+  rdna_status result = wait_for_kernels(stream);
   pthread_mutex_lock(&stream->lock);
-  report_status(rdna_copy_to_device(stream->stream, memory->opaque, host, size), status);
+  if (result == RDNA_OK) result = rdna_copy_to_device(stream->stream, memory->opaque, host, size);
+  report_status(result, status);
   pthread_mutex_unlock(&stream->lock);
 }
 

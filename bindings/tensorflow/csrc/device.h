@@ -3,6 +3,7 @@
 #define RDNA_TENSORFLOW_DEVICE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "functions.h"
 #include "rdna/device.h"
@@ -12,6 +13,8 @@
 struct SP_Stream_st {
   rdna_stream *stream;
   pthread_mutex_t lock;
+  atomic_bool computes;      /* kernels are queued on it */
+  struct SP_Stream_st *next; /* of all */
 };
 
 /* Says in |status| what librdna's last failing call on this thread said. RDNA_OK leaves it as it is. */

@@ -295,6 +295,7 @@ static void compute(void *data, TF_OpKernelContext *ctx) {
     if (tf.GetCode(c.status) != TF_OK || !stream) {
       finish(&c, RDNA_INTERNAL);
     } else {
+      atomic_store_explicit(&stream->computes, true, memory_order_release);
       c.stream = stream->stream;
       c.device = rdna_stream_device(c.stream);
       pthread_mutex_lock(&stream->lock);
