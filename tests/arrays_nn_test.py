@@ -135,6 +135,16 @@ class Networks(Case):
                     along, h = rng.normal(size=slope.shape), 1e-5
                     ends = [(attend(*(x + sign * h * along if k == i else x for k, x in enumerate((*given, m)))) ** 2).sum() for sign in (1, -1)]
                     np.testing.assert_allclose((slope.numpy() * along).sum(), (ends[0] - ends[1]) / (2 * h), rtol=0, atol=20 * tolerance)
+        # a mask that is a product of batches, and one that is the queries too
+        x, w, square = (rng.normal(size=n) for n in ((2, 3, 5, 4), (4, 7), (2, 3, 4, 4)))
+        cases = ((lambda w: attend(*given, x @ w), lambda w: nn.scaled_dot_product_attention(*map(ra.asarray, given), attn_mask=ra.asarray(x) @ w), w),
+                 (lambda q: attend(q, q, q, q), lambda q: nn.scaled_dot_product_attention(q, q, q, attn_mask=q), square))
+        for want, ours, at in cases:
+            ours = (lambda f: lambda x: (f(x) ** 2).sum())(ours)
+            along, h = rng.normal(size=at.shape), 1e-5
+            slope = ra.grad(ours)(ra.asarray(at)).numpy()
+            ends = [(want(at + sign * h * along) ** 2).sum() for sign in (1, -1)]
+            np.testing.assert_allclose((slope * along).sum(), (ends[0] - ends[1]) / (2 * h), rtol=1e-6)
         with self.assertRaisesRegex(ValueError, r"attention: a mask f32 \(1, 1, 4, 7\) for q f32 \(2, 3, 5, 4\) and k f32"):
             nn.scaled_dot_product_attention(*(ra.asarray(x.astype("f4")) for x in given), attn_mask=ra.ones((4, 7)))
         nothing = nn.scaled_dot_product_attention(*(ra.asarray(x.astype("f4")) for x in given), attn_mask=ra.zeros((5, 7), dtype=ra.bool))

@@ -113,6 +113,14 @@ class Sums(Case):
             got = ra.compile(ra.grad(function))(ra.asarray(x))
             np.testing.assert_allclose(got.numpy(), slope, rtol=1e-12, atol=1e-12)
 
+    def test_of_parts_that_are_broadcast_to_each_other(self):
+        def function(a, b):
+            first = ra.grad(lambda a: (a[:, :2] ** 2).sum())(a)
+            return first + ra.grad(lambda b: (b[:, 2:] ** 2).sum())(b)
+        a, b = rng.normal(size=(1, 4)), rng.normal(size=(3, 4))
+        want = np.where(np.arange(4) < 2, 2 * a, 2 * b)
+        np.testing.assert_allclose(ra.compile(function)(ra.asarray(a), ra.asarray(b)).numpy(), want, rtol=1e-12)
+
     def test_attention_by_one_matrix(self):
         """The gradients of queries, keys and values become rows of one matrix by one copy."""
         def loss(x, w):
@@ -174,6 +182,11 @@ class Statistics(Case):
                 np.testing.assert_allclose(var.numpy(), want[1], rtol=tolerance * 4)
                 left = steps(function, ra.asarray(x))
                 self.assertEqual([left.count(name) for name in ("mean", "var")], [0, 0], left)
+
+    def test_variances_far_below_the_norms_epsilon(self):
+        x = (rng.normal(size=(6, 3, 5)) * np.array([1e-3, 1e-5, 1e-7]).reshape(3, 1)).astype("f4")
+        both = ra.compile(lambda x: (nn.batch_norm(x, None, None, None, None, True), ra.var(x, axis=(0, 2))))
+        np.testing.assert_allclose(both(ra.asarray(x))[1].numpy(), x.astype("f8").var((0, 2)), rtol=2e-6)
 
     def test_of_equal_values_and_of_one(self):
         flat = ra.compile(lambda x: (nn.batch_norm(x, None, None, None, None, True).sum(), ra.var(x, axis=0, correction=1)))

@@ -1,4 +1,5 @@
 """What the ranks of arrays_distributed_test.py do: python arrays_ranks.py devices NAMES | processes. Beside NumPy, training in float64."""
+import os
 import sys
 
 import arrays_tools  # noqa: F401  finds the package
@@ -174,7 +175,8 @@ def main():
         training(group, 7 if group._several else 4 * group.size)
         resumed(group)
         differing(group)
-        print(f"{group.ranks} of {group.size} by {group.by} on {group.devices} done", flush=True)
+        # in one piece, as other processes write there too
+        os.write(1, f"{group.ranks} of {group.size} by {group.by} on {group.devices} done\n".encode())
 
 
 if __name__ == "__main__":

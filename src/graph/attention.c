@@ -97,7 +97,9 @@ static void gradient_attention(rdna_recorder *r, rdna_node *node, rdna_node *con
   if (!mask || mask->type.dtype == RDNA_BOOL) return;
   /* that of a mask that is added is computed where somebody asks for it alone */
   rdna_node *seeds[RDNA__MOST_RESULTS] = {upstream[0]}, *all[4] = {NULL};
-  rdna__record_backward(compose_attention, r, node, in, 4, seeds, all);
+  /* with a stand-in, as a mask may be an input twice, or a product that operations on values see through */
+  rdna_node *forward[] = {in[0], in[1], in[2], rdna__pass(r, mask)};
+  rdna__record_backward(compose_attention, r, node, forward, 4, seeds, all);
   out[3] = all[3];
 }
 const rdna__operator rdna__operator_attention = {

@@ -28,7 +28,12 @@ void rdna__gradient_of(rdna__composition *compose, rdna_recorder *r, rdna_node *
  * an operator that is a gradient itself, and whose inputs these are, is had by differentiating this again. */
 void rdna__record_backward(rdna__composition *forward, rdna_recorder *r, const rdna_node *node,
                            rdna_node *const *inputs, int input_count, rdna_node *const *seeds, rdna_node **out);
-/* norm.c: whether |node| finds means and deviations of channels, its results 1 and 2. */
+/* movement.c: |rows|, of two dimensions, as batches of rows of |type|'s shape. Nobody else has |rows|: operations on
+ * values that see through the shape read them, and what comes to them is what comes to the batches. NULL: |x| is none
+ * such. */
+rdna_node *rdna__record_batches(rdna_recorder *r, rdna_node *rows, const rdna__type *type);
+rdna_node *rdna__rows_behind(const rdna_node *x);
+/* norm.c: whether |node| finds means and unbiased variances of channels, its results 1 and 3. */
 bool rdna__is_batch_norm(const rdna_node *node);
 /* Casts |count| nodes behind the first to its type, but those that are NULL. */
 void rdna__cast_to_first(rdna_recorder *r, rdna_node **nodes, int count);

@@ -74,8 +74,8 @@ static rdna_status walk_back(reverse *v) {
   return RDNA_OK;
 }
 
-rdna_status rdna__differentiate(rdna_recorder *r, rdna_node *const *outputs, int output_count, rdna_node *const *seeds,
-                                rdna_node *const *inputs, int input_count, bool partial, rdna_node **out) {
+static rdna_status differentiate(rdna_recorder *r, rdna_node *const *outputs, int output_count, rdna_node *const *seeds,
+                                 rdna_node *const *inputs, int input_count, bool partial, rdna_node **out) {
   reverse v = {.r = r, .partial = partial};
   RDNA_TRY(rdna__order_init(&v.order, outputs, output_count, inputs, partial ? input_count : 0));
   rdna_status status = prepare(&v, inputs, input_count);
@@ -90,6 +90,22 @@ rdna_status rdna__differentiate(rdna_recorder *r, rdna_node *const *outputs, int
   free(v.is_input);
   free(v.given);
   rdna__order_deinit(&v.order);
+  return status;
+}
+
+rdna_status rdna__differentiate(rdna_recorder *r, rdna_node *const *outputs, int output_count, rdna_node *const *seeds,
+                                rdna_node *const *inputs, int input_count, bool partial, rdna_node **out) {
+  rdna_node **read = malloc(((size_t)input_count + 1) * sizeof *read); /* in the places of the inputs */
+  if (!read) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for gradients");
+  for (int i = 0; i < input_count; i++) {
+    rdna_node *rows = rdna__rows_behind(inputs[i]);
+    read[i] = rows ? rows : inputs[i];
+  }
+  rdna_status status = differentiate(r, outputs, output_count, seeds, read, input_count, partial, out);
+  for (int i = 0; i < input_count && status == RDNA_OK; i++)
+    if (out[i] && read[i] != inputs[i])
+      out[i] = rdna_record_reshape(r, out[i], inputs[i]->type.rank, inputs[i]->type.shape);
+  free(read);
   return status;
 }
 

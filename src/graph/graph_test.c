@@ -162,6 +162,43 @@ static void products(void **state) {
   }
 }
 
+/* Gradients by a product of batches, which operations on values read as the rows that it was made of: of tanh(h) and of
+ * tanh(h) + h^2, beside 1 - tanh(h)^2 and that with 2 h. */
+static void gradients_between(void **state) {
+  enum { COUNT = 2 * 3 * 5 };
+  double values[2 * 3 * 4], got[2][COUNT], h[COUNT];
+  for (int i = 0; i < 24; i++) values[i] = uniform(-1, 1);
+  rdna_array *x = upload(&(rdna__type)F64(2, 3, 4), values), *out[3];
+  for (int i = 0; i < 20; i++) values[i] = uniform(-1, 1);
+  rdna_array *w = upload(&(rdna__type)F64(4, 5), values);
+  rdna_recorder *r;
+  rdna_plan *plan;
+  assert_ok(rdna_recorder_create(stream, &r));
+  rdna_node *nodes[3] = {rdna_record_matmul(r, rdna_record_constant(r, x), rdna_record_constant(r, w))};
+  rdna_node *y = rdna_record_map(r, nodes[0], RDNA_MAP_TANH, zero, zero);
+  for (int i = 0; i < 2; i++) {
+    rdna_node *sum = rdna_record_reduce(r, y, RDNA_REDUCTION_SUM, 7, false, 0);
+    assert_ok(rdna_record_gradients(r, &sum, 1, NULL, nodes, 1, &nodes[1 + i]));
+    y = rdna_record_zip(r, y, rdna_record_map(r, nodes[0], RDNA_MAP_SQUARE, zero, zero), RDNA_ZIP_ADD, zero, zero);
+  }
+  assert_ok(rdna_plan_create(nodes, 3, NULL, 0, &plan));
+  assert_ok(rdna_plan_run(plan, NULL, 0, out));
+  download(out[0], h);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(rdna_array_tensor(out[1 + i])->rank, 3);
+    download(out[1 + i], got[i]);
+  }
+  for (int i = 0; i < COUNT; i++) {
+    expect_near(got[0][i], 1 - tanh(h[i]) * tanh(h[i]), 1e-12);
+    expect_near(got[1][i], 1 - tanh(h[i]) * tanh(h[i]) + 2 * h[i], 1e-12);
+  }
+  for (int i = 0; i < 3; i++) rdna_array_release(out[i]);
+  rdna_plan_release(plan);
+  rdna_recorder_release(r);
+  rdna_array_release(x);
+  rdna_array_release(w);
+}
+
 /* One node as both inputs of operators whose gradients are compositions, and values read many times. */
 static rdna_node *build_shared(rdna_recorder *r, rdna_node *const *in, const void *what) {
   rdna_node *x = in[0], *s = rdna_record_map(r, x, RDNA_MAP_SIGMOID, zero, zero);
@@ -657,15 +694,25 @@ static void lifetimes(void **state) {
 int main(int argc, char **argv) {
   few = argc > 1;
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(maps),          cmocka_unit_test(zips),
-      cmocka_unit_test(reductions),    cmocka_unit_test(moves),
-      cmocka_unit_test(slices_of_one), cmocka_unit_test(products),
-      cmocka_unit_test(shared),        cmocka_unit_test(product_of_zeros),
-      cmocka_unit_test(chains),        cmocka_unit_test(random_programs),
-      cmocka_unit_test(forks),         cmocka_unit_test(chains_of_their_own),
-      cmocka_unit_test(epilogues),     cmocka_unit_test(checkpoints),
-      cmocka_unit_test(long_chain),    cmocka_unit_test(refusals),
-      cmocka_unit_test(pictures),      cmocka_unit_test(lifetimes),
+      cmocka_unit_test(maps),
+      cmocka_unit_test(zips),
+      cmocka_unit_test(reductions),
+      cmocka_unit_test(moves),
+      cmocka_unit_test(slices_of_one),
+      cmocka_unit_test(products),
+      cmocka_unit_test(shared),
+      cmocka_unit_test(gradients_between),
+      cmocka_unit_test(product_of_zeros),
+      cmocka_unit_test(chains),
+      cmocka_unit_test(random_programs),
+      cmocka_unit_test(forks),
+      cmocka_unit_test(chains_of_their_own),
+      cmocka_unit_test(epilogues),
+      cmocka_unit_test(checkpoints),
+      cmocka_unit_test(long_chain),
+      cmocka_unit_test(refusals),
+      cmocka_unit_test(pictures),
+      cmocka_unit_test(lifetimes),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -233,7 +233,7 @@ static void refused_operators(void **state) {
   assert_int_equal(own.gone, 1);
   rdna_tensor type = *rdna_array_tensor(x);
   rdna_array_operator op = {sizeof op, "cube", &own, release_cube, run_cube, NULL};
-  assert_refused(rdna_array_call(&op, &lazy, 1, &type, 4, made), RDNA_INVALID_ARGUMENT, "cube", "1 to 3 results");
+  assert_refused(rdna_array_call(&op, &lazy, 1, &type, 5, made), RDNA_INVALID_ARGUMENT, "cube", "1 to 4 results");
   assert_refused(rdna_array_call(&op, &lazy, 0, &type, 1, made), RDNA_INVALID_ARGUMENT, "an input or more");
   assert_ok(rdna_array_call(&op, &lazy, 1, &type, 1, made));
   sum = sum_of(made[0]);

@@ -31,7 +31,8 @@ static rdna_node *shorten(rdna_recorder *r, rdna_node *x, rdna_node *made) {
   return is_full(x) ? full_of(r, x, &made->type) : made;
 }
 
-/* ---- reshape: the numbers are the shape ---- */
+/* ---- reshape: the numbers are the shape; |flag|: nobody has its input, the rows of batches, but operations that see
+ * through it ---- */
 
 static rdna_status view_reshape(rdna_array *x, const rdna__attributes *a, rdna_array **out) {
   return rdna_array_reshape(x, a->number_count, a->numbers, out);
@@ -53,6 +54,14 @@ const rdna__operator rdna__operator_reshape = {
 rdna_node *rdna_record_reshape(rdna_recorder *r, rdna_node *x, int rank, const int64_t *shape) {
   if (lacks(r, "reshape", x, rank, shape)) return NULL;
   return shorten(r, x, record(r, &rdna__operator_reshape, x, 0, rank, shape));
+}
+
+rdna_node *rdna__record_batches(rdna_recorder *r, rdna_node *rows, const rdna__type *type) {
+  rdna__attributes a = {.flag = true, .number_count = type->rank, .numbers = type->shape};
+  return rdna__record(r, &rdna__operator_reshape, &a, &rows, 1);
+}
+rdna_node *rdna__rows_behind(const rdna_node *x) {
+  return x->op == &rdna__operator_reshape && x->attributes.flag ? x->inputs[0] : NULL;
 }
 
 /* ---- permute: the numbers are dims ---- */

@@ -7,7 +7,7 @@
 #include "rdna/graph.h"
 #include "rdna/op/activation.h"
 
-enum { RDNA__MOST_RESULTS = 3, RDNA__MOST_OPERANDS = 12 /* but of concat */ };
+enum { RDNA__MOST_RESULTS = 4, RDNA__MOST_OPERANDS = 12 /* but of concat */ };
 
 typedef struct rdna__type {
   rdna_dtype dtype;

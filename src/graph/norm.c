@@ -2,7 +2,7 @@
  * |dim| the number of groups. Results are the normalized values, and the means and inverse deviations that the gradient
  * takes.
  *
- *     norm       x, weight?, bias?               -> out, mean, inverse
+ *     norm       x, weight?, bias?               -> out, mean, inverse, and of batch norm the unbiased variance
  *     norm_back  g, mean, inverse, x, weight?    -> dx, dweight, dbias
  *     norm_by    x, mean, variance, weight?, bias?
  */
@@ -16,6 +16,7 @@
 
 enum { LAYER, RMS, BATCH, GROUP };
 enum { WEIGHT = 1, BIAS = 2 };
+enum { VARIANCE = 3 }; /* of batch norm's results */
 
 static const char *const names[] = {"layer_norm", "rms_norm", "batch_norm", "group_norm"};
 static const char *detail(const rdna_node *node) { return names[node->attributes.code]; }
@@ -81,14 +82,43 @@ static rdna_status infer_norm(const rdna__making *m, rdna__type *out) {
   out[0] = *x;
   out[1] = (rdna__type){sums, 1, {a->code == BATCH ? x->shape[1] : rows}};
   if (a->code == GROUP) out[1] = (rdna__type){sums, 2, {x->shape[0], a->dim}};
-  out[2] = out[1];
+  out[2] = out[3] = out[1];
   return RDNA_OK;
+}
+
+static rdna_status row_of(rdna_array *rows, int64_t i, rdna_array **out) {
+  rdna_array *row;
+  RDNA_TRY(rdna_array_slice(rows, 0, i, 1, 1, &row));
+  rdna_status status = rdna_array_squeeze(row, 0, out);
+  rdna_array_release(row);
+  return status;
+}
+
+/* The operator writes the variance into running statistics of weight 1, which have to be numbers before. */
+static rdna_status run_batch_norm(const rdna_node *node, const rdna__operands *o, const rdna_tensor *weight,
+                                  const rdna_tensor *bias, rdna_array **out_variance) {
+  const rdna_tensor *mean = o->out[1];
+  rdna_array *both = NULL, *rows[2] = {NULL, NULL};
+  rdna_status status = RDNA_OK;
+  if (out_variance)
+    status = rdna_array_full(node->stream, mean->dtype, 2, (int64_t[]){2, mean->shape[0]}, rdna__nothing, &both);
+  for (int i = 0; i < 2 && both && status == RDNA_OK; i++) status = row_of(both, i, &rows[i]);
+  if (status == RDNA_OK)
+    status = rdna_op_batch_norm(node->stream, o->in[0], weight, bias, both ? &rows[0]->tensor : NULL,
+                                both ? &rows[1]->tensor : NULL, 1, node->attributes.p.real, o->out[0], mean, o->out[2]);
+  rdna_array_release(both);
+  rdna_array_release(rows[0]);
+  if (out_variance && status == RDNA_OK)
+    *out_variance = rows[1];
+  else
+    rdna_array_release(rows[1]);
+  return status;
 }
 
 static rdna_status run_norm(const rdna_node *node, rdna_array *const *inputs, unsigned wanted, rdna_array **out) {
   const rdna__attributes *a = &node->attributes;
   rdna__operands o;
-  RDNA_TRY(rdna__operands_init(&o, node, inputs, by_rows(a->code) ? wanted | 1 : 7));
+  RDNA_TRY(rdna__operands_init(&o, node, inputs, by_rows(a->code) ? (wanted & 7) | 1 : 7));
   const rdna_tensor *weight = a->dims & WEIGHT ? o.in[1] : NULL;
   const rdna_tensor *bias = a->dims & BIAS ? o.in[weight ? 2 : 1] : NULL;
   rdna_status status;
@@ -97,8 +127,7 @@ static rdna_status run_norm(const rdna_node *node, rdna_array *const *inputs, un
   else if (a->code == RMS)
     status = rdna_op_rms_norm(node->stream, o.in[0], weight, a->p.real, o.out[0]);
   else if (a->code == BATCH)
-    status =
-        rdna_op_batch_norm(node->stream, o.in[0], weight, bias, NULL, NULL, 0, a->p.real, o.out[0], o.out[1], o.out[2]);
+    status = run_batch_norm(node, &o, weight, bias, wanted >> VARIANCE & 1 ? &o.made[VARIANCE] : NULL);
   else
     status = rdna_op_group_norm(node->stream, o.in[0], a->dim, weight, bias, a->p.real, o.out[0], o.out[1], o.out[2]);
   return rdna__operands_end(&o, status, out);
@@ -122,7 +151,7 @@ static void gradient_norm(rdna_recorder *r, rdna_node *node, rdna_node *const *u
 }
 
 const rdna__operator rdna__operator_norm = {
-    .name = "norm", .results = 3, .infer = infer_norm, .run = run_norm, .gradient = gradient_norm, .detail = detail};
+    .name = "norm", .results = 4, .infer = infer_norm, .run = run_norm, .gradient = gradient_norm, .detail = detail};
 
 bool rdna__is_batch_norm(const rdna_node *node) {
   return node->op == &rdna__operator_norm && node->attributes.code == BATCH;

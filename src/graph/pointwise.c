@@ -16,18 +16,16 @@ const rdna__operator rdna__operator_map = {
 /* What product.c has shaped into batches of rows, before it was: a product, or one with something added. Operations on
  * values come before the shape, so that they can follow the product in its launch. NULL: |x| is no such thing. */
 static rdna_node *flat_rows(const rdna_node *x) {
-  if (x->op != &rdna__operator_reshape || x->type.rank < 3) return NULL;
-  rdna_node *flat = x->inputs[0];
-  bool rows = flat->type.rank == 2 && flat->type.shape[1] == x->type.shape[x->type.rank - 1];
-  bool product = flat->op == &rdna__operator_matmul;
-  for (int i = 0; i < flat->input_count && flat->op == &rdna__operator_zip; i++)
+  rdna_node *flat = rdna__rows_behind(x);
+  bool product = flat && flat->op == &rdna__operator_matmul;
+  for (int i = 0; flat && i < flat->input_count && flat->op == &rdna__operator_zip; i++)
     product |= flat->inputs[i]->op == &rdna__operator_matmul;
-  return rows && product ? flat : NULL;
+  return product ? flat : NULL;
 }
 
 /* |made| in |x|'s shape. */
 static rdna_node *shaped_as(rdna_recorder *r, rdna_node *made, const rdna_node *x) {
-  return rdna_record_reshape(r, made, x->type.rank, x->type.shape);
+  return rdna__record_batches(r, made, &x->type);
 }
 
 rdna_node *rdna_record_map(rdna_recorder *r, rdna_node *x, rdna_map op, rdna_scalar p, rdna_scalar q) {

@@ -58,7 +58,7 @@ static rdna_node *multiply_rows(rdna_recorder *r, rdna_node *a, rdna_node *b) {
   rdna_node *flat = multiply(r, rdna_record_reshape(r, a, 2, (int64_t[]){rows, k}), b);
   if (!flat) return NULL;
   type.shape[type.rank - 1] = flat->type.shape[1];
-  return rdna_record_reshape(r, flat, type.rank, type.shape);
+  return rdna__record_batches(r, flat, &type);
 }
 
 /* Without the dimensions that vectors have been given. */

@@ -281,6 +281,7 @@ static bool add_parts(const simplifying *s, int32_t value, parts *p) {
       return false;
     if (p->count == 0) p->dim = dim_of(step->node), p->size = step->node->attributes.numbers[2];
     if (dim_of(step->node) != p->dim || step->node->attributes.numbers[2] != p->size) return false;
+    if (!rdna__same_shape(&step->node->type, &s->plan->values[value].node->type)) return false; /* it is broadcast */
     int i = p->count++;
     for (; i > 0 && p->steps[i - 1]->node->attributes.numbers[0] > step->node->attributes.numbers[0]; i--)
       p->steps[i] = p->steps[i - 1];
@@ -438,7 +439,7 @@ static rdna_status insert_next(simplifying *s, int64_t before, rdna_node *node, 
   return RDNA_OK;
 }
 
-/* Means and variances by those of the norm: its results are x, the means, and 1 / sqrt(variance + epsilon). */
+/* Means and variances by those of the norm, whose variances are unbiased. */
 static rdna_status take_statistics(simplifying *s, int64_t at, const rdna__step *norm) {
   const rdna__step *step = &s->plan->steps[at];
   const rdna__attributes *a = &step->node->attributes;
@@ -446,16 +447,11 @@ static rdna_status take_statistics(simplifying *s, int64_t at, const rdna__step 
   int64_t channels = norm->node->type.shape[1];
   double count = (double)(rdna__type_count(&norm->node->type) / channels);
   bool mean = a->code == RDNA_REDUCTION_MEAN;
-  int32_t value = norm->result + (mean ? 1 : 2);
+  int32_t value = norm->result + (mean ? 1 : 3);
   rdna_node *last = rdna_record_input(s->r, RDNA_F32, 1, &channels);
   stand_for(s, step);
-  if (!mean) {
-    double scale = count / (count - a->p.real), epsilon = norm->node->attributes.p.real;
-    RDNA_TRY(insert_next(s, at, last ? square(s->r, last) : NULL, &last, &value));
-    RDNA_TRY(insert_next(s, at, map(s->r, RDNA_MAP_RECIPROCAL, last), &last, &value));
-    RDNA_TRY(insert_next(s, at, affine(s->r, last, scale, -epsilon * scale), &last, &value));
-    RDNA_TRY(insert_next(s, at, map(s->r, RDNA_MAP_RELU, last), &last, &value));
-  }
+  if (!mean && a->p.real != 1)
+    RDNA_TRY(insert_next(s, at, affine(s->r, last, (count - 1) / (count - a->p.real), 0), &last, &value));
   RDNA_TRY(insert_next(s, at, rdna_record_cast(s->r, last, type.dtype), &last, &value));
   RDNA_TRY(insert_next(s, at, rdna_record_reshape(s->r, last, type.rank, type.shape), &last, &value));
   s->alias[step->result] = value;
@@ -473,7 +469,7 @@ static rdna_status share_statistics(simplifying *s) {
     if (!finds || x->rank < 2 || x->dtype == RDNA_F64 || a->dims != (((1u << x->rank) - 1) & ~2u)) continue;
     const rdna__step *norm = norm_of(s, step->inputs[0], i);
     int64_t count = rdna__type_count(x) / (x->shape[1] > 0 ? x->shape[1] : 1);
-    if (!norm || (a->code == RDNA_REDUCTION_VAR && (double)count <= a->p.real)) continue;
+    if (!norm || (a->code == RDNA_REDUCTION_VAR && (count < 2 || (double)count <= a->p.real))) continue;
     RDNA_TRY(take_statistics(s, i, norm));
   }
   return settle(s);

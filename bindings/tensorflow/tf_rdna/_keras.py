@@ -42,7 +42,7 @@ def _fits_fused(layer, inputs, training, mask):
     """Whether a layer's call is what FusedBatchNormV3 computes: the statistics of this batch alone, of the last dimension."""
     rank = inputs.shape.rank if hasattr(inputs, "shape") and hasattr(inputs.shape, "rank") else None
     return (training and layer.trainable and mask is None and rank is not None and rank >= 2 and layer.axis in (-1, rank - 1)
-            and inputs.shape[-1] is not None and inputs.dtype.name in ("float32", "float16", "bfloat16")
+            and inputs.shape[-1] is not None and 0 not in inputs.shape and inputs.dtype.name in ("float32", "float16", "bfloat16")
             and not getattr(layer, "renorm", False) and not getattr(layer, "synchronized", False) and not asks_for("CPU"))  # fmt: skip
 
 
