@@ -11,8 +11,9 @@
 
 // All streams that are captured into one graph.
 struct session {
-  int references;  // of captures and places
-  struct emu_graph *graph;
+  int references;           // of captures and places
+  struct emu_graph *graph;  // NULL once the capture has ended: places say then that it has
+  bool own;                 // the graph was made for it, and goes to the program
   struct emu_stream *origin;
   unsigned long long id;
   bool spoilt, over;
@@ -37,10 +38,17 @@ static struct emu_capture *all;
 static unsigned long long ids;
 static _Thread_local int thread_mode;  // hipStreamCaptureModeGlobal
 
-static void release_session(struct session *session) {
-  if (--session->references > 0) return;
-  emu_graph_release(session->graph);
+// The lock is held. Returns a graph that is to be released without it, since tasks of the graph may have events, whose
+// end forgets a place; or NULL.
+static struct emu_graph *leave_session(struct session *session) {
+  if (--session->references > 0) return NULL;
+  struct emu_graph *graph = session->graph;
   free(session);
+  return graph;
+}
+
+static void release_graph(struct emu_graph *graph) {
+  if (graph) emu_graph_release(graph);
 }
 
 static bool set_tails(struct emu_capture *capture, struct emu_node *const *nodes, size_t count, bool more) {
@@ -74,16 +82,17 @@ static struct emu_capture *begin(struct session *session, struct emu_stream *str
   return capture;
 }
 
-// The lock is held.
-static void end(struct emu_capture *capture) {
+// The lock is held. Returns what leave_session does.
+static struct emu_graph *end(struct emu_capture *capture) {
   for (struct emu_capture **c = &all; *c; c = &(*c)->next)
     if (*c == capture) {
       *c = capture->next;
       break;
     }
-  release_session(capture->session);
+  struct emu_graph *graph = leave_session(capture->session);
   free(capture->tails);
   free(capture);
+  return graph;
 }
 
 static bool add_task(struct emu_capture *capture, struct emu_task *task) {
@@ -109,8 +118,9 @@ void emu_capture_drop(struct emu_capture *capture) {
   pthread_mutex_lock(&lock);
   if (capture->stream == capture->session->origin) capture->session->over = true;
   capture->session->spoilt = true;
-  end(capture);
+  struct emu_graph *graph = end(capture);
   pthread_mutex_unlock(&lock);
+  release_graph(graph);
 }
 
 int emu_stream_capture_task(struct emu_stream *stream, struct emu_task *task) {
@@ -151,8 +161,9 @@ int emu_capture_record(struct emu_stream *stream, struct emu_capture_place **out
 void emu_capture_forget(struct emu_capture_place *place) {
   if (!place) return;
   pthread_mutex_lock(&lock);
-  release_session(place->session);
+  struct emu_graph *graph = leave_session(place->session);
   pthread_mutex_unlock(&lock);
+  release_graph(graph);
   free(place->nodes);
   free(place);
 }
@@ -179,18 +190,21 @@ int emu_capture_wait(struct emu_stream *stream, const struct emu_capture_place *
 
 // ---- the calls
 
-static int begin_to(void *handle, struct emu_graph *graph, struct emu_node *const *after, size_t count) {
+// |own|: the graph was made for the capture, whose it becomes; otherwise it is the program's and stays so.
+static int begin_to(void *handle, struct emu_graph *graph, bool own, struct emu_node *const *after, size_t count) {
   struct emu_stream *stream = emu_stream_of(handle);
   struct session *session = calloc(1, sizeof *session);
   struct emu_capture *capture = NULL;
+  struct emu_graph *unused = own ? graph : NULL;
   if (session) {
-    emu_graph_retain(graph);
+    if (!own) emu_graph_retain(graph);
     pthread_mutex_lock(&lock);
-    *session = (struct session){.references = 1, .graph = graph, .origin = stream, .id = ++ids};
+    *session = (struct session){.references = 1, .graph = graph, .own = own, .origin = stream, .id = ++ids};
     capture = begin(session, stream, after, count);
-    release_session(session);
+    unused = leave_session(session);
     pthread_mutex_unlock(&lock);
   }
+  release_graph(unused);
   if (!capture) return HIP_OUT_OF_MEMORY;
   (void)emu_stream_capture(stream, capture);
   return HIP_SUCCESS;
@@ -209,9 +223,7 @@ API int hipStreamBeginCapture(void *handle, int mode) {
   if (code != HIP_SUCCESS) return emu_done(code);
   struct emu_graph *graph = emu_graph_make();
   if (!graph) return emu_done(HIP_OUT_OF_MEMORY);
-  code = begin_to(handle, graph, NULL, 0);
-  emu_graph_release(graph);
-  return emu_done(code);
+  return emu_done(begin_to(handle, graph, true, NULL, 0));
 }
 
 // |edges| is for kinds of dependencies that kernels of other vendors have.
@@ -221,7 +233,7 @@ API int hipStreamBeginCaptureToGraph(void *handle, struct emu_graph *graph, stru
   bool valid = graph && (after || !count);
   for (size_t i = 0; valid && i < count; i++) valid = after[i] && after[i]->graph == graph;
   if (code == HIP_SUCCESS && !valid) code = HIP_INVALID_VALUE;
-  return emu_done(code == HIP_SUCCESS ? begin_to(handle, graph, after, count) : code);
+  return emu_done(code == HIP_SUCCESS ? begin_to(handle, graph, false, after, count) : code);
 }
 
 // Whether the stream's last nodes are the origin's or come before them. Marks those that do.
@@ -267,23 +279,21 @@ API int hipStreamEndCapture(void *handle, struct emu_graph **out) {
   session->over = true;
   int code = session->spoilt ? HIP_CAPTURE_INVALIDATED : joined ? HIP_SUCCESS : HIP_CAPTURE_UNJOINED;
   struct emu_graph *graph = session->graph;
-  emu_graph_retain(graph);
+  bool own = session->own;
   pthread_mutex_unlock(&lock);
   (void)emu_stream_capture(stream, NULL);
   for (struct emu_capture *other = others; other; other = other->next) (void)emu_stream_capture(other->stream, NULL);
   pthread_mutex_lock(&lock);
+  session->graph = NULL;
   while (others) {
     struct emu_capture *next = others->next;
-    end(others);
+    (void)end(others);
     others = next;
   }
-  end(capture);
+  (void)end(capture);
   pthread_mutex_unlock(&lock);
-  if (code == HIP_SUCCESS) {
-    *out = graph;
-  } else {
-    emu_graph_release(graph);
-  }
+  if (code == HIP_SUCCESS) *out = graph;
+  if (code != HIP_SUCCESS || !own) emu_graph_release(graph);
   return emu_done(code);
 }
 

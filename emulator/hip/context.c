@@ -15,16 +15,22 @@ static _Thread_local struct {
   int count;
 } stack;
 
+static struct emu_device *device_of(void *context) {
+  struct emu_state *s = emu_state();
+  for (int i = 0; s && i < s->device_count; i++)
+    if (&s->devices[i] == context) return &s->devices[i];
+  return NULL;
+}
+
 API int hipCtxGetCurrent(void **context) {
   if (!context) return emu_done(HIP_INVALID_VALUE);
   *context = emu_current();
   return emu_done(HIP_SUCCESS);
 }
 API int hipCtxSetCurrent(void *context) {
-  struct emu_device *device = context;
-  if (!device) return emu_done(HIP_SUCCESS);
-  if (emu_device(device->index) != device) return emu_done(HIP_INVALID_CONTEXT);
-  return hipSetDevice(device->index);
+  struct emu_device *device = device_of(context);
+  if (!context) return emu_done(HIP_SUCCESS);
+  return device ? hipSetDevice(device->index) : emu_done(HIP_INVALID_CONTEXT);
 }
 API int hipCtxGetDevice(int *device) { return hipGetDevice(device); }
 API int hipDevicePrimaryCtxRetain(void **context, int device) {
@@ -49,13 +55,6 @@ API int hipDevicePrimaryCtxSetFlags(int device, unsigned flags) {
   enum { SCHEDULES_AND_MORE = 31 };
   if (!emu_device(device)) return emu_done(HIP_INVALID_DEVICE);
   return emu_done(flags > SCHEDULES_AND_MORE ? HIP_INVALID_VALUE : HIP_SUCCESS);
-}
-
-static struct emu_device *device_of(void *context) {
-  struct emu_state *s = emu_state();
-  for (int i = 0; s && i < s->device_count; i++)
-    if (&s->devices[i] == context) return &s->devices[i];
-  return NULL;
 }
 
 static int push(struct emu_device *device) {

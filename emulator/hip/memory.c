@@ -27,8 +27,8 @@ static struct {
 static void retire(const struct emu_block *block) {
   struct emu_block *slot = &table.quarantine[table.quarantine_next++ % QUARANTINE];
   struct emu_block old = *slot;
-  bool kept = mprotect((void *)block->base, block->mapped, PROT_NONE) == 0 &&
-              madvise((void *)block->base, block->mapped, MADV_DONTNEED) == 0;
+  enum { KIND = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED };  // pages of a file, too, go back at once
+  bool kept = mmap((void *)block->base, block->mapped, PROT_NONE, KIND, -1, 0) != MAP_FAILED;
   *slot = kept ? *block : (struct emu_block){0};
   if (!kept) munmap((void *)block->base, block->mapped);
   if (old.mapped) munmap((void *)old.base, old.mapped);
@@ -672,10 +672,10 @@ static size_t attribute_bytes(int attribute) {  // 0: there is no such attribute
   }
 }
 
-API int emu_pointer_attribute(int major, void *out, int attribute, void *pointer) {
+static int pointer_attribute(int major, void *out, int attribute, void *pointer) {
   struct emu_block block;
-  if (!out) return emu_done(HIP_INVALID_VALUE);
-  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK) return emu_done(HIP_INVALID_VALUE);
+  if (!out) return HIP_INVALID_VALUE;
+  if (emu_block_find(pointer, &block) != EMU_PLACE_BLOCK) return HIP_INVALID_VALUE;
   uint64_t value = 0;
   switch (attribute) {
     case CONTEXT:
@@ -689,7 +689,7 @@ API int emu_pointer_attribute(int major, void *out, int attribute, void *pointer
       value = (uint64_t)pointer;
       break;
     case HOST_POINTER:
-      if (emu_block_is_device(&block)) return emu_done(HIP_INVALID_VALUE);
+      if (emu_block_is_device(&block)) return HIP_INVALID_VALUE;
       value = (uint64_t)pointer;
       break;
     case SYNC_MEMOPS:
@@ -712,10 +712,13 @@ API int emu_pointer_attribute(int major, void *out, int attribute, void *pointer
       break;
     default:
       emu_say("hipPointerGetAttribute %d is not in the emulator", attribute);
-      return emu_done(HIP_NOT_SUPPORTED);
+      return HIP_NOT_SUPPORTED;
   }
   memcpy(out, &value, attribute_bytes(attribute));
-  return emu_done(HIP_SUCCESS);
+  return HIP_SUCCESS;
+}
+API int emu_pointer_attribute(int major, void *out, int attribute, void *pointer) {
+  return emu_done(pointer_attribute(major, out, attribute, pointer));
 }
 
 API int hipPointerSetAttribute(const void *value, int attribute, void *pointer) {
@@ -735,7 +738,7 @@ API int emu_pointer_attribute_list(int major, unsigned count, const int *attribu
   if (!attributes || !out || count == 0) return emu_done(HIP_INVALID_VALUE);
   bool known = emu_block_find(pointer, &block) == EMU_PLACE_BLOCK;
   for (unsigned i = 0; i < count; i++) {
-    int code = known ? emu_pointer_attribute(major, out[i], attributes[i], pointer) : HIP_INVALID_VALUE;
+    int code = known ? pointer_attribute(major, out[i], attributes[i], pointer) : HIP_INVALID_VALUE;
     if (code == HIP_SUCCESS) continue;
     if (code == HIP_NOT_SUPPORTED || !out[i]) return emu_done(code);
     size_t bytes = attribute_bytes(attributes[i]);

@@ -31,8 +31,8 @@ struct handle {
   struct handle *next;
   struct emu_device *device;
   size_t bytes;
-  int file, references, shares;
-  bool touched;  // kernels may have written it
+  int file, owners, references, shares;  // owners: what programs have to release; references: those and mappings
+  bool touched;                          // kernels may have written it
 };
 struct range {
   struct range *next;
@@ -175,7 +175,7 @@ static int keep(int file, size_t bytes, struct emu_device *device, int shares, s
     return HIP_OUT_OF_MEMORY;
   }
   pthread_mutex_lock(&all.lock);
-  *handle = (struct handle){all.handles, device, bytes, file, 1, shares, false};
+  *handle = (struct handle){all.handles, device, bytes, file, 1, 1, shares, false};
   all.handles = handle;
   pthread_mutex_unlock(&all.lock);
   *out = handle;
@@ -200,10 +200,14 @@ API int hipMemCreate(struct handle **out, size_t bytes, const struct allocation_
 
 API int hipMemRelease(struct handle *handle) {
   pthread_mutex_lock(&all.lock);
-  bool found = find_handle(handle) != NULL;
-  if (found) let_go(handle);
+  struct handle *h = find_handle(handle);
+  bool owned = h && h->owners > 0;  // released as often as it was given, it may still lie in mappings
+  if (owned) {
+    h->owners--;
+    let_go(h);
+  }
   pthread_mutex_unlock(&all.lock);
-  return emu_done(found ? HIP_SUCCESS : HIP_INVALID_VALUE);
+  return emu_done(owned ? HIP_SUCCESS : HIP_INVALID_VALUE);
 }
 
 API int hipMemRetainAllocationHandle(struct handle **out, void *address) {
@@ -212,6 +216,7 @@ API int hipMemRetainAllocationHandle(struct handle **out, void *address) {
   const struct mapping *m = mapping_of((uint64_t)address);
   if (m) {
     m->handle->references++;
+    m->handle->owners++;
     *out = m->handle;
   }
   pthread_mutex_unlock(&all.lock);

@@ -38,8 +38,8 @@ def test_contexts(hip, c):
     hip.ok("hipCtxDestroy", second)
     c.expect("back where it began", current() == 0)
     c.expect("an empty stack", hip.code("hipCtxPopCurrent", ctypes.byref(P())) == INVALID_CONTEXT)
-    c.expect("no context", [hip.code("hipCtxPushCurrent", P(8)), hip.code("hipCtxDestroy", P(8)), hip.code("hipCtxCreate", ctypes.byref(P()), 0, 7)] ==
-             [INVALID_CONTEXT, INVALID_VALUE, INVALID_DEVICE])
+    c.expect("no context", [hip.code("hipCtxSetCurrent", P(8)), hip.code("hipCtxPushCurrent", P(8)), hip.code("hipCtxDestroy", P(8)), hip.code("hipCtxCreate", ctypes.byref(P()), 0, 7)] ==
+             [INVALID_CONTEXT, INVALID_CONTEXT, INVALID_VALUE, INVALID_DEVICE])
     c.expect("a version", hip.told("hipCtxGetApiVersion", first) // 10000000 == 7)
     c.expect("flags", hip.told("hipCtxGetFlags") == 0)
     for attribute, value in enumerate((0, 1, 1, 0)):  # rank, access, atomics, arrays
@@ -128,6 +128,8 @@ def test_other_processes(hip, c):
     c.expect("what was not opened", hip.code("hipIpcCloseMemHandle", x) == INVALID_VALUE)
     files = len(os.listdir("/proc/self/fd"))
     hip.ok("hipFree", x)
+    with open("/proc/self/maps") as maps:
+        c.expect("its memory is given back", "memfd:device memory" not in maps.read())
     c.expect("the file is closed", len(os.listdir("/proc/self/fd")) == files - 1)
     done = subprocess.run([sys.executable, __file__, sys.argv[1], bytes(handle).hex()], capture_output=True, text=True)
     c.expect("a handle of what was freed", "is not there any more" in done.stderr and "hipIpcOpenMemHandle: 1" in done.stderr, done.stderr)
@@ -184,6 +186,7 @@ def test_pointers(hip, c):
     hip.ok("hipDrvPointerGetAttributes", 4, which, out, P(x.value + 8))
     c.expect("attributes of a pointer", (kind.value, start.value, bytes.value, mapped.value) == (2, x.value, 4096, 1))
     hip.ok("hipDrvPointerGetAttributes", 4, which, out, P(ctypes.addressof(kind)))
+    c.expect("which is no error", not hip.library.hipDrvPointerGetAttributes(1, (ctypes.c_int * 1)(4), out, x) and not hip.library.hipGetLastError())
     c.expect("of one that is unknown", (kind.value, start.value, bytes.value, mapped.value) == (0, None, 0, 0))
     c.expect("an attribute that there is not", hip.code("hipDrvPointerGetAttributes", 1, (ctypes.c_int * 1)(99), out, P(ctypes.addressof(kind))) == INVALID_VALUE)
     sync = ctypes.c_int(1)

@@ -551,6 +551,33 @@ def test_capture_to_graph(g, hip, c):
     hip.ok("hipGraphDestroy", graph)
 
 
+def test_captured_graph_ends(g, hip, c):
+    """A captured graph is the program's alone: neither events of the capture nor the capture keep it."""
+    s, gone = g.streams[0], []
+    destroy = HOST_FUNCTION(lambda data: gone.append(data))
+    first, second = (hip.made("hipEventCreateWithFlags", 2) for _ in range(2))
+
+    def captured(graph, *records):
+        if graph:
+            hip.ok("hipStreamBeginCaptureToGraph", s, graph, None, None, size(0), 0)
+        else:
+            hip.ok("hipStreamBeginCapture", s, 0)
+        for event, flags in records:
+            hip.ok("hipEventRecordWithFlags", event, s, flags)
+        graph = g.end(0)
+        hip.ok("hipGraphRetainUserObject", graph, hip.made("hipUserObjectCreate", P(1), destroy, 1, 1), 1, 1)
+        hip.ok("hipGraphDestroy", graph)
+
+    captured(None, (first, 0))
+    c.expect("beside an event of the capture", len(gone) == 1, gone)
+    captured(g.graph(), (second, 0))
+    c.expect("into a graph", len(gone) == 2, gone)
+    captured(None, (first, 1), (second, 0))  # a node has the first event, which was captured elsewhere
+    c.expect("with an event of its own", len(gone) == 3, gone)
+    hip.ok("hipEventDestroy", first)
+    hip.ok("hipEventDestroy", second)
+
+
 def main():
     if len(sys.argv) == 2:
         environment = dict(os.environ, RDNA_EMULATE="gfx1100", RDNA_EMULATE_CHECK="1", RDNA_EMULATE_EXITCODE="0")
@@ -558,7 +585,7 @@ def main():
     hip, checks = Hip(sys.argv[1], ["gfx1100"], SOURCE), Checks("graphs,")
     graphs = Graphs(hip)
     for test in (test_kernel_nodes, test_other_nodes, test_enabled, test_shape, test_children, test_events, test_memory, test_any_node,
-                 test_objects, test_forks, test_wrong_captures, test_capture_to_graph):
+                 test_objects, test_forks, test_wrong_captures, test_capture_to_graph, test_captured_graph_ends):
         test(graphs, hip, checks)
     hip.ok("hipDeviceSynchronize")
     for line in checks.failures:

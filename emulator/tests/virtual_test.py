@@ -144,6 +144,7 @@ def test_two_addresses(hip, c):
     before = free_bytes(hip)
     hip.ok("hipMemUnmap", places[0], size(GRANULE))
     hip.ok("hipMemRelease", handle)
+    c.expect("a handle that is released twice", hip.code("hipMemRelease", handle) == INVALID_VALUE)
     c.expect("mapped memory after its release", free_bytes(hip) == before and (hip.read(places[1], 1024) == 2 * values).all())
     hip.ok("hipMemUnmap", places[1], size(GRANULE))
     c.expect("memory without an owner", free_bytes(hip) == before + GRANULE)

@@ -697,7 +697,7 @@ case("TridiagonalSolve", WIDE, lambda t: [[np.zeros((2, 3, 4), t), normal(t, 2, 
 for extra in ({}, {"narrow_range": True}, {"signed_input": False}):
     for given in (False, True):
         for bits in (3, 8):
-            inputs = lambda t: [[(normal(t, 5, 7) * 2).astype(t), t(-1.5), t(1.25)], [normal(t, 3), t(0.5), t(1.25)], [np.zeros((2, 2), t), t(0), t(0)], [normal(t, 0), t(-1), t(1)]]
+            inputs = lambda t: [[(normal(t, 5, 7) * 2).astype(t), t(-1.5), t(1.25)], [normal(t, 3), t(0.5), t(1.25)], [normal(t, 3), t(-2), t(-1)], [np.zeros((2, 2), t), t(0), t(0)], [normal(t, 0), t(-1), t(1)]]
             case("QuantizeAndDequantizeV2 QuantizeAndDequantizeV4", WIDE, inputs, range_given=given, num_bits=bits, **extra)
             case("QuantizeAndDequantizeV3", WIDE, inputs, range_given=given, num_bits=bits, **extra)
     for axis in (0, 1, 2):

@@ -55,11 +55,11 @@ def test_all_bits(dtype):
 
 
 def test_truncated_between():
-    """Far out on either side too, where the distribution function is 0 or 1 in f32; a row of parameters each."""
-    means, deviations, least, most = [0.0, 5, -1, 0], [1.0, 2, 0.5, 3], [10.0, -1, -9, -np.inf], [11.0, np.inf, -5, 1]
+    """Far out on either side too, where the distribution function is 0 or 1 in f32, and where it is so in f64; a row of parameters each."""
+    means, deviations, least, most = [0.0, 5, -1, 0, 0, 5, 2], [1.0, 2, 0.5, 3, 1, 0.125, 1], [10.0, -1, -9, -np.inf, 40, -1, -np.inf], [11.0, np.inf, -5, 1, np.inf, 0, -37]
     for dtype in (tf.float32, tf.float64, tf.float16):
         given = [tf.constant(x, dtype) for x in (means, deviations, least, most)]
-        x = drawn(lambda: R.ParameterizedTruncatedNormal(shape=[4, 5000, 2], means=given[0], stdevs=given[1], minvals=given[2], maxvals=given[3], seed=3))
+        x = drawn(lambda: R.ParameterizedTruncatedNormal(shape=[7, 5000, 2], means=given[0], stdevs=given[1], minvals=given[2], maxvals=given[3], seed=3))
         for row, mean, deviation, low, high in zip(x.astype(np.float64), means, deviations, least, most):
             assert low <= row.min() and row.max() <= high
             if dtype != tf.float16:

@@ -126,7 +126,8 @@ rdna_status compute_quantize_and_dequantize(call *c) {
   to = reshaped(&out, 3, from.shape);
   rdna_tensor least = along(&r.least), most = along(&r.most), scale = along(&r.scale), step = along(&r.step);
   if (a->range_given) {
-    TRY(rdna_op_zip3(c->stream, RDNA_ZIP3_CLAMP, &from, &least, &most, zero, &to));
+    TRY(zip(c, RDNA_ZIP_MINIMUM, &from, &most, &to)); /* in TensorFlow's order: of a range below 0 without signs */
+    TRY(zip(c, RDNA_ZIP_MAXIMUM, &to, &least, &to));  /* the least is 0, above the most */
     from = to;
   }
   TRY(zip(c, RDNA_ZIP_MUL, &from, &scale, &to));

@@ -237,10 +237,27 @@ static rdna_status share_below(call *c, const rdna_tensor *x) {
   return affine(c, x, 0.5, 0, x);
 }
 
+/* |out|: a value between |least| and |most| (batches, 1) for each |u| of (0, 1), where most is so many deviations below
+ * the mean that the share below it is next to 0: the density falls there as exp(-most x). */
+static rdna_status draw_far(call *c, const rdna_tensor *u, const rdna_tensor *least, const rdna_tensor *most,
+                            const rdna_tensor *out) {
+  rdna_tensor rate, rest;
+  TRY(like(c, most, &rate));
+  TRY(like(c, most, &rest));
+  TRY(map(c, RDNA_MAP_NEG, most, &rate));
+  TRY(zip(c, RDNA_ZIP_SUB, least, most, &rest));
+  TRY(zip(c, RDNA_ZIP_MUL, &rest, &rate, &rest));
+  TRY(map(c, RDNA_MAP_EXPM1, &rest, &rest));
+  TRY(zip(c, RDNA_ZIP_MUL, u, &rest, out));
+  TRY(map(c, RDNA_MAP_LOG1P, out, out));
+  TRY(zip(c, RDNA_ZIP_DIV, out, &rate, out));
+  return zip(c, RDNA_ZIP_ADD, out, most, out);
+}
+
 /* (shape, means, deviations, least, most): between the two, by the inverse of the distribution function as above. What
  * lies above the mean is drawn below it, where the function's small values are exact. */
 rdna_status compute_random_truncated_between(call *c) {
-  rdna_tensor out, given[4], ends[2], turned[2], u, wide, wrong, count, above, sign;
+  rdna_tensor out, given[4], ends[2], turned[2], u, wide, wrong, count, above, sign, far, is_far;
   struct draw draw;
   int64_t bad = 0;
   TRY(begin(c, &out, &draw));
@@ -278,9 +295,15 @@ rdna_status compute_random_truncated_between(call *c) {
   TRY(call_scratch(c, RDNA_F32, 2, flat, &u));
   TRY(rdna_op_random_uniform(c->stream, draw.seed, draw.offset, 0, 1, &u));
   TRY(as_type(c, &u, RDNA_F64, &wide));
+  TRY(affine(c, &wide, 1, 0x1p-25, &wide)); /* not 0, at which there are ends that are infinite */
+  TRY(like(c, &wide, &far));
+  TRY(draw_far(c, &wide, &turned[0], &turned[1], &far));
+  TRY(answers(c, RDNA_COMPARE_LT, &turned[1], -37, &is_far));
   TRY(zip(c, RDNA_ZIP_MUL, &wide, &ends[1], &wide));
   TRY(zip(c, RDNA_ZIP_ADD, &wide, &ends[0], &wide));
   TRY(rdna_op_special(c->stream, RDNA_SPECIAL_NDTRI, 0, &wide, &wide));
+  is_far = repeated(&is_far, 2, flat);
+  TRY(rdna_op_where(c->stream, &is_far, &far, &wide, &wide));
   TRY(rdna_op_zip3(c->stream, RDNA_ZIP3_CLAMP, &wide, &turned[0], &turned[1], zero, &wide));
   TRY(zip(c, RDNA_ZIP_MUL, &wide, &sign, &wide));
   TRY(zip(c, RDNA_ZIP_MUL, &wide, deviation, &wide));
