@@ -56,6 +56,11 @@ class Gradients(Case):
 
     # ---- complex numbers ----
 
+    def test_determinants_of_nothing(self):
+        slope = ra.grad(lambda x: ra.sum(ra.linalg.det(x)))
+        for shape in ((0, 3, 3), (0, 0), (2, 0, 0)):
+            self.assertEqual(slope(ra.zeros(shape)).shape, shape)
+
     def test_complex_values(self):
         z = rng.uniform(0.3, 0.8, (2, 2)) * np.exp(1j * rng.uniform(-2.5, 2.5, (2, 2)))
         for name in ("negative sqrt exp log sin cos tan tanh sinh cosh reciprocal sign square abs conj real imag log1p expm1 log2 log10 acos asin atan acosh asinh "

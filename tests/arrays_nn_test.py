@@ -151,6 +151,23 @@ class Networks(Case):
         self.same(nothing, np.zeros((2, 3, 5, 6), "f4"))
         self.assertEqual(nn.SelfAttention(6, 2)(ra.ones((2, 3, 6)), attn_mask=ra.ones((3, 3), dtype=ra.bool)).shape, (2, 3, 6))
 
+    def test_queries_that_see_nothing(self):
+        """Zeros, with gradients of zeros, of masks that are added and second ones too."""
+        for dtype in ("f4", "f8"):
+            q, k, v = (ra.asarray(rng.normal(size=(1, 2, 3, 4)).astype(dtype)) for _ in range(3))
+            seen = np.ones((3, 3), bool)
+            seen[0] = False
+            added = ra.asarray(np.where(seen, 0, -np.inf).astype(dtype))
+
+            def of(q, m):
+                return (nn.scaled_dot_product_attention(q, k, v, attn_mask=m) ** 2).sum()
+            self.assertTrue((nn.scaled_dot_product_attention(q, k, v, attn_mask=ra.asarray(seen)).numpy()[:, :, 0] == 0).all())
+            for mask in (ra.asarray(seen), added):
+                first = ra.grad(of)
+                second = ra.grad(lambda q: (first(q, mask) ** 2).sum())(q).numpy()
+                self.assertTrue(np.isfinite(second).all() and (second[:, :, 0] == 0).all() and (second[:, :, 1:] != 0).any())
+            self.assertTrue(np.isfinite(ra.grad(of, 1)(q, added).numpy()).all())
+
     def test_convolutions_of_float64(self):
         """Beside loops, and gradients beside those in float32."""
         def loops(x, w, stride, before, dilation, groups):

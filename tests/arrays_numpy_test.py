@@ -74,6 +74,16 @@ class Methods(Case):
             self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype))
             np.testing.assert_allclose(got.numpy(), want, rtol=1e-13)
 
+    def test_dot_of_numbers_and_what_is_refused(self):
+        x = rng.normal(size=(3, 4))
+        np.testing.assert_allclose(ra.asarray(x).dot(2.0).numpy(), x * 2)
+        np.testing.assert_allclose(ra.dot(2.0, ra.asarray(x)).numpy(), x * 2)
+        self.assertEqual([p.shape for p in ra.split(ra.arange(3), [-5])], [p.shape for p in np.split(np.arange(3), [-5])])
+        with self.assertRaisesRegex(ValueError, r"einsum: 'i' is 3 and 4 in one array"):
+            ra.einsum("ii->i", ra.asarray(x))
+        with self.assertRaisesRegex(ValueError, r"dot: the second is a matrix or a vector; of \(2, 3, 4\) and \(2, 4, 5\)"):
+            ra.dot(ra.ones((2, 3, 4)), ra.ones((2, 4, 5)))
+
     def test_numpys_reductions_take_arrays(self):
         a = normal("f4", (3, 4))
         for function in (np.mean, np.sum, np.max, np.min, np.prod, np.std, np.var, np.argmax):

@@ -69,8 +69,7 @@ RDNA_API rdna_node *rdna_record_embedding(rdna_recorder *r, rdna_node *table, rd
 RDNA_API rdna_node *rdna_record_attention(rdna_recorder *r, rdna_node *q, rdna_node *k, rdna_node *v, double scale,
                                           bool causal);
 /* The same with a |mask|, NULL or (batch or 1, heads or 1, queries or 1, keys): bool, false hides the key, or floats
- * that are added to the scores and have gradients. A query that sees nothing gives zeros; in f64, and with d above 256,
- * NaN. */
+ * that are added to the scores, in the type of q, and have gradients. A query that sees nothing gives zeros. */
 RDNA_API rdna_node *rdna_record_attention_masked(rdna_recorder *r, rdna_node *q, rdna_node *k, rdna_node *v,
                                                  rdna_node *mask, double scale, bool causal);
 /* 0 with |probability|, else x / (1 - probability), by rdna_op_dropout's numbers: the same in each run of a plan. */

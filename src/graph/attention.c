@@ -72,6 +72,15 @@ static rdna_node *hide_later(rdna_recorder *r, rdna_node *scores) {
   return choose(r, RDNA_COMPARE_LE, key, query, scores, rdna__number(r, scores, -(double)INFINITY));
 }
 
+/* Along the keys; of a query that sees nothing zeros, where NaN would come of it to all else that is derived. */
+static rdna_node *softmax_of_seen(rdna_recorder *r, rdna_node *scores) {
+  rdna_node *most = rdna_record_reduce(r, scores, RDNA_REDUCTION_MAX, 1u << 3, true, 0);
+  if (!most) return NULL;
+  rdna_node *none = rdna_record_compare(r, most, rdna__number(r, scores, -(double)INFINITY), RDNA_COMPARE_EQ);
+  rdna_node *zero = rdna__number(r, scores, 0);
+  return rdna_record_where(r, none, zero, rdna_record_softmax(r, rdna_record_where(r, none, zero, scores), -1));
+}
+
 /* |inputs| are q, k, v and, where |masked|, the mask. */
 static rdna_node *compose_of(rdna_recorder *r, rdna_node *const *inputs, double scale, bool causal, bool masked) {
   rdna_node *transposed = rdna_record_permute(r, inputs[1], (int[]){0, 1, 3, 2});
@@ -81,7 +90,7 @@ static rdna_node *compose_of(rdna_recorder *r, rdna_node *const *inputs, double 
   else if (masked && scores)
     scores = add(r, scores, inputs[3]);
   if (causal && scores) scores = hide_later(r, scores);
-  return rdna_record_matmul(r, rdna_record_softmax(r, scores, -1), inputs[2]);
+  return rdna_record_matmul(r, masked ? softmax_of_seen(r, scores) : rdna_record_softmax(r, scores, -1), inputs[2]);
 }
 static void compose_attention(rdna_recorder *r, const rdna_node *node, rdna_node *const *inputs, rdna_node **out) {
   const rdna__attributes *a = &node->attributes;

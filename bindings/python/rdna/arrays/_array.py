@@ -151,10 +151,12 @@ later, MOST_LATER = [], 64  # answers of plans' runs that nobody has looked at, 
 
 
 def report(count):
-    """Looks at the answers of the first |count| runs; IndexError with the sentence of the first that is no."""
-    runs = later[:count]
-    del later[:count]
-    for answers, sentences in runs:
+    """Looks at the answers of the first |count| runs; IndexError with the sentence of the first that is no. Those behind it stay for the next call."""
+    for _ in range(count):
+        try:
+            answers, sentences = later.pop(0)
+        except IndexError:  # another thread has looked
+            return
         for answer, sentence in zip(answers, sentences):
             if not answer._values():
                 raise IndexError(sentence)

@@ -4,7 +4,7 @@ import ctypes
 import sys
 
 from . import _core
-from ._array import Array, again, empty_on, extension, from_numpy, run, stream_of
+from ._array import Array, again, empty_on, extension, from_numpy, later, report, run, stream_of
 from ._core import library
 from ._making import asarray
 
@@ -57,6 +57,8 @@ def dlpack_device(stream):
 def to_dlpack(x, /, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule of the values, for which the call waits. They must not be written through it unless they are a copy: |copy| True, and
     without it where the reader's |max_version| is before 1.0, which has no flag to say so."""
+    if later:
+        report(len(later))
     versioned = max_version is not None and tuple(max_version) >= (1, 0)
     if dl_device is not None and tuple(dl_device) != dlpack_device(stream_of(x)):
         if tuple(dl_device) != (CPU, 0) or copy is False:

@@ -197,7 +197,7 @@ def hardsigmoid(x):
 def scaled_dot_product_attention(query, key, value, is_causal=False, scale=None, attn_mask=None):
     """softmax(scale query key^T) value of (batch, heads, tokens, d); scale None: 1 / sqrt(d). |attn_mask| has dimensions that are these of
     (batch, heads, tokens, keys) or 1, in front also missing: bool, where False hides the key, or floats that are added to the scores. A query that sees
-    nothing gives 0, in float64 NaN."""
+    nothing gives 0."""
     query = need("attention", query)
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     mask = _maybe("attention", attn_mask)

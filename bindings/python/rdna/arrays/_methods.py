@@ -125,6 +125,13 @@ def _take(self, indices, axis=None):
     return _indexing.take(self, indices, axis=axis)
 
 
+def _dot(self, other):
+    """Products of matrices and vectors; of a number, times it."""
+    from . import _numpy
+
+    return _numpy.dot(self, other)
+
+
 def _argsort(self, axis=-1):
     """The places of values in ascending order."""
     from . import _ordering
@@ -162,7 +169,7 @@ def attach():
     Array.__getitem__, Array.__setitem__ = _indexing.getitem, _indexing.setitem
     Array.transpose, Array.squeeze, Array.flatten, Array.ravel, Array.copy = _transpose, _squeeze, _flatten, _flatten, again
     Array.clip, Array.repeat, Array.take, Array.argsort, Array.cumsum = _clip, _repeat, _take, _argsort, _cumsum
-    Array.dot, Array.round, Array.conj = _matmul, lambda self: _pointwise.round(self), lambda self: _pointwise.conj(self)
+    Array.dot, Array.round, Array.conj = _dot, lambda self: _pointwise.round(self), lambda self: _pointwise.conj(self)
     Array.real, Array.imag = property(lambda self: _pointwise.real(self) if self.pairs else self), property(lambda self: _pointwise.imag(self))
     Array.T, Array.mT = property(_transposed), property(lambda self: _moving.matrix_transpose(self))
     Array.reshape, Array.astype = _reshape, lambda self, dtype: _making.astype(self, dtype)

@@ -31,8 +31,10 @@ def array_equal(a, b):
 
 
 def dot(a, b):
-    """Products of matrices and vectors; of a number, times it."""
-    a, b = need("dot", a), need("dot", b)
+    """Products of matrices and vectors; of a number, times it. NumPy's of more dimensions is tensordot(a, b, axes=((-1,), (-2,)))."""
+    a, b = asarray(a), asarray(b)
+    if a.ndim > 1 and b.ndim > 2:
+        raise ValueError(f"dot: the second is a matrix or a vector; of {a.shape} and {b.shape} matmul multiplies batches, tensordot all by all")
     return a * b if a.ndim == 0 or b.ndim == 0 else matmul(a, b)
 
 
@@ -86,7 +88,7 @@ def split(x, indices_or_sections, axis=0):
             raise ValueError(f"split: {n} places are not {indices_or_sections} equal parts")
         ends = [n // indices_or_sections * i for i in range(indices_or_sections + 1)]
     else:
-        ends = [0, *(i if i >= 0 else i + n for i in indices_or_sections), n]
+        ends = [0, *(i if i >= 0 else i + n if i > -n else 0 for i in indices_or_sections), n]
         ends = [i if i < n else n for i in ends]
     return [slice_of(x, axis, a, b - a if b > a else 0) for a, b in zip(ends, ends[1:])]
 
@@ -133,6 +135,8 @@ def _without_repeats(letters, x):
         while letters.count(c) > 1:
             first = letters.index(c)
             second = letters.index(c, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise ValueError(f"einsum: {c!r} is {x.shape[first]} and {x.shape[second]} in one array")
             rest = letters[:first] + letters[first + 1:second] + letters[second + 1:]
             x = diagonal(moveaxis(x, (first, second), (-2, -1)))
             letters = rest + c

@@ -31,7 +31,7 @@ from .. import _types
 from . import _core, nn
 from ._array import Array, empty_on, from_numpy, is_lazy, need, stream_of, tensor_of
 from ._core import Tensor, check, library, make
-from ._grad import _flatten, _rebuild
+from ._grad import _flatten, _rebuild, _with_arrays
 from ._making import asarray
 
 _OPS = {"sum": 0, "product": 1, "max": 2, "min": 3, "mean": 4}  # rdna_comm_op
@@ -509,7 +509,7 @@ class DataParallel:
         @functools.wraps(function)
         def wrapped(*arguments, **keywords):
             leaves = []
-            form = _flatten((arguments, keywords), leaves)
+            form = _flatten(_with_arrays((arguments, keywords)), leaves)
             whole = {len(x) for x in leaves if x.ndim}
             if len(whole) != 1 or min(whole) < count:
                 raise ValueError(f"DataParallel: arrays among the arguments have one batch, their first axis, of {count} at least; these are of "

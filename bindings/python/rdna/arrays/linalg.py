@@ -421,6 +421,8 @@ def _cofactor_rule(given, made, came):
 @own(same, _cofactor_rule, name="det")
 def _cofactors(x):
     """The derivatives of determinants by their elements, of singular matrices too: by singular values all but one of which are multiplied."""
+    if x.size == 0:
+        return x
     u, s, vh = svd(x)
     n = s.shape[-1]
     others = [_prod(concat([slice_of(s, s.ndim - 1, 0, i), slice_of(s, s.ndim - 1, i + 1, n - i - 1)], axis=-1), axis=-1, keepdims=True) for i in range(n)]
