@@ -78,7 +78,7 @@ instructions() { # tinygrad's checks of single instructions, from its sources be
 wheel() { # the emulator's and the repository's, built and installed into fresh environments, the latter beside TensorFlow
   local python
   PYTHONDONTWRITEBYTECODE=1 python3 emulator/tests/wheel_test.py && python=$(packaging/tensorflow-venv.sh) || return 1
-  PYTHONDONTWRITEBYTECODE=1 python3 tests/wheel_test.py "$python" "$build"
+  PYTHONDONTWRITEBYTECODE=1 python3 tests/tensorflow_wheel.py "$python" "$build"
 }
 every_target() { # no kernel spills on any GPU
   cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test

@@ -2,8 +2,8 @@
 device with no variable of the environment set for it, and Keras trains, which is not told more, on the host and, by the kernels of the wheel itself, on an
 emulated card. TensorFlow is that of another environment, so that it is not fetched again.
 
-wheel_test.py PYTHON BUILD      PYTHON has TensorFlow; the kernels of BUILD are taken, which has finished
-wheel_test.py PYTHON WHEEL.whl  a wheel that is built already
+tensorflow_wheel.py PYTHON BUILD      PYTHON has TensorFlow; the kernels of BUILD are taken, which has finished
+tensorflow_wheel.py PYTHON WHEEL.whl  a wheel that is built already
 """
 
 import os
