@@ -16,7 +16,7 @@ from only_cpu import halved
 def run(code, **environment):
     env = {k: v for k, v in os.environ.items() if not k.startswith("RDNA_") or k == "RDNA_KERNEL_PATH"}
     env.update(environment)
-    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=600)
 
 
 IMPORT = "import torch\nif not hasattr(torch, 'rdna'): import torch_rdna\n"
