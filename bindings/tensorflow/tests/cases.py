@@ -724,3 +724,14 @@ MANY = (2, 1, 3, 2, 1, 2, 2, 1, 3, 2)
 case("Sum Mean Max Prod", [F32, F64], lambda t: [[positive(t, *MANY)]], axis=[1, 3, 5, 7, 9], scale=128)
 case("Sum", [F32, np.int64], lambda t: [[numbers(t, *MANY)]], axis=[0, 1, 2, 5], keep_dims=False)
 case("ScatterNd", [np.int32], lambda t: [[PLACES, numbers(t, 2, 2)]], lambda i, u: tf.cast(R.ScatterNd(indices=tf.cast(i, tf.int32), updates=u, shape=[5, 3]), tf.float32))
+
+# ---- values that only move, or are compared, of types that count from 0 and of complex ones ----
+UNSIGNED = [np.uint16, np.uint32, np.uint64]
+case("Pad", [*UNSIGNED, np.complex64], shaped(numbers, (3, 4)), paddings=[[1, 2], [0, 3]])
+case("MirrorPad", [*UNSIGNED, np.complex64], shaped(numbers, (3, 4)), paddings=[[1, 2], [0, 3]], mode="REFLECT")
+case("MatrixBandPart", [*UNSIGNED, np.complex64], shaped(numbers, (2, 4, 5)), num_lower=1, num_upper=2)
+case("TensorScatterUpdate", [*UNSIGNED, np.complex64], lambda t: [[numbers(t, 5, 3), np.array([[4], [0]]), numbers(t, 2, 3)]])
+case("ScatterNd", UNSIGNED, lambda t: [[np.array([[4], [0], [4]]), numbers(t, 3, 2), np.array([5, 2])]])
+case("ZerosLike OnesLike", UNSIGNED, shaped(numbers))
+case("Equal NotEqual", UNSIGNED, lambda t: [[numbers(t, 3, 4), numbers(t, 4)]])
+case("Where", UNSIGNED, shaped(numbers, (4, 5, 3)), lambda x: R.Where(condition=x))

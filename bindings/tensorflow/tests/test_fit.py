@@ -81,6 +81,75 @@ def test_layers_that_need_more():
     assert losses[0][-1] < losses[0][0]
 
 
+def learned(kind, policy, optimizer, seed=3, images=True):
+    """Losses and predictions of a tiny network."""
+    layers, own = keras.layers, np.random.default_rng(seed)
+    x, y = own.standard_normal((8, 8, 8, 3)).astype(np.float32), own.integers(0, 3, 8)
+    keras.config.set_dtype_policy(policy)
+    try:
+        with tf.device(f"/device:{kind}:0"):
+            first = [layers.Conv2D(4, 3), layers.BatchNormalization(), layers.ReLU(), layers.MaxPooling2D(), layers.Flatten()]
+            last = layers.Dense(3, dtype="float32" if "mixed" in policy else None)
+            begin = first if images else [layers.Flatten(), layers.Dense(9, "tanh"), layers.BatchNormalization()]
+            model = keras.Sequential([keras.Input((8, 8, 3)), *begin, layers.LayerNormalization(), last])
+            model.set_weights([(0.2 * own.standard_normal(w.shape)).astype(w.dtype) if w.ndim > 1 else w for w in model.get_weights()])
+            model.compile(optimizer(), keras.losses.SparseCategoricalCrossentropy(from_logits=True), run_eagerly=True)
+            losses = [model.train_on_batch(x[i : i + 4], y[i : i + 4]) for _ in range(2) for i in (0, 4)]
+            return np.array(losses, np.float64), np.asarray(model(x, training=False), np.float64)
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+def momentum():
+    return keras.optimizers.SGD(0.05, 0.9)
+
+
+@pytest.mark.parametrize("policy,optimizer,near", [("float32", lambda: keras.optimizers.Adafactor(0.01), 1e-3), ("float64", momentum, 1e-6)], ids=["adafactor", "float64"])
+def test_what_has_variables_of_other_types(policy, optimizer, near):
+    """Adafactor has some of int32; under the policy float64 weights are drawn in f64."""
+    for a, b in zip(learned("RDNA", policy, optimizer, images=False), learned("CPU", policy, optimizer, images=False)):
+        np.testing.assert_allclose(a, b, rtol=near, atol=near)
+
+
+def test_policies_of_16_bits():
+    """As far from f64 as the CPU's 16 bits are, whose roundings are others."""
+    seeds = 3, 4
+    exact = [learned("CPU", "float64", momentum, seed) for seed in seeds]
+    for policy in ("float16", "mixed_float16"):
+        far = []
+        for kind in ("RDNA", "CPU"):
+            runs = [learned(kind, policy, momentum, seed) for seed in seeds]
+            far.append(np.sqrt(np.mean([np.square(a[1] - b[1]) for a, b in zip(runs, exact)])))
+        print(policy, far)
+        assert far[0] < 2 * far[1], (policy, far)
+
+
+def test_gradients_of_traced_loops():
+    """A function's tape makes empty lists of tensors, and adds two where one is used twice."""
+
+    @tf.function
+    def loop(x):
+        rows = tf.TensorArray(tf.float32, 4)
+        for i in tf.range(4):
+            rows = rows.write(i, x[i] * x[i] * tf.cast(i, tf.float32))
+        once = rows.stack()
+        return once, tf.reduce_sum(rows.stack()) + tf.scan(lambda p, v: p * 0.5 + v, x)
+
+    x = np.arange(4, dtype=np.float32)
+    found = []
+    for kind in ("RDNA", "CPU"):
+        with tf.device(f"/device:{kind}:0"), tf.GradientTape() as tape:
+            given = tf.constant(x)
+            tape.watch(given)
+            total = tf.add_n([tf.reduce_sum(y) for y in loop(given)])
+            found.append(tape.gradient(total, given).numpy())
+    np.testing.assert_allclose(*found, rtol=1e-6)
+    with tf.device("/device:RDNA:0"):
+        one = tf.raw_ops.TensorListFromTensor(tensor=tf.ones([3, 2]), element_shape=[2])
+        both = tf.raw_ops.TensorListStack(input_handle=tf.add_n([one, one]), element_shape=[2], element_dtype=tf.float32)
+        assert "RDNA" in both.device and (both.numpy() == 2).all()
+
+
 def test_data_stays_on_the_processor():
     with tf.device("/device:RDNA:0"):
         for x in tf.data.Dataset.range(3).batch(2):

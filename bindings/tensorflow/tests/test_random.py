@@ -40,6 +40,23 @@ def test_numbers_of_a_seed(name):
     assert (a != drawn(lambda: function([1, 3]))).mean() > 0.99
 
 
+def test_doubles():
+    """As Keras draws weights under the policy float64; with more bits than f32 has."""
+    draws = {UNIFORM: (tf.random.stateless_uniform, R.StatelessRandomUniform, tf.random.uniform),
+             NORMAL: (tf.random.stateless_normal, R.StatelessRandomNormal, tf.random.normal),
+             TRUNCATED: (tf.random.stateless_truncated_normal, R.StatelessTruncatedNormal, tf.random.truncated_normal)}  # fmt: skip
+    for distribution, (by_key, by_seed, anew) in draws.items():
+        for function in (lambda: by_key([COUNT], [1, 2], dtype=tf.float64), lambda: by_seed(shape=[COUNT], seed=[1, 2], dtype=tf.float64),
+                         lambda: anew([COUNT], seed=4, dtype=tf.float64)):  # fmt: skip
+            x = drawn(function)
+            fits(x, distribution)
+            assert len(np.unique(x.astype(np.float32))) < len(np.unique(x)) == COUNT and np.isfinite(x).all()
+        assert drawn(lambda: by_key([0, 3], [1, 2], dtype=tf.float64)).shape == (0, 3)
+    with tf.device("/device:RDNA:0"):
+        generator = tf.random.Generator.from_seed(7)
+    fits(drawn(lambda: generator.normal([COUNT], dtype=tf.float64)), NORMAL)
+
+
 @pytest.mark.parametrize("dtype", [tf.int32, tf.int64, tf.uint32, tf.uint64])
 def test_all_bits(dtype):
     key, counter, algorithm = R.StatelessRandomGetKeyCounterAlg(seed=[3, 4])

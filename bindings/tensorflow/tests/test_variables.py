@@ -41,6 +41,37 @@ def test_in_functions_and_rows():
         np.testing.assert_array_equal(result.numpy(), expected + 1)
 
 
+@pytest.mark.parametrize("dtype", [tf.uint16, tf.uint32, tf.uint64, tf.complex64, tf.complex128])
+def test_sums_of_other_types(dtype):
+    """Where TensorFlow has a kernel for every device, which looks for the value elsewhere."""
+    with tf.device("/device:CPU:0"):  # complex128 moves alone
+        start, more = (tf.cast(tf.constant(x), dtype) * (1 + 2j if dtype.is_complex else 1) for x in ([[5, 6, 7]], [[1, 9, 3]]))
+    with tf.device("/device:RDNA:0"):
+        v = tf.Variable(start)
+        before = v.read_value()
+        v.assign_add(more)
+        v.assign_sub(start)
+        assert "RDNA" in v.device
+    np.testing.assert_array_equal(v.numpy(), more.numpy())
+    np.testing.assert_array_equal(before.numpy(), start.numpy())
+
+
+def test_int32_is_in_host_memory():
+    with tf.device("/device:RDNA:0"):
+        v, w = tf.Variable([1, 2]), tf.Variable(tf.zeros([2]))
+
+        @tf.function
+        def step(x):
+            v.assign_add([1, 1])
+            w.assign_add(tf.cast(v, tf.float32) * x)
+            return v + 1
+
+        for _ in range(2):
+            result = step(tf.ones([2]))
+    assert "CPU" in v.device and "RDNA" in w.device
+    assert v.numpy().tolist() == [3, 4] and result.numpy().tolist() == [4, 5] and w.numpy().tolist() == [5, 7]
+
+
 def test_dropped_variables_give_their_memory_back():
     with tf.device("/device:RDNA:0"):
         for _ in range(200):

@@ -139,29 +139,47 @@ static rdna_status begin(call *c, rdna_tensor *out, struct draw *draw) {
   return source(c, 1, rdna_tensor_count(out), draw);
 }
 
+/* |out|, of f64, uniform in [low, high): from 53 bits each, as f32's 24 would leave gaps. */
+static rdna_status uniform_of_doubles(call *c, struct draw draw, double low, double high, const rdna_tensor *out) {
+  const int64_t numbers = (int64_t)1 << 53;
+  rdna_tensor bits;
+  TRY(call_scratch(c, RDNA_I64, out->rank, out->shape, &bits));
+  TRY(rdna_op_random_integers(c->stream, draw.seed, draw.offset, 0, numbers, &bits));
+  TRY(rdna_op_copy(c->stream, &bits, out));
+  return affine(c, out, (high - low) / (double)numbers, low, out);
+}
+
 rdna_status compute_random_uniform(call *c) {
   rdna_tensor out;
   struct draw draw;
   TRY(begin(c, &out, &draw));
+  if (out.dtype == RDNA_F64) return uniform_of_doubles(c, draw, 0, 1, &out);
   return rdna_op_random_uniform(c->stream, draw.seed, draw.offset, 0, 1, &out);
 }
 
 rdna_status compute_random_normal(call *c) {
+  const double half = 0x1p-54; /* of the step between two uniform numbers, as that of 0 would be infinite */
   rdna_tensor out;
   struct draw draw;
   TRY(begin(c, &out, &draw));
-  return rdna_op_random_normal(c->stream, draw.seed, draw.offset, 0, 1, &out);
+  if (out.dtype != RDNA_F64) return rdna_op_random_normal(c->stream, draw.seed, draw.offset, 0, 1, &out);
+  TRY(uniform_of_doubles(c, draw, half, 1 + half, &out));
+  return rdna_op_special(c->stream, RDNA_SPECIAL_NDTRI, 0, &out, &out);
 }
 
 /* Within two deviations: the inverse of the distribution function at a uniform number between its values there. */
 rdna_status compute_random_truncated(call *c) {
-  const float below = 0.022750131948179207f;
+  const double below = 0.022750131948179207;
   rdna_tensor out, wide;
   struct draw draw;
   TRY(begin(c, &out, &draw));
   if (rdna_tensor_count(&out) == 0) return RDNA_OK;
+  if (out.dtype == RDNA_F64) {
+    TRY(uniform_of_doubles(c, draw, below, 1 - below, &out));
+    return rdna_op_special(c->stream, RDNA_SPECIAL_NDTRI, 0, &out, &out);
+  }
   TRY(call_scratch(c, RDNA_F32, out.rank, out.shape, &wide));
-  TRY(rdna_op_random_uniform(c->stream, draw.seed, draw.offset, below, 1 - below, &wide));
+  TRY(rdna_op_random_uniform(c->stream, draw.seed, draw.offset, (float)below, 1 - (float)below, &wide));
   TRY(rdna_op_special(c->stream, RDNA_SPECIAL_NDTRI, 0, &wide, &wide));
   return rdna_op_copy(c->stream, &wide, &out);
 }

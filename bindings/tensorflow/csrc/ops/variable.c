@@ -274,6 +274,24 @@ static rdna_status update(call *c) {
   return rdna_op_zip(c->stream, (rdna_zip)c->number, &old, &value, rdna_scalar_real(0), rdna_scalar_real(0), &fresh);
 }
 
+/* The same part by part: what the variable holds is a row of reals here. */
+static rdna_status update_complex(call *c) {
+  struct variable *v;
+  rdna_tensor old, value, fresh;
+  TRY(find_value(c, 0, &v));
+  TRY(call_pairs(c, 1, &value));
+  TRY(check_type(c, v, value.dtype == RDNA_F64 ? TF_COMPLEX128 : TF_COMPLEX64, true));
+  old = described(v->value);
+  if (!same_shape(&old, value.rank - 1, value.shape))
+    return call_fail(c, RDNA_INVALID_ARGUMENT, "Cannot update variable with a value of another shape");
+  TRY(variable_to_write(c, 0, false, &fresh));
+  int64_t reals = rdna_tensor_count(&value);
+  old = rdna_tensor_contiguous(old.data, value.dtype, 1, &reals);
+  fresh = rdna_tensor_contiguous(fresh.data, value.dtype, 1, &reals);
+  value = rdna_tensor_contiguous(value.data, value.dtype, 1, &reals);
+  return rdna_op_zip(c->stream, (rdna_zip)c->number, &old, &value, rdna_scalar_real(0), rdna_scalar_real(0), &fresh);
+}
+
 static rdna_status is_initialized(call *c) {
   struct variable *v;
   rdna_tensor out;
@@ -415,6 +433,7 @@ LOCKED(compute_assign, assign)
 LOCKED(compute_read, read)
 LOCKED(compute_read_all, read_all)
 LOCKED(compute_update, update)
+LOCKED(compute_update_complex, update_complex)
 LOCKED(compute_is_initialized, is_initialized)
 LOCKED(compute_variable_shape, shape_of)
 LOCKED(compute_forget, forget)
