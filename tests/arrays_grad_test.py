@@ -185,6 +185,10 @@ class Gradients(Case):
         whole = np.arange(12).reshape(3, 4)
         self.same(take(ra.asarray(whole), ra.asarray([2, -3])), whole[[2, 0]])
         np.testing.assert_array_equal(told(take(ra.asarray(whole), ra.asarray([2, 3]))), [whole[2], np.zeros(4)])
+        first, second = take(ra.asarray(whole), ra.asarray([3])), take(ra.asarray(whole), ra.asarray([-4]))
+        with self.assertRaisesRegex(IndexError, "what compile has recorded; there are 1 more"):
+            second.numpy()
+        self.same(first, np.zeros((1, 4), whole.dtype))  # it was told, with the other
         for _ in range(70):  # more runs than are waited with: some are looked at before
             try:
                 take(ra.asarray(x), ra.asarray([3]))

@@ -378,10 +378,7 @@ def main():
     for test in (test_contexts, test_libraries, test_other_processes, test_batches, test_pointers, test_managed, test_streams,
                  test_default_streams_of_threads, test_driver_copies):
         test(hip, checks)
-    for line in checks.failures:
-        print(line)
-    print(f"{checks.checked} checks, {len(checks.failures)} failures")
-    return 1 if checks.failures else 0
+    return checks.report()
 
 
 if __name__ == "__main__":

@@ -60,6 +60,11 @@ class Checks:
         if not condition:
             self.failures.append(f"{self.label} {text}: {detail}")
 
+    def report(self, of=""):
+        """Prints the lines and the count, behind |of|; returns the exit status."""
+        print(*self.failures, f"{of}{self.checked} checks, {len(self.failures)} failures", sep="\n")
+        return 1 if self.failures else 0
+
 
 class Emulator:
     def __init__(self, program=None):

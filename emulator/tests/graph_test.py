@@ -588,10 +588,7 @@ def main():
                  test_objects, test_forks, test_wrong_captures, test_capture_to_graph, test_captured_graph_ends):
         test(graphs, hip, checks)
     hip.ok("hipDeviceSynchronize")
-    for line in checks.failures:
-        print(line)
-    print(f"{checks.checked} checks, {len(checks.failures)} failures")
-    return 1 if checks.failures else 0
+    return checks.report()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 
 from emulator import compile_hip
+from hip_library import said
 
 LIMIT = "30000000"  # instructions of a wave
 
@@ -128,20 +129,6 @@ class Hip:
         back = np.zeros(1024, np.int32)
         self.call("hipMemcpy", back.ctypes.data_as(ctypes.c_void_p), self.out, ctypes.c_size_t(4096), 2)
         return code, back
-
-
-def said(action):
-    """What `action` returns, and what it writes to standard error."""
-    keep, (reading, writing) = os.dup(2), os.pipe()
-    os.dup2(writing, 2)
-    try:
-        result = action()
-    finally:
-        os.dup2(keep, 2)
-        os.close(writing)
-        os.close(keep)
-    with os.fdopen(reading, "rb") as f:
-        return result, f.read().decode()
 
 
 class Checks:

@@ -271,10 +271,7 @@ def main():
         return child(hip, int(sys.argv[2]))
     for test in (test_neighbours, test_access, test_two_addresses, test_unwritten, test_two_devices, test_refusals, test_other_processes):
         test(hip, checks)
-    for line in checks.failures:
-        print(line)
-    print(f"{sys.argv[2]}: {checks.checked} checks, {len(checks.failures)} failures")
-    return 1 if checks.failures else 0
+    return checks.report(f"{sys.argv[2]}: ")
 
 
 if __name__ == "__main__":

@@ -122,8 +122,7 @@ def main():
         done = subprocess.run([command, "--help"], env=plain, capture_output=True, text=True)
         told = set(re.findall(r"--[a-z]+(?:-[a-z]+)?", done.stdout)) - {"--help"}
         checks.expect("man page", {o.replace("\\", "") for o in options} == told, (options, told))
-    print("\n".join(checks.failures) + f"\n{checks.checked} checks, {len(checks.failures)} failures")
-    return 1 if checks.failures else 0
+    return checks.report()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 /* Fewer launches: operations on values join into chains (rdna/op/fused.h), and what follows a product becomes its
  * epilogue. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/plan.h"
+#include "math/pointwise/contiguous.h"
 
 /* Which operations chains have: the column |chain| of rdna/op/pointwise.def. */
 enum { NO, SLOW, QUICK, FAST };
@@ -24,29 +24,11 @@ static rdna_fused_step map_step(rdna_map op, double p, double q) {
 
 /* A zip with a number as a map; false: there is none that gives the same values. */
 static bool with_number(rdna_zip op, double n, bool number_first, rdna_fused_step *out) {
-  int exponent;
-  switch (op) {
-    case RDNA_ZIP_ADD:
-      *out = map_step(RDNA_MAP_AFFINE, 1, n);
-      return true;
-    case RDNA_ZIP_SUB:
-      *out = number_first ? map_step(RDNA_MAP_AFFINE, -1, n) : map_step(RDNA_MAP_AFFINE, 1, -n);
-      return true;
-    case RDNA_ZIP_MUL:
-      *out = map_step(RDNA_MAP_AFFINE, n, -0.0); /* which leaves a product of -0 as it is */
-      return true;
-    case RDNA_ZIP_DIV:
-      *out = map_step(RDNA_MAP_AFFINE, 1 / n, -0.0);
-      return !number_first && fabs(frexp(n, &exponent)) == 0.5 && exponent > -100 && exponent < 100;
-    case RDNA_ZIP_MAXIMUM:
-      *out = map_step(RDNA_MAP_CLAMP, n, (double)INFINITY);
-      return !isnan(n);
-    case RDNA_ZIP_MINIMUM:
-      *out = map_step(RDNA_MAP_CLAMP, -(double)INFINITY, n);
-      return !isnan(n);
-    default:
-      return false;
-  }
+  rdna_map map;
+  double p, q;
+  bool found = rdna__zip_number_as_map(op, n, number_first, &map, &p, &q);
+  *out = map_step(map, p, q);
+  return found;
 }
 
 static bool has_chains(const rdna_node *node) {
@@ -334,8 +316,9 @@ static rdna_status gather(rdna_plan *plan, rdna__step *step) {
   return RDNA_OK;
 }
 
-/* An operation of two values alone is a chain, whose kernels take eight values at a time and may be compiled for it,
- * where the operators' own take one as they come: all but sums, differences, products and quotients. */
+/* An operation of two values alone is a chain, which may be compiled to a kernel of its own, where only sums,
+ * differences, products and quotients have kernels for dense values: of a ResNet-50's step in f16 33 gradients of ReLU
+ * take 0.50 ms on an H200, and 0.90 by the kernel for any operation and strides. */
 static rdna_status stand_alone(rdna_plan *plan, rdna__step *step) {
   operation o;
   if (step->chain || step->epilogue || !as_operation(step, &o) || o.side < 0) return RDNA_OK;

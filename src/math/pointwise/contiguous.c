@@ -1,5 +1,7 @@
 #include "math/pointwise/contiguous.h"
 
+#include <math.h>
+
 #include "math/common/plan/route.h"
 #include "math/common/plan/rows_along.h"
 #include "math/pointwise/contiguous_kernels.h"
@@ -7,7 +9,8 @@
 static const rdna__route routes[] = {
     {.name = "map",
      .kernels = {"{neg|exp|relu|sigmoid|tanh|silu|gelu_tanh|gelu_erf|affine}_{float}"},
-     .when = "operations of one input, in the order in which it lies; sums, differences and products with a number"},
+     .when = "operations of one input, in the order in which it lies; sums, differences, products and quotients by "
+             "powers of 2 with a number"},
     {.name = "zip", .kernels = {"{add|sub|mul|div|swiglu}_{float}"}, .when = "of two inputs that lie alike"},
     {.name = "row", .kernels = {"{add|sub|mul|div}_row_{float}"}, .when = "of an input and a row, such as a bias"},
 };
@@ -102,17 +105,44 @@ rdna_status rdna__contiguous_zip(rdna_stream *stream, rdna_zip op, const rdna_te
   return launch_tiles(stream, rdna_zip_name(op), of_type(&zip_row_kernels[op], a->dtype), out, &args);
 }
 
+bool rdna__zip_number_as_map(rdna_zip op, double number, bool number_first, rdna_map *out_map, double *out_p,
+                             double *out_q) {
+  int exponent;
+  *out_map = RDNA_MAP_AFFINE;
+  *out_p = 1;
+  *out_q = -0.0; /* which leaves a product of -0 as it is */
+  switch (op) {
+    case RDNA_ZIP_ADD:
+      *out_q = number;
+      return true;
+    case RDNA_ZIP_SUB:
+      *out_p = number_first ? -1 : 1;
+      *out_q = number_first ? number : -number;
+      return true;
+    case RDNA_ZIP_MUL:
+      *out_p = number;
+      return true;
+    case RDNA_ZIP_DIV:
+      *out_p = 1 / number;
+      return !number_first && fabs(frexp(number, &exponent)) == 0.5 && exponent > -100 && exponent < 100;
+    case RDNA_ZIP_MAXIMUM:
+    case RDNA_ZIP_MINIMUM:
+      *out_map = RDNA_MAP_CLAMP;
+      *out_p = op == RDNA_ZIP_MAXIMUM ? number : -(double)INFINITY;
+      *out_q = op == RDNA_ZIP_MAXIMUM ? (double)INFINITY : number;
+      return !isnan(number);
+    default:
+      return false;
+  }
+}
+
 rdna_status rdna__contiguous_zip_number(rdna_stream *stream, rdna_zip op, const rdna_tensor *x, double number,
                                         bool number_first, const rdna_tensor *out, bool *out_launched) {
-  double scale = 1, shift = number;
-  if (op == RDNA_ZIP_MUL)
-    scale = number, shift = -0.0; /* which leaves a product of -0 as it is */
-  else if (op == RDNA_ZIP_SUB)
-    scale = number_first ? -1 : 1, shift = number_first ? number : -number;
+  rdna_map map;
+  double p, q;
   *out_launched = false;
-  if (op != RDNA_ZIP_MUL && op != RDNA_ZIP_SUB && op != RDNA_ZIP_ADD) return RDNA_OK;
-  return rdna__contiguous_map(stream, RDNA_MAP_AFFINE, x, rdna_scalar_real(scale), rdna_scalar_real(shift), out,
-                              out_launched);
+  if (!rdna__zip_number_as_map(op, number, number_first, &map, &p, &q)) return RDNA_OK;
+  return rdna__contiguous_map(stream, map, x, rdna_scalar_real(p), rdna_scalar_real(q), out, out_launched);
 }
 
 /* Checks |out| and one input: contiguous, of the same shape and floating-point type. */

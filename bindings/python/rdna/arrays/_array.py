@@ -151,15 +151,16 @@ later, MOST_LATER = [], 64  # answers of plans' runs that nobody has looked at, 
 
 
 def report(count):
-    """Looks at the answers of the first |count| runs; IndexError with the sentence of the first that is no. Those behind it stay for the next call."""
+    """Looks at the answers of the first |count| runs; one IndexError for all that are no, with the sentence of the first."""
+    failed = []
     for _ in range(count):
         try:
             answers, sentences = later.pop(0)
         except IndexError:  # another thread has looked
-            return
-        for answer, sentence in zip(answers, sentences):
-            if not answer._values():
-                raise IndexError(sentence)
+            break
+        failed += [sentence for answer, sentence in zip(answers, sentences) if not answer._values()]
+    if failed:
+        raise IndexError(failed[0] + (f"; there are {len(failed) - 1} more" if len(failed) > 1 else ""))
 
 
 def _refuse_without_values():

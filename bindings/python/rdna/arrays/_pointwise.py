@@ -367,14 +367,7 @@ def nextafter(x1, x2, /):
 
 @own(lambda a, b: [(broadcast_shapes(a.shape, b.shape), a.dtype)], name="nextafter")
 def _nextafter(a, b):
-    dtype, shape = a.dtype, broadcast_shapes(a.shape, b.shape)
-    a, b = broadcast_to(a, shape), broadcast_to(b, shape)
-    bits, width = _bits(a)
-    away = (a < b) == (a > 0)
-    moved = bits + choose(away, 1, full_on(stream_of(a), (), -1, bits.dtype))
-    least = (_bits(b)[0] & -2 ** (width - 1)) | 1
-    result = _from_bits(choose(a == 0, least, moved), dtype)
-    return choose(isnan(a) | isnan(b), math.nan, choose(a == b, b, result))
+    return binary(a, b, _core.zips["nextafter"])
 
 
 # ---- made of several ----
