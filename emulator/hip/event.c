@@ -3,8 +3,9 @@
 #include <time.h>
 
 #include "hip/graph.h"
+#include "hip/ipc_event.h"
 
-enum { EVENT_DISABLE_TIMING = 2 };
+enum { EVENT_DISABLE_TIMING = 2, EVENT_INTERPROCESS = 4 };
 
 struct emu_event {
   pthread_mutex_t lock;
@@ -15,6 +16,7 @@ struct emu_event {
   uint64_t record, passed;  // number of the last record, and of the last one that its stream has reached
   double milliseconds;
   struct emu_capture_place *captured;  // of the last record, if its stream was captured
+  struct emu_ipc_event *shared;        // of one that other processes have too: all of what is above but its flags
 };
 
 void emu_event_retain(struct emu_event *event) {
@@ -30,6 +32,7 @@ void emu_event_release(struct emu_event *event) {
   if (!last) return;
   if (event->stream) emu_stream_release(event->stream);
   emu_capture_forget(event->captured);
+  if (event->shared) emu_ipc_event_release(event->shared);
   pthread_mutex_destroy(&event->lock);
   free(event);
 }
@@ -56,18 +59,31 @@ static void release_mark(void *context) {
   free(mark);
 }
 
-API int hipEventCreateWithFlags(void **out, unsigned flags) {
-  if (!out) return emu_done(HIP_INVALID_VALUE);
-  if (!emu_current()) return emu_done(HIP_NO_DEVICE);
+struct emu_ipc_event *emu_event_ipc(const struct emu_event *event) { return event->shared; }
+
+int emu_event_create(unsigned flags, struct emu_ipc_event *shared, struct emu_event **out) {
   struct emu_event *event = calloc(1, sizeof *event);
-  if (!event) return emu_done(HIP_OUT_OF_MEMORY);
+  if (!event) {
+    if (shared) emu_ipc_event_release(shared);
+    return HIP_OUT_OF_MEMORY;
+  }
   pthread_mutex_init(&event->lock, NULL);
   event->references = 1;
   event->flags = flags;
+  event->shared = shared;
   *out = event;
-  return emu_done(HIP_SUCCESS);
+  return HIP_SUCCESS;
 }
-API int hipEventCreate(void **out) { return hipEventCreateWithFlags(out, 0); }
+
+API int hipEventCreateWithFlags(struct emu_event **out, unsigned flags) {
+  bool ipc = flags & EVENT_INTERPROCESS;
+  if (!out || (ipc && !(flags & EVENT_DISABLE_TIMING))) return emu_done(HIP_INVALID_VALUE);
+  if (!emu_current()) return emu_done(HIP_NO_DEVICE);
+  struct emu_ipc_event *shared = ipc ? emu_ipc_event_create() : NULL;
+  if (ipc && !shared) return emu_done(HIP_OUT_OF_MEMORY);
+  return emu_done(emu_event_create(flags, shared, out));
+}
+API int hipEventCreate(struct emu_event **out) { return hipEventCreateWithFlags(out, 0); }
 
 API int hipEventDestroy(struct emu_event *event) {
   if (!event) return emu_done(HIP_INVALID_HANDLE);
@@ -84,7 +100,16 @@ static void put_captured(struct emu_event *event, struct emu_capture_place *plac
   emu_capture_forget(old);
 }
 
+// What a graph would do in other processes nobody says.
+static int refuse_capture(struct emu_stream *stream) {
+  emu_say("an event of other processes in a stream that is captured is not in the emulator");
+  emu_capture_spoil(emu_stream_capture_of(stream));
+  return HIP_NOT_SUPPORTED;
+}
+
 int emu_event_record(struct emu_event *event, struct emu_stream *stream) {
+  if (event->shared)
+    return emu_stream_captures(stream) ? refuse_capture(stream) : emu_ipc_event_record(event->shared, stream);
   if (emu_stream_captures(stream)) {
     struct emu_capture_place *place;
     int code = emu_capture_record(stream, &place);
@@ -152,6 +177,7 @@ static bool is_captured(struct emu_event *event) {
 
 API int hipEventSynchronize(struct emu_event *event) {
   if (!event) return emu_done(HIP_INVALID_HANDLE);
+  if (event->shared) return emu_done(emu_ipc_event_synchronize(event->shared));
   if (is_captured(event)) return emu_done(HIP_CAPTURED_EVENT);
   struct emu_dependency at = place(event);
   if (!at.stream) return emu_done(HIP_SUCCESS);
@@ -163,6 +189,7 @@ API int hipEventSynchronize(struct emu_event *event) {
 
 API int hipEventQuery(struct emu_event *event) {
   if (!event) return emu_done(HIP_INVALID_HANDLE);
+  if (event->shared) return emu_done(emu_ipc_event_reached(event->shared) ? HIP_SUCCESS : HIP_NOT_READY);
   if (is_captured(event)) return emu_done(HIP_CAPTURED_EVENT);
   struct emu_dependency at = place(event);
   if (!at.stream) return emu_done(HIP_SUCCESS);
@@ -172,6 +199,8 @@ API int hipEventQuery(struct emu_event *event) {
 }
 
 int emu_event_wait(struct emu_event *event, struct emu_stream *stream) {
+  if (event->shared)
+    return emu_stream_captures(stream) ? refuse_capture(stream) : emu_ipc_event_wait(event->shared, stream);
   pthread_mutex_lock(&event->lock);
   bool captured = event->captured != NULL;
   int joined = captured ? emu_capture_wait(stream, event->captured) : HIP_SUCCESS;

@@ -94,6 +94,7 @@ struct allocation {
   void *pointer;
   size_t bytes;
   int device;
+  struct emu_access access[];  // as the program told it
 };
 
 static void release_allocation(void *context) {
@@ -138,19 +139,56 @@ bool emu_graph_allocated(const void *pointer) {
 
 static int pass_on(void *context) { return HIP_SUCCESS; }
 
-int emu_task_of_allocation(struct emu_allocation_node *with, struct emu_device *device, struct emu_task **out) {
-  struct allocation *a = calloc(1, sizeof *a);
-  if (!device || with->bytes == 0) {
-    free(a);
-    return HIP_INVALID_VALUE;
+enum { ON_DEVICE = 1, ACCESS_NONE = 0, ACCESS_READ = 1, ACCESS_READ_WRITE = 3 };
+
+// Whether all devices that the node names may be given what it says of them.
+static int check_access(const struct emu_allocation_node *with, const struct emu_device *owner) {
+  if (with->access_count && !with->access) return HIP_INVALID_VALUE;
+  for (size_t i = 0; i < with->access_count; i++) {
+    const struct emu_access *a = &with->access[i];
+    const struct emu_device *device = a->location.type == ON_DEVICE ? emu_device(a->location.id) : NULL;
+    if (!device || a->flags < ACCESS_NONE || a->flags > ACCESS_READ_WRITE) return HIP_INVALID_VALUE;
+    if (a->flags == ACCESS_READ_WRITE) continue;
+    if (device == owner || a->flags != ACCESS_NONE) {
+      emu_say("memory of a graph that a device may only read, or its own device not at all, is not in the emulator");
+      return HIP_NOT_SUPPORTED;
+    }
   }
-  int code = a ? emu_block_create(device, EMU_BLOCK_DEVICE, with->bytes, 0, NULL, &a->pointer) : HIP_OUT_OF_MEMORY;
-  if (code != HIP_SUCCESS) {
-    free(a);
+  return HIP_SUCCESS;
+}
+
+static int give_access(const struct allocation *a, size_t count) {
+  int code = HIP_SUCCESS;
+  for (size_t i = 0; code == HIP_SUCCESS && i < count; i++)
+    if (a->access[i].flags == ACCESS_READ_WRITE)
+      code = emu_block_lend(a->pointer, emu_device(a->access[i].location.id));
+  return code;
+}
+
+static int allocate(const struct emu_allocation_node *with, struct emu_device *device, struct allocation **out) {
+  size_t list = with->access_count * sizeof *with->access;
+  struct allocation *a = malloc(sizeof *a + list);
+  if (!a) return HIP_OUT_OF_MEMORY;
+  *a = (struct allocation){.bytes = with->bytes, .device = device->index};
+  if (list) memcpy(a->access, with->access, list);
+  int code = emu_block_create(device, EMU_BLOCK_DEVICE, with->bytes, 0, NULL, &a->pointer);
+  if (code == HIP_SUCCESS) code = give_access(a, with->access_count);
+  if (code == HIP_SUCCESS) {
+    *out = a;
     return code;
   }
-  a->bytes = with->bytes;
-  a->device = device->index;
+  if (a->pointer) (void)emu_block_release(a->pointer);
+  free(a);
+  return code;
+}
+
+int emu_task_of_allocation(struct emu_allocation_node *with, struct emu_device *device, struct emu_task **out) {
+  enum { MOST_ACCESS = 1 << 16 };
+  struct allocation *a;
+  if (!device || with->bytes == 0 || with->access_count > MOST_ACCESS) return HIP_INVALID_VALUE;
+  int code = check_access(with, device);
+  if (code == HIP_SUCCESS) code = allocate(with, device, &a);
+  if (code != HIP_SUCCESS) return code;
   if (!note(a)) {
     (void)emu_block_release(a->pointer);
     free(a);
@@ -158,8 +196,10 @@ int emu_task_of_allocation(struct emu_allocation_node *with, struct emu_device *
   }
   with->pointer = a->pointer;
   *out = emu_task_make((struct emu_work){pass_on, release_allocation, a, EMU_NODE_ALLOCATION});
-  if (*out) (*out)->allocation = *with;
-  return *out ? HIP_SUCCESS : HIP_OUT_OF_MEMORY;
+  if (!*out) return HIP_OUT_OF_MEMORY;
+  (*out)->allocation = *with;
+  (*out)->allocation.access = with->access_count ? a->access : NULL;
+  return HIP_SUCCESS;
 }
 
 int emu_task_of_free(void *pointer, struct emu_task **out) {
@@ -232,7 +272,7 @@ API int hipGraphAddEmptyNode(PLACE) {
 }
 
 static int allocation(struct emu_allocation_node *with, struct emu_task **out) {
-  enum { PINNED = 1, ON_DEVICE = 1 };
+  enum { PINNED = 1 };
   if (!with || with->pool.kind != PINNED || with->pool.location.type != ON_DEVICE) return HIP_INVALID_VALUE;
   return emu_task_of_allocation(with, emu_device(with->pool.location.id), out);
 }

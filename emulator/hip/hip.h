@@ -130,12 +130,13 @@ struct emu_block {
   enum emu_block_kind kind;
   unsigned flags;
   struct emu_device *device;
-  size_t mapped;              // bytes of the mapping: the block and the gap behind it; 0: not ours to unmap
-  struct emu_pool *pool;      // or NULL
-  int file;                   // one more than the descriptor of what it lies in; 0: none
-  bool adopted;               // another process's, so not the program's to free
-  bool waits;                 // its fills are done when the call returns
-  uint32_t readers, writers;  // of mapped memory alone: bit i: kernels of device i may read it, and write it
+  size_t mapped;          // bytes of the mapping: the block and the gap behind it; 0: not ours to unmap
+  struct emu_pool *pool;  // or NULL
+  int file;               // one more than the descriptor of what it lies in; 0: none
+  bool adopted;           // another process's, so not the program's to free
+  bool waits;             // its fills are done when the call returns
+  // bit i: kernels of device i may read it, whoever else may; the other of mapped memory alone: and write it
+  uint32_t readers, writers;
 };
 
 // Allocates for kernels of `device`; pinned and managed memory is seen by all devices. `name` is for reports.
@@ -146,6 +147,8 @@ int emu_block_release(void *pointer);
 int emu_block_share(void *base, int *out_file);
 // Makes a mapping of another process's memory a block, which emu_block_release unmaps.
 int emu_block_adopt(struct emu_device *device, void *base, size_t bytes, size_t mapped);
+// Kernels of another device may access the device memory, as long as there is the block.
+int emu_block_lend(void *base, struct emu_device *device);
 enum emu_block_place { EMU_PLACE_HOST, EMU_PLACE_BLOCK, EMU_PLACE_GAP, EMU_PLACE_FREED };
 // What is at the address. HOST: not ours. GAP: behind the end of *out. FREED: it was *out's.
 enum emu_block_place emu_block_find(const void *pointer, struct emu_block *out);

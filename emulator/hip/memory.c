@@ -102,7 +102,8 @@ static bool insert(const struct emu_block *block) {
 }
 
 static bool sees(const struct emu_device *device, const struct emu_block *block) {
-  if (block->kind == EMU_BLOCK_MAPPED) return block->readers >> device->index & 1;
+  if (block->readers >> device->index & 1) return true;
+  if (block->kind == EMU_BLOCK_MAPPED) return false;
   return block->kind != EMU_BLOCK_DEVICE || device == block->device || device->peers >> block->device->index & 1;
 }
 
@@ -575,18 +576,33 @@ struct visible {
   bool add;
 };
 
+// The name is the one that it has on its own device.
+static bool show_also(const struct emu_block *block, struct emu_device *device) {
+  struct emu_allocation known = {0};
+  const char *name = emu_memory_find(block->device->memory, block->base, &known) ? known.name : NULL;
+  return emu_memory_add(device->memory, block->base, block->bytes, name, true);
+}
+
 static void for_peer(const struct visible *v) {
   for (size_t i = 0; i < table.count; i++) {
     const struct emu_block *block = &table.blocks[i];
     if (block->kind != EMU_BLOCK_DEVICE || block->device != v->peer) continue;
+    if (block->readers >> v->device->index & 1) continue;  // seen with and without
     if (v->add) {
-      struct emu_allocation known = {0};
-      const char *name = emu_memory_find(v->peer->memory, block->base, &known) ? known.name : NULL;
-      (void)emu_memory_add(v->device->memory, block->base, block->bytes, name, true);
+      (void)show_also(block, v->device);
     } else {
       (void)emu_memory_remove(v->device->memory, block->base);
     }
   }
+}
+
+int emu_block_lend(void *base, struct emu_device *device) {
+  pthread_mutex_lock(&table.lock);
+  struct emu_block *block = &table.blocks[above((uint64_t)base) - 1];
+  bool good = sees(device, block) || show_also(block, device);
+  if (good) block->readers |= UINT32_C(1) << device->index;
+  pthread_mutex_unlock(&table.lock);
+  return good ? HIP_SUCCESS : HIP_OUT_OF_MEMORY;
 }
 
 static int set_peer(int index, bool enabled) {

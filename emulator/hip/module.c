@@ -250,9 +250,27 @@ API int hipModuleLoadData(struct emu_module **out, const void *image) {
   if (!device) return emu_done(HIP_NO_DEVICE);
   return emu_done(emu_module_load(device, image, SIZE_MAX, out));
 }
-// Options concern the compiler of other vendors' intermediate code.
+// Options concern compilers of other vendors' intermediate code, but for the logs: that of errors has what is wrong
+// with the code object, and the sizes become how much is in them.
 API int hipModuleLoadDataEx(struct emu_module **out, const void *image, unsigned count, int *options, void **values) {
-  return hipModuleLoadData(out, image);
+  enum { INFO_LOG = 3, INFO_LOG_BYTES, ERROR_LOG, ERROR_LOG_BYTES };
+  char *log[2] = {NULL, NULL}, text[512] = "";
+  size_t *bytes[2] = {NULL, NULL};
+  if (count && (!options || !values)) return emu_done(HIP_INVALID_VALUE);
+  for (unsigned i = 0; i < count; i++) {
+    if (options[i] == INFO_LOG || options[i] == ERROR_LOG) log[options[i] == ERROR_LOG] = values[i];
+    if (options[i] == INFO_LOG_BYTES || options[i] == ERROR_LOG_BYTES)
+      bytes[options[i] == ERROR_LOG_BYTES] = (size_t *)&values[i];  // the size itself stands in place of a pointer
+  }
+  if (log[1] && bytes[1]) emu_say_into(text, sizeof text);
+  int code = hipModuleLoadData(out, image);
+  if (log[1] && bytes[1]) emu_say_into(NULL, 0);
+  for (int i = 0; i < 2; i++) {
+    size_t room = bytes[i] ? *(const unsigned *)bytes[i] : 0;
+    int length = log[i] && room ? snprintf(log[i], room, "%s", i ? text : "") : 0;
+    if (bytes[i]) *bytes[i] = length < (int)room ? (size_t)length : room - 1;
+  }
+  return code;
 }
 
 API int hipModuleLoad(struct emu_module **out, const char *path) {

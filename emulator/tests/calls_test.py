@@ -1,4 +1,4 @@
-"""Calls of the HIP interface around memory and launches: contexts, libraries, memory of other processes, batches, attributes of
+"""Calls of the HIP interface around memory and launches: contexts, libraries, memory and events of other processes, batches, attributes of
 pointers, masks of streams, default streams of threads. Usage: calls_test.py librdna_emulator.so"""
 import ctypes
 import os
@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from emulator import Checks, compile_hip
-from hip_library import INVALID_DEVICE, INVALID_HANDLE, INVALID_VALUE, NOT_SUPPORTED, SUCCESS, TO_HOST, Hip, said, size
+from hip_library import ILLEGAL_ADDRESS, INVALID_DEVICE, INVALID_HANDLE, INVALID_VALUE, NOT_READY, NOT_SUPPORTED, SUCCESS, TO_HOST, Hip, said, size
 
 SOURCE = """
 extern "C" __attribute__((global)) void axpb(int *x, char skipped, int a, long long b) {
@@ -17,7 +17,7 @@ extern "C" __attribute__((global)) void axpb(int *x, char skipped, int a, long l
 }
 extern "C" __attribute__((global)) void other(int *x) { *x = 1; }
 """
-INVALID_CONTEXT, NO_CODE, NOT_FOUND, NO_FILE, BAD_IMAGE, BAD_POINTER = 201, 209, 500, 301, 200, 17
+INVALID_CONTEXT, NO_CODE, NOT_FOUND, NO_FILE, BAD_IMAGE, BAD_POINTER, DESTROYED = 201, 209, 500, 301, 200, 17, 709
 JUNK = b"no code at all, and no bundle either" + bytes(64)
 N = 32
 P, u32, u64 = ctypes.c_void_p, ctypes.c_uint, ctypes.c_ulonglong
@@ -144,6 +144,139 @@ def child(hip, handle):
     hip.ok("hipIpcCloseMemHandle", x)
     assert hip.code("hipIpcCloseMemHandle", x) == INVALID_VALUE
     print("fine")
+
+
+DISABLE_TIMING, INTERPROCESS = 2, 4
+
+
+def test_events_of_other_processes(hip, c):
+    """A child waits for an event behind a gate, and records it; both see what the other does."""
+    stream, gate = hip.made("hipStreamCreateWithFlags", 1), hip.made("hipHostMalloc", size(64), 0)
+    flag = ctypes.cast(gate, ctypes.POINTER(u32))
+    event = hip.made("hipEventCreateWithFlags", DISABLE_TIMING | INTERPROCESS)
+    handle = hip.made("hipIpcGetEventHandle", event, kind=Handle)
+    c.expect("never recorded", hip.code("hipEventQuery", event) == hip.code("hipEventSynchronize", event) == SUCCESS)
+
+    def start():
+        return subprocess.Popen([sys.executable, __file__, sys.argv[1], bytes(handle).hex(), "event"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+    def gated():
+        flag[0] = 0
+        hip.ok("hipStreamWaitValue32", stream, gate, u32(1), 0, u32(0xffffffff))
+        hip.ok("hipEventRecord", event, stream)
+    gated()
+    other = start()
+    c.expect("the child sees that it is not reached", other.stdout.readline() == "not ready\n")
+    flag[0] = 1
+    c.expect("the child's stream waited for it", other.stdout.readline() == "waited\n")
+    hip.ok("hipStreamWaitEvent", stream, event, 0)  # the child has recorded it behind its gate
+    c.expect("not reached in the child", hip.code("hipEventQuery", event) == hip.code("hipStreamQuery", stream) == NOT_READY)
+    other.stdin.write("go\n")
+    other.stdin.flush()
+    c.expect("reached", hip.code("hipEventSynchronize", event) == hip.code("hipStreamSynchronize", stream) == hip.code("hipEventQuery", event) == SUCCESS)
+    out, error = other.communicate()
+    c.expect("the child's end", other.returncode == 0, (out, error))
+    other = start()
+    c.expect("reached in both", other.stdout.readline() == "ready\n" and other.stdout.readline() == "waited\n")
+    other.kill()
+    other.communicate()
+    code, text = said(lambda: hip.code("hipEventSynchronize", event))
+    c.expect("who recorded it is gone", code == DESTROYED and "has ended" in text, (code, text))
+    hip.ok("hipStreamBeginCapture", stream, 0)
+    codes, text = said(lambda: [hip.code("hipEventRecord", event, stream), hip.code("hipStreamEndCapture", stream, ctypes.byref(P()))])
+    c.expect("in a capture", codes == [NOT_SUPPORTED, 901] and "captured" in text, (codes, text))
+    opened, plain = ctypes.byref(P()), hip.made("hipEventCreateWithFlags", DISABLE_TIMING)
+    c.expect("in the same process", hip.code("hipIpcOpenEventHandle", opened, handle) == INVALID_CONTEXT)
+    c.expect("a handle of nothing, an event of this process, one with times",
+             [hip.code("hipIpcOpenEventHandle", opened, Handle()), hip.code("hipIpcGetEventHandle", ctypes.byref(Handle()), plain),
+              hip.code("hipEventCreateWithFlags", opened, INTERPROCESS), hip.code("hipIpcGetEventHandle", ctypes.byref(Handle()), None)] == [INVALID_VALUE] * 4)
+    c.expect("no times", hip.code("hipEventElapsedTime", ctypes.byref(ctypes.c_float()), event, event) == INVALID_HANDLE)
+    files = len(os.listdir("/proc/self/fd"))
+    for it in (event, plain):
+        hip.ok("hipEventDestroy", it)
+    c.expect("the file is closed", len(os.listdir("/proc/self/fd")) == files - 1)
+    other = start()
+    error = other.communicate()[1]
+    c.expect("an event that is gone", "is not there any more" in error and "hipIpcOpenEventHandle: 1" in error, error)
+    hip.ok("hipStreamDestroy", stream)
+    hip.ok("hipHostFree", gate)
+
+
+def child_of_event(hip, handle):
+    event, stream = hip.made("hipIpcOpenEventHandle", Handle.from_buffer_copy(handle)), hip.made("hipStreamCreateWithFlags", 1)
+    print({SUCCESS: "ready", NOT_READY: "not ready"}[hip.code("hipEventQuery", event)], flush=True)
+    assert hip.code("hipIpcGetEventHandle", ctypes.byref(Handle()), event) == INVALID_VALUE
+    hip.ok("hipStreamWaitEvent", stream, event, 0)
+    hip.ok("hipStreamSynchronize", stream)
+    gate = hip.made("hipHostMalloc", size(64), 0)
+    flag = ctypes.cast(gate, ctypes.POINTER(u32))
+    flag[0] = 0
+    hip.ok("hipStreamWaitValue32", stream, gate, u32(1), 0, u32(0xffffffff))
+    hip.ok("hipEventRecord", event, stream)
+    print("waited", flush=True)
+    sys.stdin.readline()
+    flag[0] = 1
+    hip.ok("hipEventSynchronize", event)
+    hip.ok("hipEventDestroy", event)
+
+
+class AllocationNode(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int), ("handles", ctypes.c_int), ("place", ctypes.c_int), ("device", ctypes.c_int), ("rest", ctypes.c_char * 72),
+                ("access", P), ("access_count", size), ("bytes", size), ("pointer", P)]
+
+
+def test_memory_of_graphs_on_other_devices(hip, c):
+    """A kernel of device 1 in memory of a graph on device 0, with and without access."""
+    graph = hip.made("hipGraphCreate", 0)
+
+    def add(*access):
+        list_ = (ctypes.c_int * (3 * len(access)))(*[number for one in access for number in one])
+        node = AllocationNode(kind=1, place=1, bytes=4 * N, access=ctypes.addressof(list_), access_count=len(access))
+        code, text = said(lambda: hip.code("hipGraphAddMemAllocNode", ctypes.byref(made), graph, None, size(0), ctypes.byref(node)))
+        return code, text, node
+
+    def run(node):
+        hip.write(P(node.pointer), np.arange(N, dtype=np.int32))
+        hip.ok("hipSetDevice", 1)
+        code, text = said(lambda: hip.run("axpb", P(node.pointer), ctypes.c_char(b"a"), ctypes.c_int(2), ctypes.c_longlong(1), device=1))
+        hip.ok("hipSetDevice", 0)
+        return code
+    made = P()
+    for text, access, code in (("none", (), ILLEGAL_ADDRESS), ("its own device", ((1, 0, 3),), ILLEGAL_ADDRESS), ("none, told", ((1, 1, 0),), ILLEGAL_ADDRESS),
+                               ("both", ((1, 1, 3),), SUCCESS)):
+        node = add(*access)[2]
+        c.expect("access of another device: " + text, run(node) == code)
+    c.expect("what it wrote", (hip.read(P(node.pointer), N) == 2 * np.arange(N) + 1).all())
+    got = AllocationNode()
+    hip.ok("hipGraphMemAllocNodeGetParams", made, ctypes.byref(got))
+    c.expect("access as it was told", got.access_count == 1 and list((ctypes.c_int * 3).from_address(got.access)) == [1, 1, 3])
+    hip.ok("hipSetDevice", 1)  # peers that come and go take nothing of it away
+    hip.ok("hipDeviceEnablePeerAccess", 0, 0)
+    hip.ok("hipDeviceDisablePeerAccess", 0)
+    hip.ok("hipSetDevice", 0)
+    c.expect("and still has", run(node) == SUCCESS)
+    for text, access, code in (("read alone", ((1, 1, 1),), NOT_SUPPORTED), ("not its own", ((1, 0, 0),), NOT_SUPPORTED), ("no device", ((1, 7, 3),), INVALID_VALUE),
+                               ("the host", ((2, 0, 3),), INVALID_VALUE), ("no access", ((1, 1, 9),), INVALID_VALUE)):
+        c.expect("access of another device: " + text, add(*access)[0] == code)
+    hip.ok("hipGraphDestroy", graph)
+    c.expect("memory that is gone", hip.code("hipMemGetAddressRange", None, None, P(node.pointer)) == NOT_FOUND)
+
+
+def test_logs(hip, c):
+    """hipModuleLoadDataEx's logs, whose sizes stand in place of pointers."""
+    path = compile_hip(SOURCE, "gfx1100", ("-O2",))
+    with open(path, "rb") as f:
+        image = f.read()
+    log, info, module = ctypes.create_string_buffer(b"x" * 200, 200), ctypes.create_string_buffer(b"x" * 200, 200), P()
+    for text, code, count, data, room in (("good code", SUCCESS, 4, image, 200), ("no code", BAD_IMAGE, 4, JUNK, 200), ("a small log", BAD_IMAGE, 4, JUNK, 8)):
+        options, values = (ctypes.c_int * 4)(3, 4, 5, 6), (P * 4)(ctypes.addressof(info), 200, ctypes.addressof(log), room)
+        got, printed = said(lambda: hip.code("hipModuleLoadDataEx", ctypes.byref(module), data, count, options, values))
+        c.expect(text, got == code and not printed and info.value == b"" and not values[1] and (values[3] or 0) == len(log.value) == min(len(log.value), room - 1),
+                 (got, printed, log.value, values[3]))
+        c.expect(text + ", what the log has", bool(log.value) == (code != SUCCESS))
+        if code == SUCCESS:
+            hip.ok("hipModuleUnload", module)
+    c.expect("no options", hip.code("hipModuleLoadDataEx", ctypes.byref(module), image, 1, None, None) == INVALID_VALUE)
 
 
 class Operation(ctypes.Structure):
@@ -374,8 +507,9 @@ def main():
         return os.spawnve(os.P_WAIT, sys.executable, [sys.executable, __file__, sys.argv[1], "run"], environment)
     hip, checks = Hip(sys.argv[1], targets, SOURCE), Checks("calls,")
     if sys.argv[2] != "run":
-        return child(hip, bytes.fromhex(sys.argv[2]))
-    for test in (test_contexts, test_libraries, test_other_processes, test_batches, test_pointers, test_managed, test_streams,
+        return (child_of_event if sys.argv[3:] else child)(hip, bytes.fromhex(sys.argv[2]))
+    for test in (test_contexts, test_libraries, test_other_processes, test_events_of_other_processes,
+                 test_memory_of_graphs_on_other_devices, test_logs, test_batches, test_pointers, test_managed, test_streams,
                  test_default_streams_of_threads, test_driver_copies):
         test(hip, checks)
     return checks.report()
