@@ -27,6 +27,7 @@ int command_template(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_embed(int argc, char **argv);
 int command_image(int argc, char **argv);
+int command_upscale(int argc, char **argv);
 int command_compile(int argc, char **argv);
 int command_profile(int argc, char **argv);
 

@@ -11,9 +11,11 @@
 #include "base/status.h"
 #include "command/command.h"
 #include "command/image_model.h"
+#include "command/upscaling.h"
 #include "model/image/npy.h"
 #include "model/image/parameters.h"
 #include "model/image/pipeline.h"
+#include "picture/enlarge.h"
 #include "picture/png.h"
 #include "rdna/image_model.h"
 #include "rdna/memory.h"
@@ -24,7 +26,7 @@ enum { PATH_BYTES = 4096 };
 typedef struct image_options {
   device_choice device;
   image_model_choice model;
-  const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *init, *mask;
+  const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *init, *mask, *upscale;
   option_texts loras, control_images, control_scales;
   double control_start, control_end;
   int64_t steps, seed, count, clip_skip, tile;
@@ -47,6 +49,8 @@ typedef struct imaging {
   float *control_pictures[OPTION_TEXTS_MOST]; /* (3, height, width) */
   float *pictures;
   rdna_image_plan plan;
+  rdna__enlargement enlargement; /* upscaler NULL: none */
+  char upscaler_name[UPSCALER_NAME_BYTES];
   /* by when each stage began, and the present one */
   double began, of_text, of_steps, of_pictures;
   const char *stage;
@@ -365,14 +369,23 @@ static rdna_status check_file(const imaging *g, int i) {
   return RDNA_OK;
 }
 
+static rdna_status open_own_upscaler(imaging *g) {
+  const image_options *o = g->options;
+  if (!o->upscale) return RDNA_OK;
+  g->enlargement = (rdna__enlargement){.name = g->upscaler_name, .progress = show_tiles};
+  return open_upscaler(g->device, o->upscale, o->model.type, &g->enlargement.upscaler, g->upscaler_name);
+}
+
 /* Whether what is drawn can be written, before it is. */
-static rdna_status check_out(const imaging *g) {
+static rdna_status check_out(imaging *g) {
   const rdna_image_request *r = &g->request;
   int64_t columns = g->options->grid ? grid_columns(r->count) : 1, rows = (r->count + columns - 1) / columns;
   int64_t width = columns * r->width, height = g->options->grid ? rows * r->height : r->height;
   if (width > RDNA__PICTURE_MOST_SIDE || height > RDNA__PICTURE_MOST_SIDE || width * height > RDNA__PICTURE_MOST_PIXELS)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a file of %lld x %lld pixels; up to %d of them, and %d a side, can be",
                       (long long)width, (long long)height, RDNA__PICTURE_MOST_PIXELS, RDNA__PICTURE_MOST_SIDE);
+  const rdna__picture drawn = {.width = (int)width, .height = (int)height};
+  if (g->enlargement.upscaler) RDNA_TRY(rdna__enlargement_size(&g->enlargement, &drawn, 0));
   for (int i = 0; i < files(g); i++) RDNA_TRY(check_file(g, i));
   char *text = describe(g, 0);
   if (!text) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
@@ -381,14 +394,28 @@ static rdna_status check_out(const imaging *g) {
   return rdna__annotate(status, "the prompt, the negative one or the folder's name");
 }
 
+/* |picture| made larger in its place, if it is to be. */
+static rdna_status enlarge(const imaging *g, rdna__picture *picture) {
+  rdna__picture larger;
+  if (!g->enlargement.upscaler) return RDNA_OK;
+  rdna_status status = rdna__picture_enlarge(&g->enlargement, picture, &larger);
+  end_progress();
+  if (status != RDNA_OK) return status;
+  rdna__picture_deinit(picture);
+  *picture = larger;
+  return RDNA_OK;
+}
+
 static rdna_status save(const imaging *g, int i, const float *values, int width, int height) {
   char path[PATH_BYTES];
   rdna__picture picture = {0};
   RDNA_TRY(name_file(g, i, path));
   RDNA_TRY(rdna__picture_of_values(values, width, height, &picture));
   picture.parameters = describe(g, i);
-  rdna_status status = picture.parameters ? rdna__png_save(path, &picture)
-                                          : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
+  rdna_status status =
+      picture.parameters ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
+  if (status == RDNA_OK) status = enlarge(g, &picture);
+  if (status == RDNA_OK) status = rdna__png_save(path, &picture);
   rdna__picture_deinit(&picture);
   return status;
 }
@@ -463,6 +490,7 @@ static rdna_status draw(imaging *g) {
   if (!g->info->own_sampler && !g->options->sampler)
     fprintf(stderr, "rdna image: the model's own sampler is not there yet; %s takes its place\n", g->info->sampler);
   RDNA_TRY(prepare(g));
+  RDNA_TRY(open_own_upscaler(g));
   RDNA_TRY(check_out(g));
   RDNA_TRY(make_plan(g));
   if (g->options->plan) return RDNA_OK;
@@ -505,6 +533,7 @@ static int draw_chosen(const image_options *o, const char *folder, const char *p
   free(g.init);
   free(g.mask);
   for (int i = 0; i < OPTION_TEXTS_MOST; i++) free(g.control_pictures[i]);
+  rdna_image_upscaler_release(g.enlargement.upscaler);
   rdna_image_model_release(g.model);
   rdna_device_release(g.device);
   return exit_status;
@@ -557,6 +586,8 @@ int command_image(int argc, char **argv) {
        1},
       {"--tile", OPTION_INTEGER, &o.tile, "N",
        "make the picture of tiles of N x N latents, in less memory (as many as must be)", 4, 1024},
+      {"--upscale", OPTION_TEXT, &o.upscale, "[NAME=]FILE", "make it larger by this network, as rdna upscale does", 0,
+       0},
       {"--plan", OPTION_FLAG, &o.plan, NULL, "print what the picture will take of the device, and end", 0, 0},
       {"--json", OPTION_FLAG, &o.json, NULL, "say what was done as JSON", 0, 0},
       DEVICE_OPTIONS(o.device),

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "model/weights/quantize.h"
 
-static rdna_dtype read_type(const char *name) {
+rdna_dtype read_image_type(const char *name) {
   static const struct {
     const char *name;
     rdna_dtype dtype;
@@ -48,15 +48,14 @@ static rdna_status name_after(const char *option, const char *path, bool ending,
                     option, path, FILE_NAME_BYTES - 1, path);
 }
 
-/* [NAME=]FOLDER; a name has no slash. */
-static rdna_status read_control(const char *text, const char **out_path, char name[FILE_NAME_BYTES]) {
+rdna_status read_named_file(const char *option, const char *text, const char **out_path, char name[FILE_NAME_BYTES]) {
   const char *equals = strchr(text, '='), *slash = strchr(text, '/');
   size_t length = equals && (!slash || equals < slash) ? (size_t)(equals - text) : 0;
   *out_path = length ? equals + 1 : text;
   size_t size = strlen(*out_path);
-  if (!length) return name_after("--control", text, size > 12 && strcmp(text + size - 12, ".safetensors") == 0, name);
+  if (!length) return name_after(option, text, size > 12 && strcmp(text + size - 12, ".safetensors") == 0, name);
   if (length >= FILE_NAME_BYTES)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "--control %.200s: a name has 1 to %d bytes", text, FILE_NAME_BYTES - 1);
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s %.200s: a name has 1 to %d bytes", option, text, FILE_NAME_BYTES - 1);
   snprintf(name, FILE_NAME_BYTES, "%.*s", (int)length, text);
   return RDNA_OK;
 }
@@ -74,7 +73,7 @@ static rdna_status read_files(const image_model_choice *c, const option_texts *l
       RDNA_TRY(name_after("--lora", a->path, true, f->lora_names[i]));
   }
   for (int i = 0; i < c->controls.count; i++)
-    RDNA_TRY(read_control(c->controls.values[i], &f->controls[i], f->control_names[i]));
+    RDNA_TRY(read_named_file("--control", c->controls.values[i], &f->controls[i], f->control_names[i]));
   return RDNA_OK;
 }
 
@@ -83,7 +82,7 @@ rdna_status read_image_model(const image_model_choice *c, const option_texts *lo
   if (!f) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the names of files");
   RDNA_TRY(read_files(c, loras, f));
   f->options = (rdna_image_model_options){RDNA_IMAGE_MODEL_OPTIONS_INIT,
-                                          .dtype = read_type(c->type),
+                                          .dtype = read_image_type(c->type),
                                           .tokenizer = c->tokenizer,
                                           .prediction = c->prediction,
                                           .loras = f->loras,

@@ -73,6 +73,13 @@ typedef struct image_model_files {
   char lora_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES], control_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES];
 } image_model_files;
 
+/* The type that --type names; RDNA_DTYPE_COUNT for "auto". */
+rdna_dtype read_image_type(const char *name);
+
+/* [NAME=]FILE as |option| was given it, or a folder; a name has no slash. Without one it is the file's, without
+ * .safetensors. */
+rdna_status read_named_file(const char *option, const char *text, const char **out_path, char name[FILE_NAME_BYTES]);
+
 /* The caller frees |*out|, also after a failure; it must stay while its options are used. */
 rdna_status read_image_model(const image_model_choice *choice, const option_texts *loras, image_model_files **out);
 

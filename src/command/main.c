@@ -19,6 +19,7 @@ static const subcommand subcommands[] = {
     {"serve", command_serve, "a language model for clients over HTTP"},
     {"embed", command_embed, "vectors of texts"},
     {"image", command_image, "a picture of a text"},
+    {"upscale", command_upscale, "a picture made larger by a network"},
     {"bench", command_bench, "measure operators and models"},
     {"tune", command_tune, "measure which implementation is the fastest, once for all"},
     {"selftest", command_selftest, "compare every kernel with its twin on the host"},

@@ -30,6 +30,7 @@ typedef struct serve_options {
   bool any_model, exact, log, no_page, images_frugal;
   const char *images;
   image_model_choice image_model;
+  option_texts upscalers;
   int64_t tile;
   option_texts lora;
   const char *mmproj;
@@ -280,6 +281,24 @@ static rdna_status check_names(const image_model_files *f) {
   return RDNA_OK;
 }
 
+/* What upscalers are called, and where they are. */
+typedef struct upscaler_files {
+  char names[OPTION_TEXTS_MOST][FILE_NAME_BYTES];
+  const char *shown[OPTION_TEXTS_MOST], *paths[OPTION_TEXTS_MOST];
+} upscaler_files;
+
+static rdna_status read_upscalers(const option_texts *given, upscaler_files *out) {
+  for (int i = 0; i < given->count; i++) {
+    RDNA_TRY(read_named_file("--upscaler", given->values[i], &out->paths[i], out->names[i]));
+    out->shown[i] = out->names[i];
+    for (int j = 0; j < i; j++)
+      if (strcmp(out->names[i], out->names[j]) == 0)
+        return rdna__fail(RDNA_INVALID_ARGUMENT,
+                          "two upscalers are called '%s'; give one another name: --upscaler NAME=FILE", out->names[i]);
+  }
+  return RDNA_OK;
+}
+
 /* With the model of pictures, if there is one. */
 static rdna_status serve_pictures(const serve_options *o, const preset *presets, size_t count,
                                   server_options *options) {
@@ -287,7 +306,9 @@ static rdna_status serve_pictures(const serve_options *o, const preset *presets,
   const char *loras[OPTION_TEXTS_MOST], *controls[OPTION_TEXTS_MOST];
   if (!o->images) return serve_models(o, presets, count, options);
   rdna_status status = read_image_model(&o->image_model, &o->lora, &files);
+  upscaler_files upscalers;
   if (status == RDNA_OK) status = check_names(files);
+  if (status == RDNA_OK) status = read_upscalers(&o->upscalers, &upscalers);
   if (status == RDNA_OK) {
     for (int i = 0; i < OPTION_TEXTS_MOST; i++) loras[i] = files->lora_names[i], controls[i] = files->control_names[i];
     const images_options images = {.folder = o->images,
@@ -297,7 +318,10 @@ static rdna_status serve_pictures(const serve_options *o, const preset *presets,
                                    .tile = (int)o->tile,
                                    .model = &files->options,
                                    .lora_names = loras,
-                                   .control_names = controls};
+                                   .control_names = controls,
+                                   .upscalers = upscalers.paths,
+                                   .upscaler_names = upscalers.shown,
+                                   .upscaler_count = o->upscalers.count};
     options->images = &images;
     status = serve_models(o, presets, count, options);
   }
@@ -342,9 +366,9 @@ static const char *take_worker_options(serve_options *o) {
   if (o->images) return NULL;
   const image_model_choice *c = &o->image_model;
   if (o->images_frugal || o->tile || c->tokenizer || c->prediction || c->transformer || c->t5 || c->refiner ||
-      c->weights || strcmp(c->type, "auto") != 0 || c->embeddings.count || c->controls.count)
+      c->weights || strcmp(c->type, "auto") != 0 || c->embeddings.count || c->controls.count || o->upscalers.count)
     return "--images-frugal, --tile, --tokenizer, --prediction, --transformer, --t5, --refiner, --weights, --type, "
-           "--embedding "
+           "--embedding, --upscaler "
            "and --control go with --images";
   if (o->path_count == 0 && !o->models_file) return "no model; give a MODEL.gguf, or --models FILE";
   if (o->name && o->path_count != 1) return "--name goes with one MODEL";
@@ -383,6 +407,8 @@ int command_serve(int argc, char **argv) {
       {"--control", OPTION_TEXTS, &o.image_model.controls, "[NAME=]FOLDER",
        "its ControlNet for requests; several times", 0, 0},
       IMAGE_MODEL_OPTIONS(o.image_model),
+      {"--upscaler", OPTION_TEXTS, &o.upscalers, "[NAME=]FILE",
+       "a network for requests that makes pictures larger; several times", 0, 0},
       {"--tile", OPTION_INTEGER, &o.tile, "N", "its pictures are made of tiles of N x N latents, in less memory", 4,
        1024},
       {"--any-model", OPTION_FLAG, &o.any_model, NULL, "answer whatever model a request names", 0, 0},

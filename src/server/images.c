@@ -33,6 +33,7 @@ struct images {
   painting *first, *current;
   int waiting;
   rdna__preview preview;
+  rdna_image_upscaler **upscalers; /* (upscaler_count of the options) */
 };
 
 bool images_are_there(const exchange *x, problem *p) {
@@ -52,6 +53,14 @@ const char *images_name(const server *s) { return s->images->name; }
 bool images_flow(const server *s) { return s->images->model->family != NULL; }
 painting *images_current(server *s) { return s->images->current; }
 int images_waiting(const server *s) { return s->images->waiting; }
+rdna_image_upscaler *images_upscaler(const server *s, int which) { return s->images->upscalers[which]; }
+
+int images_find_upscaler(const server *s, const char *name) {
+  const images_options *o = s->options->images;
+  for (int i = 0; i < o->upscaler_count; i++)
+    if (strcmp(o->upscaler_names[i], name) == 0) return i;
+  return -1;
+}
 
 /* ---- names of samplers ---- */
 
@@ -113,6 +122,7 @@ static void painting_free(painting *g) {
   free(g->negative);
   free(g->init);
   free(g->mask);
+  rdna__picture_deinit(&g->small);
   free(g->lora_scales);
   free(g->lora_used);
   for (int i = 0; i < MOST_GUIDES; i++) free((float *)g->guides[i].picture);
@@ -483,6 +493,29 @@ static rdna_status draw(server *s, painting *g) {
   return status;
 }
 
+static bool note_tiles(void *data, int done, int tiles) {
+  const drawing *d = data;
+  server_lock(d->server);
+  d->painting->stage = "picture";
+  d->painting->step = done;
+  d->painting->steps = tiles;
+  bool goes_on = !d->painting->cancelled;
+  wake(d->painting);
+  server_unlock(d->server);
+  return goes_on;
+}
+
+static rdna_status enlarge(server *s, painting *g) {
+  drawing d = {s, g};
+  rdna__picture larger = {0};
+  g->enlargement.progress = note_tiles;
+  g->enlargement.data = &d;
+  RDNA_TRY(rdna__picture_enlarge(&g->enlargement, &g->small, &larger));
+  rdna_status status = rdna__png_encode(&larger, &g->files[0], &g->sizes[0]);
+  rdna__picture_deinit(&larger);
+  return status;
+}
+
 static void *paint(void *data) {
   server *s = data;
   struct images *i = s->images;
@@ -497,7 +530,7 @@ static void *paint(void *data) {
     g->state = PAINTING_RUNS;
     g->begun = clock_seconds();
     server_unlock(s);
-    rdna_status status = draw(s, g);
+    rdna_status status = g->enlargement.upscaler ? enlarge(s, g) : draw(s, g);
     server_lock(s);
     i->current = NULL;
     finish(g, status_of(status), status == RDNA_OK ? "" : rdna_last_error());
@@ -521,6 +554,15 @@ static void set_name(struct images *i, const images_options *o) {
     snprintf(i->name, sizeof i->name, "%.*s", (int)(end - begin), begin);
 }
 
+static rdna_status open_upscalers(server *s, struct images *i) {
+  const images_options *o = s->options->images;
+  i->upscalers = calloc((size_t)o->upscaler_count + 1, sizeof(rdna_image_upscaler *));
+  if (!i->upscalers) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a list of upscalers");
+  for (int k = 0; k < o->upscaler_count; k++)
+    RDNA_TRY(rdna_image_upscaler_create(s->device, o->upscalers[k], o->model->dtype, &i->upscalers[k]));
+  return RDNA_OK;
+}
+
 rdna_status images_start(server *s) {
   const images_options *o = s->options->images;
   if (!o) return RDNA_OK;
@@ -531,6 +573,7 @@ rdna_status images_start(server *s) {
   s->images = i;
   RDNA_TRY(rdna_image_model_open(s->device, o->folder, o->model, &i->model));
   i->info = rdna_image_model_get_info(i->model);
+  RDNA_TRY(open_upscalers(s, i));
   i->has_thread = pthread_create(&i->thread, NULL, paint, s) == 0;
   return i->has_thread ? RDNA_OK : rdna__fail(RDNA_UNAVAILABLE, "the system starts no thread to draw");
 }
@@ -565,6 +608,9 @@ void images_stop(server *s) {
 void images_free(server *s) {
   struct images *i = s->images;
   if (!i) return;
+  for (int k = 0; i->upscalers && k < s->options->images->upscaler_count; k++)
+    rdna_image_upscaler_release(i->upscalers[k]);
+  free(i->upscalers);
   rdna_image_model_release(i->model);
   pthread_cond_destroy(&i->changed);
   free(i);

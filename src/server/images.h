@@ -2,6 +2,7 @@
 #ifndef RDNA_SERVER_IMAGES_H
 #define RDNA_SERVER_IMAGES_H
 
+#include "picture/enlarge.h"
 #include "picture/png.h"
 #include "rdna/image_model.h"
 #include "server/exchange.h"
@@ -27,6 +28,8 @@ typedef struct painting {
   double *lora_scales; /* of all that the server has */
   bool *lora_used;     /* which of them the request names */
   rdna_image_guide guides[MOST_GUIDES];
+  rdna__enlargement enlargement; /* upscaler NULL: it is drawn; else nothing of |ask| counts, and this is made of */
+  rdna__picture small;           /* this */
 
   /* Under the server's lock. */
   int references;
@@ -83,6 +86,9 @@ bool painting_use_control(const server *s, painting *g, const char *field, const
 bool painting_read_extras(const server *s, const json_t *json, painting *g, problem *p);
 /* Gives it to the thread, if the model would draw it. False with a problem; it is the caller's all the same. */
 bool painting_submit(server *s, painting *g, problem *p);
+/* The upscaler of the server's that is called |name|; -1: there is none. */
+int images_find_upscaler(const server *s, const char *name);
+rdna_image_upscaler *images_upscaler(const server *s, int which);
 /* The two halves of that: what the model would refuse; and, under the lock, the queue. */
 bool painting_check(const server *s, const painting *g, problem *p);
 bool painting_enqueue(server *s, painting *g, problem *p);
@@ -100,6 +106,9 @@ typedef struct sampler_name {
   const char *shown, *name;
 } sampler_name;
 extern const sampler_name images_samplers[]; /* up to one without a name */
+
+/* x's problem as AUTOMATIC1111's interface says it. */
+enum MHD_Result sdapi_respond_refusal(exchange *x);
 
 /* ---- for the server ---- */
 

@@ -26,7 +26,7 @@ static void refuse_sdapi(const problem *p, bytes *out) {
 
 const dialect sdapi = {.refuse = refuse_sdapi};
 
-static enum MHD_Result respond_refusal(exchange *x) {
+enum MHD_Result sdapi_respond_refusal(exchange *x) {
   if (x->problem.status == 400) x->problem.status = 422;
   return respond_problem(x);
 }
@@ -337,7 +337,7 @@ static enum MHD_Result answer(exchange *x) {
   const painting *g = x->painting;
   if (g->status) {
     refuse(&x->problem, g->status, g->cancelled ? "Interrupted" : NULL, NULL, "%s", g->error);
-    return respond_refusal(x);
+    return sdapi_respond_refusal(x);
   }
   json_t *images = json_array();
   for (int i = 0; i < g->ask.count; i++) {
@@ -356,14 +356,14 @@ static enum MHD_Result draw(exchange *x, bool of_picture) {
   server *s = x->server;
   problem *p = &x->problem;
   if (x->painting) return answer(x);
-  if (!images_are_there(x, p)) return respond_refusal(x);
+  if (!images_are_there(x, p)) return sdapi_respond_refusal(x);
   json_t *json = parse_object(x->body.data, x->body.size, p);
   painting *g = json ? painting_create(s, &names, p) : NULL;
   bool fine = g && read_request(s, json, of_picture, g, p) && painting_submit(s, g, p);
   json_decref(json);
   if (fine) return images_await(x, g);
   painting_release(s, g);
-  return respond_refusal(x);
+  return sdapi_respond_refusal(x);
 }
 
 enum MHD_Result handle_txt2img(exchange *x) { return draw(x, false); }
@@ -394,12 +394,12 @@ static bool check_options(const server *s, const json_t *json, problem *p) {
 
 enum MHD_Result handle_sdapi_options(exchange *x) {
   problem *p = &x->problem;
-  if (!images_are_there(x, p)) return respond_refusal(x);
+  if (!images_are_there(x, p)) return sdapi_respond_refusal(x);
   if (strcmp(x->route->method, "GET") == 0) return respond_json(x, 200, options_of(x->server));
   json_t *json = parse_object(x->body.data, x->body.size, p);
   if (json) check_options(x->server, json, p);
   json_decref(json);
-  if (p->status) return respond_refusal(x);
+  if (p->status) return sdapi_respond_refusal(x);
   bytes nothing = {0};
   bytes_append_text(&nothing, "null\n");
   return respond_bytes(x, 200, "application/json", &nothing);
@@ -407,7 +407,7 @@ enum MHD_Result handle_sdapi_options(exchange *x) {
 
 /* Models of straight lines have one. */
 enum MHD_Result handle_sdapi_samplers(exchange *x) {
-  if (!images_are_there(x, &x->problem)) return respond_refusal(x);
+  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
   bool one = images_flow(x->server);
   json_t *list = json_array();
   for (const sampler_name *n = images_samplers; n->name; n++)
@@ -417,7 +417,7 @@ enum MHD_Result handle_sdapi_samplers(exchange *x) {
 }
 
 enum MHD_Result handle_sdapi_schedulers(exchange *x) {
-  if (!images_are_there(x, &x->problem)) return respond_refusal(x);
+  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
   json_t *list = json_array();
   for (int i = 0; i < SPACINGS; i++)
     if (!images_flow(x->server) || !spacings[i].name || strcmp(spacings[i].name, "simple") == 0)
@@ -427,7 +427,7 @@ enum MHD_Result handle_sdapi_schedulers(exchange *x) {
 }
 
 enum MHD_Result handle_sdapi_models(exchange *x) {
-  if (!images_are_there(x, &x->problem)) return respond_refusal(x);
+  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
   const char *name = images_name(x->server);
   return respond_json(x, 200,
                       json_pack("[{s:s, s:s, s:s}]", "title", name, "model_name", name, "filename",
@@ -436,7 +436,7 @@ enum MHD_Result handle_sdapi_models(exchange *x) {
 
 /* The files' names, as requests have them. */
 enum MHD_Result handle_sdapi_loras(exchange *x) {
-  if (!images_are_there(x, &x->problem)) return respond_refusal(x);
+  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
   const images_options *o = x->server->options->images;
   json_t *list = json_array();
   for (int i = 0; i < o->model->lora_count; i++)
@@ -447,7 +447,7 @@ enum MHD_Result handle_sdapi_loras(exchange *x) {
 
 /* The ControlNet extension's. */
 enum MHD_Result handle_controlnet(exchange *x) {
-  if (!images_are_there(x, &x->problem)) return respond_refusal(x);
+  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
   const images_options *o = x->server->options->images;
   if (strcmp(x->path, "/controlnet/version") == 0) return respond_json(x, 200, json_pack("{s:i}", "version", 2));
   if (strcmp(x->path, "/controlnet/module_list") == 0)
@@ -461,7 +461,7 @@ enum MHD_Result handle_controlnet(exchange *x) {
 
 enum MHD_Result handle_sdapi_progress(exchange *x) {
   server *s = x->server;
-  if (!images_are_there(x, &x->problem)) return respond_refusal(x);
+  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
   double share = 0, left = 0;
   int step = 0, steps = 0;
   bytes image = {0};
@@ -488,7 +488,7 @@ enum MHD_Result handle_sdapi_progress(exchange *x) {
 
 enum MHD_Result handle_sdapi_interrupt(exchange *x) {
   server *s = x->server;
-  if (!images_are_there(x, &x->problem)) return respond_refusal(x);
+  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
   server_lock(s);
   if (images_current(s)) painting_cancel(s, images_current(s));
   server_unlock(s);

@@ -100,14 +100,17 @@ static bool read_file(const json_t *url, uint8_t **out, size_t *out_size, proble
   return refuse(p, 400, NULL, "messages", "a picture is no base64");
 }
 
-bool decode_picture(const json_t *url, rdna__picture *out, problem *p) {
+static bool decode(const json_t *url, bool opacity, rdna__picture *out, problem *p) {
   uint8_t *file;
   size_t size;
   if (!read_file(url, &file, &size, p)) return false;
-  bool fine = rdna__picture_decode(file, size, out) == RDNA_OK || refuse_with_status(p, "messages");
+  rdna_status status = (opacity ? rdna__picture_decode_opacity : rdna__picture_decode)(file, size, out);
   free(file);
-  return fine;
+  return status == RDNA_OK || refuse_with_status(p, "messages");
 }
+
+bool decode_picture(const json_t *url, rdna__picture *out, problem *p) { return decode(url, false, out, p); }
+bool decode_picture_opacity(const json_t *url, rdna__picture *out, problem *p) { return decode(url, true, out, p); }
 
 void picture_files_deinit(picture_file *files, size_t count) {
   for (size_t i = 0; files && i < count; i++) free(files[i].bytes);

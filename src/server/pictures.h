@@ -10,6 +10,7 @@ enum { MOST_PICTURES = 64, MOST_PIXELS = 1 << 27 };
 
 /* A picture of a text that is a data: URL, or base64 alone; false with a problem. */
 bool decode_picture(const json_t *url, rdna__picture *out_picture, problem *p);
+bool decode_picture_opacity(const json_t *url, rdna__picture *out_picture, problem *p); /* with that, if it has some */
 
 /* The part of a message that shows a picture, whose |url| is a data: URL or base64 alone; NULL without memory. */
 json_t *picture_part(json_t *url);

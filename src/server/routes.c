@@ -42,6 +42,8 @@ static const route routes[] = {
     {"GET", "/sdapi/v1/samplers", handle_sdapi_samplers, &sdapi, false, WORK_ANY},
     {"GET", "/sdapi/v1/schedulers", handle_sdapi_schedulers, &sdapi, false, WORK_ANY},
     {"GET", "/sdapi/v1/sd-models", handle_sdapi_models, &sdapi, false, WORK_ANY},
+    {"GET", "/sdapi/v1/upscalers", handle_sdapi_upscalers, &sdapi, false, WORK_ANY},
+    {"POST", "/sdapi/v1/extra-single-image", handle_extra_image, &sdapi, false, WORK_ANY},
     {"GET", "/sdapi/v1/loras", handle_sdapi_loras, &sdapi, false, WORK_ANY},
     {"GET", "/controlnet/model_list", handle_controlnet, &sdapi, false, WORK_ANY},
     {"GET", "/controlnet/module_list", handle_controlnet, &sdapi, false, WORK_ANY},

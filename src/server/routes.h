@@ -49,6 +49,8 @@ enum MHD_Result handle_image_generations(exchange *x);
 enum MHD_Result handle_image_edits(exchange *x);
 enum MHD_Result handle_image_variations(exchange *x);
 enum MHD_Result handle_txt2img(exchange *x);
+enum MHD_Result handle_extra_image(exchange *x);
+enum MHD_Result handle_sdapi_upscalers(exchange *x);
 enum MHD_Result handle_img2img(exchange *x);
 enum MHD_Result handle_sdapi_options(exchange *x);
 enum MHD_Result handle_sdapi_samplers(exchange *x);

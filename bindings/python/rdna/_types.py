@@ -70,6 +70,8 @@ STRUCTS = {  # fields and their types
     "rdna_image_plan_part": "name c_char_p, weights c_uint64, activations c_uint64, peak c_uint64",
     "rdna_image_plan": "parts rdna_image_plan_part*8, count c_int, tile c_int, peak c_uint64, reserved c_uint64, free c_uint64, budget c_uint64, fits "
         "c_bool, sentence c_char*327",
+    "rdna_image_upscaler_info": "network c_char_p, scale c_int, blocks c_int, features c_int, weights_bytes c_size_t",
+    "rdna_image_upscaler_input": "size c_size_t, picture c_void_p, height c_int, width c_int, tile c_int, progress c_void_p, data c_void_p",
     "rdna_grid": "x c_uint32, y c_uint32, z c_uint32",
     "rdna_llm_info": "architecture c_char*32, layers c_int, width c_int, heads c_int, kv_heads c_int, head_dim c_int, hidden c_int, vocabulary c_int, "
         "context c_int, parameters c_uint64, weight_bytes c_uint64, bytes_per_token c_uint64, cache_values c_uint64, encoder c_int, pooling"
@@ -332,6 +334,10 @@ FUNCTIONS = {  # result, arguments
     "rdna_image_unet_get_info": "c_void_p c_void_p",
     "rdna_image_unet_release": "None c_void_p",
     "rdna_image_unet_run": "c_int c_void_p c_void_p c_void_p",
+    "rdna_image_upscaler_create": "c_int c_void_p c_char_p c_int c_void_p",
+    "rdna_image_upscaler_get_info": "c_void_p c_void_p",
+    "rdna_image_upscaler_release": "None c_void_p",
+    "rdna_image_upscaler_run": "c_int c_void_p c_void_p c_void_p",
     "rdna_kernel_get": "c_int c_void_p c_char_p c_void_p",
     "rdna_last_error": "c_char_p",
     "rdna_launch": "c_int c_void_p c_void_p rdna_grid c_void_p",

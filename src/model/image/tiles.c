@@ -115,3 +115,49 @@ rdna_status rdna__tiles_run(const rdna__tiling *t, const float *in, float *out) 
   for (int i = 0; i < 4; i++) free(*buffers[i]);
   return status;
 }
+
+/* ---- tiles that see more than they make ---- */
+
+/* One direction of a tile: where it is of the image, and where what is worked on. */
+typedef struct reach {
+  int64_t begin, end, from, to;
+} reach;
+
+static reach reach_of(int64_t begin, int64_t tile, int64_t margin, int64_t size) {
+  reach r = {begin, smaller(begin + tile, size), begin - margin, smaller(begin + tile + margin, size)};
+  if (r.from < 0) r.from = 0;
+  return r;
+}
+
+static rdna_status run_apart(const state *s, int64_t margin, const float *in, float *out) {
+  const rdna__tiling *t = s->t;
+  int64_t high = scaled(t, t->height), wide = scaled(t, t->width);
+  for (int64_t row = 0; row < t->height; row += t->tile)
+    for (int64_t column = 0; column < t->width; column += t->tile) {
+      reach y = reach_of(row, t->tile, margin, t->height), x = reach_of(column, t->tile, margin, t->width);
+      place p = {y.from, x.from, y.to - y.from, x.to - x.from, 0, 0};
+      p.out_height = scaled(t, p.height), p.out_width = scaled(t, p.width);
+      cut_out(s, &p, in);
+      RDNA_TRY(t->work(t->context, s->in, p.height, p.width, s->out));
+      const float *inner = s->out + scaled(t, y.begin - y.from) * p.out_width + scaled(t, x.begin - x.from);
+      float *to = out + scaled(t, y.begin) * wide + scaled(t, x.begin);
+      for (int64_t c = 0; c < t->out_channels; c++)
+        for (int64_t i = 0; i < scaled(t, y.end) - scaled(t, y.begin); i++)
+          memcpy(to + (c * high + i) * wide, inner + (c * p.out_height + i) * p.out_width,
+                 (size_t)(scaled(t, x.end) - scaled(t, x.begin)) * sizeof(float));
+    }
+  return RDNA_OK;
+}
+
+rdna_status rdna__tiles_run_apart(const rdna__tiling *t, int64_t margin, const float *in, float *out) {
+  if (t->height <= t->tile && t->width <= t->tile) return t->work(t->context, in, t->height, t->width, out);
+  int64_t height = smaller(t->tile + 2 * margin, t->height), width = smaller(t->tile + 2 * margin, t->width);
+  state s = {.t = t,
+             .in = malloc((size_t)(t->in_channels * height * width) * sizeof(float)),
+             .out = malloc((size_t)(t->out_channels * scaled(t, height) * scaled(t, width)) * sizeof(float))};
+  rdna_status status = s.in && s.out ? run_apart(&s, margin, in, out)
+                                     : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a tile of an image");
+  free(s.in);
+  free(s.out);
+  return status;
+}

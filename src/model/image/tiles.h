@@ -28,4 +28,10 @@ typedef struct rdna__tiling {
  * the work returns. */
 rdna_status rdna__tiles_run(const rdna__tiling *tiling, const float *in, float *out);
 
+/* The same where what the work makes of a place depends on what is around it alone: tiles lie side by side, each is
+ * worked on with |margin| more of the image, a multiple of |down|, on each side where there is some, and what is made
+ * of that is thrown away. No value is another than without tiles if those within |margin| are all that it depends on.
+ */
+rdna_status rdna__tiles_run_apart(const rdna__tiling *tiling, int64_t margin, const float *in, float *out);
+
 #endif

@@ -59,6 +59,57 @@ static void test_sizes(void **state) {
   }
 }
 
+/* The sum of all values within |far| of each place, at every place of a result |up| times as large. */
+typedef struct window {
+  const rdna__tiling *t;
+  int64_t far, calls, largest;
+} window;
+
+static rdna_status sum(void *context, const float *in, int64_t height, int64_t width, float *out) {
+  window *w = context;
+  int64_t up = w->t->up, wide = width * up;
+  w->calls++;
+  if (height > w->largest) w->largest = height;
+  for (int64_t c = 0; c < w->t->out_channels; c++)
+    for (int64_t y = 0; y < height * up; y++)
+      for (int64_t x = 0; x < wide; x++) {
+        float all = 0;
+        for (int64_t i = y / up - w->far; i <= y / up + w->far; i++)
+          for (int64_t j = x / up - w->far; j <= x / up + w->far; j++)
+            if (i >= 0 && j >= 0 && i < height && j < width)
+              all += in[(c % w->t->in_channels * height + i) * width + j];
+        out[(c * height * up + y) * wide + x] = all;
+      }
+  return RDNA_OK;
+}
+
+static void test_apart(void **state) {
+  for (int i = 0; i < 200; i++) {
+    rdna__tiling t = {.in_channels = 1 + rand() % 2,
+                      .out_channels = 1 + rand() % 3,
+                      .up = 1 + rand() % 3,
+                      .down = 1,
+                      .tile = 1 + rand() % 9,
+                      .height = 1 + rand() % 24,
+                      .width = 1 + rand() % 24};
+    int64_t margin = rand() % 4, results = t.out_channels * t.height * t.up * t.width * t.up;
+    window tiled = {.t = &t, .far = margin}, whole = tiled;
+    float in[2 * 24 * 24], *out = malloc((size_t)results * sizeof *out),
+                           *wanted = malloc((size_t)results * sizeof *out);
+    assert_true(out && wanted);
+    for (int k = 0; k < 2 * 24 * 24; k++) in[k] = (float)(rand() % 1000);
+    for (int64_t k = 0; k < results; k++) out[k] = NAN;
+    t.work = sum, t.context = &tiled;
+    assert_int_equal(rdna__tiles_run_apart(&t, margin, in, out), RDNA_OK);
+    assert_int_equal(sum(&whole, in, t.height, t.width, wanted), RDNA_OK);
+    for (int64_t k = 0; k < results; k++)
+      if (out[k] != wanted[k]) fail_msg("value %lld: %g, not %g", (long long)k, out[k], wanted[k]);
+    assert_true(tiled.largest <= t.tile + 2 * margin);
+    assert_int_equal(tiled.calls, ((t.height + t.tile - 1) / t.tile) * ((t.width + t.tile - 1) / t.tile));
+    free(out), free(wanted);
+  }
+}
+
 static rdna_status refuse(void *context, const float *in, int64_t height, int64_t width, float *out) {
   return --*(int *)context < 0 ? rdna__fail(RDNA_DEVICE_ERROR, "no more") : RDNA_OK;
 }
@@ -70,10 +121,14 @@ static void test_failure(void **state) {
     const rdna__tiling t = {1, 1, 20, 20, 8, 1, 1, refuse, &left};
     assert_int_equal(rdna__tiles_run(&t, in, out), RDNA_DEVICE_ERROR);
     assert_int_equal(left, -1);
+    left = before;
+    assert_int_equal(rdna__tiles_run_apart(&t, 1, in, out), RDNA_DEVICE_ERROR);
+    assert_int_equal(left, -1);
   }
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_failure)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_apart),
+                                     cmocka_unit_test(test_failure)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
