@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """How fast the networks of pictures are, beside diffusers on PyTorch's own device: random weights of the published shapes
-in 16 bits, a step of the U-Net (prompt and negative prompt in one pass) or of FLUX's transformer, and the decoder of a picture.
+in 16 bits, a step of the U-Net (prompt and negative prompt in one pass) or of FLUX's transformer, the decoder of a picture, and
+a step of Z-Image within its pipeline.
 
     python benchmarks/image_benchmark.py --driver cuda --torch cuda        four minutes on an H200
     python benchmarks/image_benchmark.py --driver host --torch cpu --tiny  small ones, which say nothing but that it runs
@@ -10,6 +11,7 @@ time; PyTorch's stay on its device. Each line is printed as soon as it is measur
 import argparse
 import ctypes
 import gc
+import json
 import pathlib
 import statistics
 import sys
@@ -18,7 +20,9 @@ import time
 
 import diffusers
 import numpy as np
+import tokenizers
 import torch
+import transformers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGAN = time.perf_counter()
@@ -32,6 +36,8 @@ XL = {"block_out_channels": (320, 640, 1280), "layers_per_block": 2, "cross_atte
       "transformer_layers_per_block": (1, 2, 10), "use_linear_projection": True, "addition_embed_type": "text_time", "addition_time_embed_dim": 256,
       "projection_class_embeddings_input_dim": 2816, "down_block_types": ("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
       "up_block_types": ("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D")}
+ZIMAGE = {"in_channels": 16, "dim": 3840, "n_layers": 10, "n_refiner_layers": 2, "n_heads": 30, "n_kv_heads": 30, "cap_feat_dim": 2560,
+          "axes_dims": [32, 48, 48], "axes_lens": [1536, 512, 512]}  # 10 of 30 layers
 FLUX = {"in_channels": 64, "num_layers": 4, "num_single_layers": 8, "guidance_embeds": True}  # of 19 and 38 blocks, as writing 24 GB takes longer
 
 
@@ -50,6 +56,8 @@ def tiny(settings):
     if "num_single_layers" in small:
         small |= {"num_layers": 1, "num_single_layers": 1, "attention_head_dim": 32, "num_attention_heads": 2, "joint_attention_dim": 64,
                   "pooled_projection_dim": 48, "axes_dims_rope": (8, 12, 12)}
+    if "cap_feat_dim" in small:
+        small |= {"dim": 64, "n_layers": 2, "n_refiner_layers": 1, "n_heads": 2, "n_kv_heads": 2, "cap_feat_dim": 32, "axes_dims": [8, 12, 12]}
     return small
 
 
@@ -69,6 +77,24 @@ class UNetInput(ctypes.Structure):
 class FluxInput(ctypes.Structure):
     _fields_ = [("size", SIZE), ("height", INT), ("width", INT), ("tokens", INT), ("sample", POINTER), ("states", POINTER),
                 ("pooled", POINTER), ("timestep", DOUBLE), ("guidance", DOUBLE)]
+
+
+class Progress(ctypes.Structure):
+    _fields_ = [("stage", TEXT), ("picture", INT), ("count", INT), ("step", INT), ("steps", INT), ("latents", POINTER)]
+
+
+PROGRESS = ctypes.CFUNCTYPE(ctypes.c_bool, POINTER, ctypes.POINTER(Progress))
+
+
+class Request(ctypes.Structure):  # up to |progress|; what follows is left 0
+    _fields_ = [("size", SIZE), ("prompt", TEXT), ("negative", TEXT), ("count", INT), ("width", INT), ("height", INT), ("steps", INT),
+                ("guidance", DOUBLE), ("sampler", TEXT), ("spacing", TEXT), ("seed", ctypes.c_uint64), ("latents", POINTER), ("init", POINTER),
+                ("strength", DOUBLE), ("skip", INT), ("tile", INT), ("frugal", ctypes.c_bool), ("progress", PROGRESS), ("values", POINTER),
+                ("data", POINTER), ("plain", ctypes.c_bool)]
+
+
+class ModelOptions(ctypes.Structure):  # up to |dtype|
+    _fields_ = [("size", SIZE), ("dtype", INT)]
 
 
 class Ours:
@@ -272,6 +298,78 @@ class Bench:
         label = f"FLUX step ({settings['num_layers']} + {settings['num_single_layers']} blocks), {8 * side} x {8 * side}, {tokens} tokens"
         self.compare(label, diffusers.FluxTransformer2DModel, settings, theirs, "flux", "transformer", ours)
 
+    def zimage(self):
+        """Both pipelines from the same folder, texts and noise. Of steps the time between two calls of what is told of them is taken."""
+        small, steps = self.options.tiny, 12
+        settings, side, dtype = (tiny(ZIMAGE), 8, torch.float32) if small else (ZIMAGE, 128, torch.bfloat16)
+        label = f"Z-Image step ({settings['n_layers']} layers), {8 * side} x {8 * side}"
+        prompt = "a lighthouse at dusk " * 12
+        with tempfile.TemporaryDirectory(dir=self.options.folder) as folder, torch.no_grad():
+            pipeline = zimage_pipeline(self, settings, tiny(VAE) if small else VAE, dtype)
+            pipeline.save_pretrained(folder)
+            name = pathlib.Path(folder) / "text_encoder/config.json"
+            name.write_text(json.dumps(json.loads(name.read_text()) | {"architectures": ["Qwen3ForCausalLM"]}))
+            noise, out = self.random(1, 16, side, side), np.empty((1, 3, 8 * side, 8 * side), np.float32)
+            pipeline.to(self.options.torch).set_progress_bar_config(disable=True)
+            times = []
+
+            def mark(pipe, step, timestep, values):
+                self.wait()
+                times.append(time.perf_counter())
+                return values
+
+            self.reset_torch()
+            wanted = pipeline(prompt, width=8 * side, height=8 * side, num_inference_steps=steps, guidance_scale=0.0, latents=torch.from_numpy(noise).to(self.options.torch),
+                              output_type="pt", callback_on_step_end=mark).images.float().cpu().numpy()
+            eager, memory = 1000 * statistics.median(np.diff(times[1:])), torch.cuda.max_memory_allocated() if self.cuda else 0
+            pipeline.to("cpu")
+            self.reset_torch()
+            marks = []
+            progress = PROGRESS(lambda _, p: marks.append((p[0].stage, time.perf_counter())) or True)
+            model = POINTER()
+            options = ModelOptions(ctypes.sizeof(ModelOptions) + 4, TYPES["f32" if small else "bf16"][0])
+            self.ours.reset_peak()
+            self.ours.call("rdna_image_model_open", self.ours.device, folder.encode(), ctypes.byref(options), ctypes.byref(model))
+            request = Request(ctypes.sizeof(Request), prompt.encode(), None, 1, 8 * side, 8 * side, steps, 0.0, None, None, 1, noise.ctypes.data,
+                              None, 0, 0, 0, True, progress)
+            self.ours.call("rdna_image_model_draw", model, ctypes.byref(request), POINTER(out.ctypes.data))
+            self.ours.library.rdna_image_model_release.argtypes = [POINTER]
+            self.ours.library.rdna_image_model_release(model)
+            mine, peak = 1000 * statistics.median(np.diff([t for stage, t in marks if stage == b"noise"][2:])), self.ours.peak()
+            error = np.linalg.norm(out.clip(-1, 1) / 2 + 0.5 - wanted) / np.linalg.norm(wanted)
+            if not error < 0.2:
+                raise SystemExit(f"{label}: ours is off by {error:.2g}")
+            self.say(f"{label}: rdna {mine:.1f} ms, diffusers eager {eager:.1f}: {eager / mine:.2f}, "
+                     f"peak {peak / 2**30:.2f} GiB beside {memory / 2**30:.2f}; error of the picture {error:.1e}")
+            if self.options.no_compile or self.left() < self.options.compile_seconds:
+                return
+            pipeline.to(self.options.torch)
+            pipeline.transformer.compile()
+            times.clear()
+            pipeline(prompt, width=8 * side, height=8 * side, num_inference_steps=steps, guidance_scale=0.0, callback_on_step_end=mark, output_type="latent")
+            compiled = 1000 * statistics.median(np.diff(times[1:]))
+            self.say(f"{label}: compiled {compiled:.1f} ms: {compiled / mine:.2f}")
+
+
+def zimage_pipeline(bench, settings, vae, dtype):
+    """On random weights, with a text encoder of one layer, as its states alone are read."""
+    width = settings["cap_feat_dim"]
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer, tokenizer.decoder = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False), tokenizers.decoders.ByteLevel()
+    tokenizer.train_from_iterator(["a lighthouse at dusk"], tokenizers.trainers.BpeTrainer(
+        vocab_size=300, initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    tokenizer.add_special_tokens(["<|endoftext|>", "<|im_end|>"])
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>",
+                                                     chat_template="{% for m in messages %}{{ m.content }}{% endfor %}")
+    language = transformers.Qwen3Model(transformers.Qwen3Config(
+        vocab_size=len(tokenizer), hidden_size=width, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=16,
+        max_position_embeddings=1024, tie_word_embeddings=True))
+    transformer = bench.network(diffusers.ZImageTransformer2DModel, settings).to(dtype)
+    autoencoder = bench.network(diffusers.AutoencoderKL, vae | {"latent_channels": 16, "scaling_factor": 0.36, "shift_factor": 0.12, "use_quant_conv": False,
+                                                               "use_post_quant_conv": False})
+    return diffusers.ZImagePipeline(scheduler=diffusers.FlowMatchEulerDiscreteScheduler(shift=3.0), vae=autoencoder.to(dtype), text_encoder=language.to(dtype),
+                                    tokenizer=tokenizer, transformer=transformer)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -280,7 +378,7 @@ def main():
     parser.add_argument("--library", default=str(ROOT / "build/release/lib/librdna.so"))
     parser.add_argument("--folder", help="where weights are written for ours to read: 6 GB")
     parser.add_argument("--type", choices=TYPES, help="f16, or with --tiny on the processor f32")
-    parser.add_argument("--only", choices=("sd", "xl", "flux"), action="append")
+    parser.add_argument("--only", choices=("sd", "xl", "flux", "zimage"), action="append")
     parser.add_argument("--tiny", action="store_true", help="small networks")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--seconds", type=float, default=235, help="what is not begun by then is left out, which is said")
@@ -291,7 +389,8 @@ def main():
     bench = Bench(options)
     bench.say(f"rdna on {options.driver}, PyTorch {torch.__version__} on {options.torch}, diffusers {diffusers.__version__}, {options.type}")
     for name, parts in (("sd", (lambda: bench.unet("SD 1.5", SD15), lambda: bench.decoder("SD 1.5", 64))),
-                        ("xl", (lambda: bench.unet("SDXL", XL), lambda: bench.decoder("SDXL", 128))), ("flux", (bench.flux,))):
+                        ("xl", (lambda: bench.unet("SDXL", XL), lambda: bench.decoder("SDXL", 128))), ("flux", (bench.flux,)),
+                        ("zimage", (bench.zimage,))):
         for part in parts if not options.only or name in options.only else ():
             if bench.left() < 15:
                 bench.say(f"{name}: left out, as there is no time left")

@@ -262,15 +262,15 @@ def write(path, entries, tensors):
         raw = array.tobytes() if isinstance(array, Blocks) else ENCODERS[kind](array)
         head += text(name) + struct.pack("<I", array.ndim) + struct.pack(f"<{array.ndim}Q", *array.shape[::-1])
         head += struct.pack("<IQ", kind, size)
-        data.append(raw + bytes(-len(raw) % 32))
-        size += len(data[-1])
+        data += [raw, bytes(-len(raw) % 32)]
+        size += len(raw) + len(data[-1])
     keys = b"".join(
         text(key) + struct.pack("<I", kind[0] if isinstance(kind, tuple) else kind) + encode_value(kind, value)
         for key, kind, value in entries
     )
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(entries)) + keys + head
     with open(path, "wb") as file:
-        file.write(head + bytes(-len(head) % 32) + b"".join(data))
+        file.writelines([head, bytes(-len(head) % 32), *data])
 
 
 class Reader:

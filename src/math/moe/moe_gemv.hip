@@ -1,6 +1,7 @@
 /* Products of few rows with the weights of their experts: the kernels of quant_gemv.h and gemm_tile.h, whose weights
  * begin where a slot's expert says. */
 #include "math/moe/moe_product.h"
+#include "math/pointwise/pointwise_scalar.h"
 #include "math/quant/quant_gemv.h"
 
 /* The experts of this work-group's turns, in group memory: lanes ask for that of a later turn while their weights are
@@ -34,6 +35,13 @@ struct expert_weights : block_weights<format> {
     int64_t blocks = (int64_t)experts_of_turns()[turn] * (a.product.stride_b / format::block_values) +
                      (int64_t)(of_up ? j - a.product.n : j) * (a.product.k / format::block_values);
     return (const char *)(of_up ? a.up : a.product.b) + blocks * format::block_bytes;
+  }
+  RDNA_DEVICE float open_gate(const args &a, int turn, int j, float sum) {
+    const float *bias = lane_id() % 32 ? a.up_bias : (const float *)a.product.bias;
+    if (bias && j < a.product.n) sum += global(bias)[(int64_t)experts_of_turns()[turn] * a.product.n + j];
+    float other = wave_shuffle_xor_f32(sum, 1);
+    if (a.limit > 0) return pw32_swiglu_clamped(sum, other, a.slope, a.limit);
+    return gemm_activate(a.product.activation, sum) * other;
   }
   RDNA_DEVICE void finish(const args &a, int turn, int i, int j, float sum) { moe_finish(a, turn, j, sum); }
 };

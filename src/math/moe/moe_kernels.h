@@ -51,8 +51,10 @@ struct moe_product_args {
   const float *shares;   /* (tokens, top) or NULL; moe_gemv only */
   const int32_t *order;  /* moe_gemm only, as |tiles|: see above */
   const int32_t *tiles;
-  const void *up; /* moe_gemv of blocks, without shares or bias: weights like b, and a slot's row is activation(x b^T) *
-                     (x up^T); or NULL */
+  const void *up; /* moe_gemv of blocks, without shares: weights like b, and a slot's row is f(x b^T + bias) * (x up^T +
+                     up_bias); or NULL */
+  const float *up_bias; /* where there is |up|, one like bias or NULL as that */
+  float limit, slope;   /* f(g) u is SWIGLU_CLAMPED of these where the limit is above 0, else activation(g) u */
   int32_t tokens, top, experts, most_tiles;
   int32_t x_of_slots; /* whether x has a row for each slot, not for each token */
   int32_t add;        /* to c, with shares */

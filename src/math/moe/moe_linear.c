@@ -327,14 +327,16 @@ bool rdna__moe_is_gated(const rdna_tensor *x, const rdna_tensor *gate, const rdn
   return describe_gated(x, gate, up, indices, &c);
 }
 
-rdna_status rdna__moe_gated(rdna_stream *stream, rdna_activation activation, bool may_round, const rdna_tensor *x,
+rdna_status rdna__moe_gated(rdna_stream *stream, const rdna__moe_gate *options, const rdna_tensor *x,
                             const rdna_tensor *gate, const rdna_tensor *up, const rdna_tensor *indices,
                             const rdna_tensor *out) {
   struct call c = {.stream = stream, .weights = gate, .x = x, .indices = indices, .out = out};
   if (!describe_gated(x, gate, up, indices, &c))
     return rdna__fail(RDNA_UNSUPPORTED, "%s: no one launch has this gate and what it multiplies", NAME);
-  c.args.product.activation = (uint32_t)activation;
-  if (may_round) c.args.product.flags |= GEMM_MAY_ROUND;
+  c.args.product.activation = (uint32_t)options->activation;
+  c.args.limit = options->limit, c.args.slope = options->slope;
+  if (options->gate_bias) c.args.product.bias = options->gate_bias->data, c.args.up_bias = options->up_bias->data;
+  if (options->may_round) c.args.product.flags |= GEMM_MAY_ROUND;
   c.args.product.c = out->data;
   return run_few(&c);
 }

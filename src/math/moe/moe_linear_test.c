@@ -146,8 +146,8 @@ static void check(layer l) {
 }
 
 /* The gates' product and the other in one launch, of matrices apart or, |joined|, of one: of each expert n rows of the
- * gate's, then n of the other's. */
-static void check_gated(layer l, bool joined) {
+ * gate's, then n of the other's. Of matrices apart with biases where the layer has some. */
+static void check_gated(layer l, bool joined, float limit) {
   int64_t n = l.n, slots = l.tokens * l.top, wide = joined ? 2 * n : n, shape[] = {l.experts, n, l.k};
   operands of_gate, of_up;
   layer both = l;
@@ -160,8 +160,13 @@ static void check_gated(layer l, bool joined) {
   gate.stride[0] = up.stride[0] = wide * l.k;
   up.data = joined ? (char *)gate.data + rdna_dtype_bytes(l.type, n * l.k) : of_up.weights.tensor.data;
   assert_true(rdna__moe_is_gated(&of_gate.x.tensor, &gate, &up, &of_gate.indices.tensor));
-  assert_ok(rdna__moe_gated(stream, RDNA_ACTIVATION_SILU, l.may_round, &of_gate.x.tensor, &gate, &up,
-                            &of_gate.indices.tensor, &out.tensor));
+  const rdna__moe_gate options = {RDNA_ACTIVATION_SILU,
+                                  limit,
+                                  limit > 0 ? 1.5f : 0,
+                                  l.with_bias ? &of_gate.bias.tensor : NULL,
+                                  l.with_bias ? &of_up.bias.tensor : NULL,
+                                  l.may_round};
+  assert_ok(rdna__moe_gated(stream, &options, &of_gate.x.tensor, &gate, &up, &of_gate.indices.tensor, &out.tensor));
   operand_download(&out);
   if (!joined) memcpy(of_up.x.host, of_gate.x.host, of_gate.x.bytes); /* for slot_value */
   if (!joined) memcpy(of_up.indices.host, of_gate.indices.host, of_gate.indices.bytes);
@@ -172,7 +177,9 @@ static void check_gated(layer l, bool joined) {
       double u = slot_value(&both, joined ? &of_gate : &of_up, slot, joined ? n + j : j, &magnitude[1], &squares);
       for (int i = 0; i < 2; i++) error[i] = 0x1p-24 * ((double)(l.k + 6) * magnitude[i] + 16 * (double)l.k);
       for (int i = 0; i < 2 && has_units(&both); i++) error[i] += 6 * 0x1p-15 * 4 * 5 * sqrt((double)l.k);
-      double f = g / (1 + exp(-g)), most = 1.2 * error[0] * (fabs(u) + error[1]) + error[1] * fabs(f);
+      if (limit > 0) g = fmin(g, limit), u = fmax(fmin(u, limit), -limit) + 1; /* whose slope is at most 1 */
+      double f = g / (1 + exp(-g * (limit > 0 ? 1.5 : 1)));
+      double most = 1.2 * error[0] * (fabs(u) + error[1]) + error[1] * fabs(f);
       assert_close(RDNA_F32, operand_get(&out, slot * n + j), f * u, most + 0x1p-21 * fabs(f * u) + 0x1p-100,
                    rdna_dtype_name(l.type), slot * n + j);
     }
@@ -206,21 +213,21 @@ static void of_every_type(void **state) {
 /* A gate and what it multiplies, of each type of blocks; of others there is no one launch. */
 static void gates(void **state) {
   for (int t = 0; t < TYPES; t++) {
-    layer l = {types[t], 1 + t % 2, 3, 5, 21, 256 * (1 + t % 3), .x = RDNA_F32};
-    if (is_quantized(l.type)) check_gated(l, t % 2);
-    l.may_round = true;
-    if (is_quantized(l.type)) check_gated(l, t % 2);
+    layer l = {types[t], 1 + t % 2, 3, 5, 21, 256 * (1 + t % 3), .x = RDNA_F32, .with_bias = t % 4 == 2};
+    if (is_quantized(l.type)) check_gated(l, t % 2, t % 3 ? 0 : 2);
+    l.may_round = true, l.with_bias = t % 4 == 0;
+    if (is_quantized(l.type)) check_gated(l, t % 2, t % 3 ? 2 : 0);
   }
-  check_gated((layer){RDNA_Q4_K, 1, 2, 4, 2100, 256, .x = RDNA_F32}, true);
-  check_gated((layer){RDNA_Q6_K, 1, 4, 6, 9, 256 * 17, .x = RDNA_F32}, false);
+  check_gated((layer){RDNA_Q4_K, 1, 2, 4, 2100, 256, .x = RDNA_F32}, true, 0);
+  check_gated((layer){RDNA_MXFP4, 1, 2, 4, 2100, 256, .x = RDNA_F32, .with_bias = true}, false, 1);
+  check_gated((layer){RDNA_Q6_K, 1, 4, 6, 9, 256 * 17, .x = RDNA_F32}, false, 0);
   layer dense = {RDNA_F16, 1, 2, 3, 5, 64, .x = RDNA_F32};
   operands o;
   make(&dense, &o);
   rdna_tensor w = rdna_tensor_contiguous(o.weights.tensor.data, RDNA_F16, 3, (int64_t[]){3, 5, 64});
   assert_false(rdna__moe_is_gated(&o.x.tensor, &w, &w, &o.indices.tensor));
-  assert_int_equal(
-      rdna__moe_gated(stream, RDNA_ACTIVATION_SILU, false, &o.x.tensor, &w, &w, &o.indices.tensor, &o.out.tensor),
-      RDNA_UNSUPPORTED);
+  assert_int_equal(rdna__moe_gated(stream, &(rdna__moe_gate){0}, &o.x.tensor, &w, &w, &o.indices.tensor, &o.out.tensor),
+                   RDNA_UNSUPPORTED);
   operand *all[] = {&o.x, &o.weights, &o.bias, &o.shares, &o.indices, &o.out, &o.before};
   for (int i = 0; i < 7; i++) operand_free(all[i]);
 }

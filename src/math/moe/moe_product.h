@@ -39,7 +39,7 @@ RDNA_DEVICE void moe_finish(const struct moe_product_args &a, int turn, int j, f
   int32_t slot = moe_slot_of(a, turn);
   moe_expert expert = moe_expert_of(a, slot);
   float *out = (float *)a.product.c + (int64_t)group_id_y() * a.product.ldc + j;
-  if (a.product.bias) sum += global((const float *)a.product.bias)[expert.number * a.product.n + j];
+  if (a.product.bias && !a.up) sum += global((const float *)a.product.bias)[expert.number * a.product.n + j];
   float before = a.shares && (turn > 0 || a.add) ? *out : 0;
   *out = !expert.exists ? before : a.shares ? fma_f32(load_uniform(a.shares + slot), sum, before) : sum;
 }

@@ -186,9 +186,8 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
   if (!chosen || (tiles && !add_tiles(out_case, &args, chosen, few ? MOE_FEW_ROWS : MOE_TILE)) ||
       !add_operands(random, out_case, x_type, type, &args, &sum) ||
       (shares && !add_values(random, out_case, slots, offsetof(struct moe_product_args, shares))) ||
-      (n % 3 && !gated &&
-       !add_values(random, out_case, (int64_t)args.experts * args.product.n,
-                   offsetof(struct moe_product_args, product.bias))))
+      (n % 3 && !add_values(random, out_case, (int64_t)args.experts * args.product.n,
+                            offsetof(struct moe_product_args, product.bias))))
     return rdna__case_no_memory(out_case);
   if (gated) {
     int64_t count = args.experts * args.product.stride_b;
@@ -196,6 +195,10 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
     if (!up) return rdna__case_no_memory(out_case);
     rdna__fill_blocks(random, type, up, count);
     args.product.activation = RDNA_ACTIVATION_SILU;
+    if (n % 8 == 6) args.limit = 7, args.slope = 1.702f;
+    if (n % 3 && !add_values(random, out_case, (int64_t)args.experts * args.product.n,
+                             offsetof(struct moe_product_args, up_bias)))
+      return rdna__case_no_memory(out_case);
     sum *= 2.4 * sum + 1; /* the error of either is multiplied by the other */
   }
   memcpy(out_case->args, &args, sizeof args);
@@ -207,7 +210,10 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
   out_case->grid = (rdna_grid){across, tiles ? 1 : (uint32_t)(shares ? args.tokens : slots), 1};
   snprintf(out_case->label, sizeof out_case->label, "tokens %d top %d experts %d n %d k %d%s%s%s%s", args.tokens,
            args.top, args.experts, args.product.n, args.product.k, shares ? " shares" : "", args.add ? " add" : "",
-           args.x_of_slots ? " x of slots" : "", gated ? " gated" : "");
+           args.x_of_slots ? " x of slots" : "",
+           !gated           ? ""
+           : args.limit > 0 ? " clamped"
+                            : " gated");
   struct moe_product_args with = args;
   with.shares = shares ? (const float *)chosen : NULL; /* whether there are any */
   return add_result(random, out_case, &with, sum) ? RDNA_OK : rdna__case_no_memory(out_case);

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "kernel/host.h"
+#include "math/gemm/gemm_activation.h"
 #include "math/moe/moe_kernels.h"
+#include "math/pointwise/pointwise_scalar.h"
 #include "math/quant/quant_unpack.h"
 
 typedef void (*twin)(const void *args, rdna_grid grid);
@@ -31,7 +33,7 @@ static void multiply(const struct moe_product_args *a, twin product, int64_t exp
 /* The rows from one expert's weights to the next's. */
 static int64_t rows_of_expert(const struct gemm_args *p) { return p->k > 0 ? p->stride_b / p->k : p->n; }
 
-/* out = activation(gate) * up of one slot's expert. */
+/* out = f(gate) * up of one slot's expert. */
 static void multiply_gated(const struct moe_product_args *a, twin product, int64_t expert_bytes, int32_t slot,
                            float *out) {
   enum { AT_ONCE = 2048 };
@@ -41,12 +43,17 @@ static void multiply_gated(const struct moe_product_args *a, twin product, int64
     struct moe_product_args gate = *a, other = *a;
     int32_t count = a->product.n - j < AT_ONCE ? a->product.n - j : AT_ONCE;
     gate.product.n = other.product.n = count;
-    gate.product.flags |= GEMM_MORE;
     gate.product.b = (const char *)a->product.b + j * row_bytes;
     other.product.b = (const char *)a->up + j * row_bytes;
+    if (a->product.bias) { /* multiply() adds |count| for each expert */
+      const int64_t at = (int64_t)a->chosen[slot] * (a->product.n - count) + j;
+      gate.product.bias = (const float *)a->product.bias + at, other.product.bias = a->up_bias + at;
+    }
     multiply(&gate, product, expert_bytes, a->chosen[slot], x_of(a, slot), 1, a->product.lda, out + j, count);
     multiply(&other, product, expert_bytes, a->chosen[slot], x_of(a, slot), 1, a->product.lda, up, count);
-    for (int32_t i = 0; i < count; i++) out[j + i] *= up[i];
+    for (int32_t i = 0; i < count; i++)
+      out[j + i] = a->limit > 0 ? pw32_swiglu_clamped(out[j + i], up[i], a->slope, a->limit)
+                                : gemm_activate(a->product.activation, out[j + i]) * up[i];
   }
 }
 

@@ -209,7 +209,8 @@ struct block_weights {
   typedef const char *row;
   static constexpr bool has_steps = false;  /* whether args is a gemv_args */
   static constexpr bool has_groups = false; /* whether args is a group_gemm_args */
-  static constexpr bool can_gate = false;   /* whether rows may be a gate's and those that it multiplies */
+  static constexpr bool can_gate = false;   /* whether rows may be a gate's and those that it multiplies; lane 0 then
+                                               has the gate's sum and lane 1 the other, of which open_gate() makes one */
   static constexpr bool has_least = quant_has_least(format::dtype), is_signed = format::is_signed;
   static constexpr int zero = quant_zero(format::dtype), bits = is_signed ? 8 : quant_bits(format::dtype);
   RDNA_DEVICE int slots(const args &a) { return 1; }
@@ -233,6 +234,9 @@ struct stepped_weights : block_weights<format> {
   typedef struct gemv_args args;
   static constexpr bool has_steps = true, can_gate = true;
   RDNA_DEVICE bool gated(const args &a) { return a.steps.gated; }
+  RDNA_DEVICE float open_gate(const args &a, int slot, int j, float sum) {
+    return gemm_activate(a.product.activation, sum) * wave_shuffle_xor_f32(sum, 1);
+  }
   RDNA_DEVICE int slots(const args &a) { return 1; }
   RDNA_DEVICE const struct gemm_args &product(const args &a, int slot) { return a.product; }
   RDNA_DEVICE const char *row_of(const args &a, int slot, int j) {
@@ -516,12 +520,6 @@ RDNA_DEVICE float gemv_finish_norm(const struct gemv_args &args, const float *sq
   for (int w = 0; w < QUANT_GEMV_THREADS / (int)WAVE_SIZE; ++w) all += squares[w];
   return sum * gemv_norm_scale(args, all);
 }
-/* The gate, of a wave's sums: lane 0 has the gate's, lane 1 those that it multiplies. */
-RDNA_DEVICE float gemv_finish_gate(bool gated, uint32_t activation, float sum) {
-  float other = wave_shuffle_xor_f32(sum, 1);
-  return gated ? gemm_activate(activation, sum) * other : sum;
-}
-
 /* Integers in groups have arguments enough for scalar registers to be too few with 8 columns in waves of 32 lanes too.
  */
 template <typename weights, int columns>
@@ -624,9 +622,10 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
     }
     int made = gemv_made<weights, rows>(now);
     if constexpr (weights::has_steps) mine = gemv_finish_norm(now, squares, mine);
-    if constexpr (weights::can_gate)
-      mine = gemv_finish_gate(is_gated<weights>(now), weights::product(now, slot).activation, mine);
-    int c = lane % columns, j = (group * plan::sets + set_in_group) * made + lane / columns;
+    int first = (group * plan::sets + set_in_group) * made, c = lane % columns, j = first + lane / columns;
+    if constexpr (weights::can_gate) {
+      if (is_gated<weights>(now)) mine = weights::open_gate(now, slot, first, mine);
+    }
     if (lane < made * columns && c < weights::product(now, slot).m && j < weights::product(now, slot).n)
       weights::finish(now, slot, c, j, mine);
     bool more = slot + 1 < weights::slots(now);

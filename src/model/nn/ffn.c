@@ -9,7 +9,8 @@ rdna_status rdna__nn_gate_with(rdna_stream *stream, rdna__nn_gate activation, co
                                const rdna_tensor *up) {
   const rdna_scalar zero = rdna_scalar_real(0);
   if (activation == RDNA__NN_GATE_CLAMPED)
-    return rdna_op_zip(stream, RDNA_ZIP_SWIGLU_CLAMPED, gate, up, rdna_scalar_real(1.702), rdna_scalar_real(7), gate);
+    return rdna_op_zip(stream, RDNA_ZIP_SWIGLU_CLAMPED, gate, up, rdna_scalar_real(RDNA__NN_CLAMP_SLOPE),
+                       rdna_scalar_real(RDNA__NN_CLAMP_LIMIT), gate);
   if (activation == RDNA__NN_GATE_SILU && is_dense(gate)) return rdna_op_swiglu(stream, gate, up, gate);
   rdna_map f = activation == RDNA__NN_GATE_SILU   ? RDNA_MAP_SILU
                : activation == RDNA__NN_GATE_GELU ? RDNA_MAP_GELU_ERF

@@ -48,13 +48,19 @@ static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe
   int64_t tokens = pass->count, hidden = moe->hidden, values = tokens * moe->used * hidden;
   rdna_tensor gate = rdna__nn_heads(pass->experts, tokens, moe->used, hidden);
   rdna_tensor up = rdna__nn_heads((float *)pass->experts + values, tokens, moe->used, hidden), weights[2];
-  bool has_bias = moe->gate_bias.data || moe->up_bias.data;
-  rdna_activation activation = rdna__nn_activation(moe->activation);
+  bool has_biases = moe->gate_bias.data && moe->up_bias.data, clamped = moe->activation == RDNA__NN_GATE_CLAMPED;
+  const rdna__moe_gate options = {.activation = rdna__nn_activation(moe->activation),
+                                  .limit = clamped ? (float)RDNA__NN_CLAMP_LIMIT : 0,
+                                  .slope = clamped ? (float)RDNA__NN_CLAMP_SLOPE : 0,
+                                  .gate_bias = has_biases ? &moe->gate_bias : NULL,
+                                  .up_bias = has_biases ? &moe->up_bias : NULL,
+                                  .may_round = pass->may_round};
   find_gates(moe, &weights[0], &weights[1]);
-  if (tokens == 1 && !has_bias && !rdna__nn_watcher && activation != RDNA_ACTIVATION_NONE &&
+  if (tokens == 1 && has_biases == (moe->gate_bias.data || moe->up_bias.data) && !rdna__nn_watcher &&
+      (clamped || options.activation != RDNA_ACTIVATION_NONE) &&
       rdna__moe_is_gated(x, &weights[0], &weights[1], indices)) {
     *activated = gate;
-    return rdna__moe_gated(pass->stream, activation, pass->may_round, x, &weights[0], &weights[1], indices, &gate);
+    return rdna__moe_gated(pass->stream, &options, x, &weights[0], &weights[1], indices, &gate);
   }
   if (moe->gate_up.data) { /* each slot's row is its gate, then its up */
     rdna_tensor both = rdna__nn_heads(pass->experts, tokens, moe->used, 2 * hidden);

@@ -74,6 +74,8 @@ typedef enum rdna__nn_gate {
   RDNA__NN_GATE_RELU_SQUARED,
   RDNA__NN_GATE_CLAMPED /* gpt-oss: gate sigmoid(1.702 gate) (up + 1), of gate and up clamped at 7 */
 } rdna__nn_gate;
+#define RDNA__NN_CLAMP_SLOPE 1.702
+#define RDNA__NN_CLAMP_LIMIT 7.0
 
 /* down (gate'(gate x) * up x); without a gate, down (gate'(up x)) */
 typedef struct rdna__nn_ffn {
