@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-pytestmark = pytest.mark.usefixtures("nothing_falls_back")
+pytestmark = [pytest.mark.usefixtures("nothing_falls_back"),
+              pytest.mark.skipif(not hasattr(torch, "_grouped_mm"), reason="this PyTorch has no _grouped_mm; 2.7 brought it")]
 TYPES = [torch.float32, torch.float16, torch.bfloat16]
 
 
