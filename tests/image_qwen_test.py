@@ -25,20 +25,20 @@ SCHEDULE = {"base_image_seq_len": 256, "base_shift": 0.5, "max_image_seq_len": 8
 MARKS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 
 
-def write_qwen_tokenizer(folder):
+def write_qwen_tokenizer(folder, marks=()):
     made = tokenizer_models.qwen2()
-    made.tokenizer.add_special_tokens(MARKS)
+    made.tokenizer.add_special_tokens([*MARKS, *marks])
     made.config = {"tokenizer_class": "Qwen2Tokenizer", "pad_token": MARKS[0], "eos_token": MARKS[2], "model_max_length": 131072}
     folder.mkdir(parents=True, exist_ok=True)
     made.write(folder)
     return made.tokenizer.get_vocab_size()
 
 
-def qwen_language(vocabulary):
+def qwen_language(vocabulary, tower=None, **more):
     text = dict(vocab_size=vocabulary, hidden_size=40, num_hidden_layers=2, num_attention_heads=5, num_key_value_heads=1, intermediate_size=72,
                 max_position_embeddings=2048, rms_norm_eps=1e-6, rope_parameters={"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]})
     vision = dict(depth=1, hidden_size=16, intermediate_size=16, num_heads=2, out_hidden_size=40, fullatt_block_indexes=[0])
-    config = transformers.Qwen2_5_VLConfig(text_config=text, vision_config=vision, tie_word_embeddings=False)
+    config = transformers.Qwen2_5_VLConfig(text_config=text, vision_config={**vision, **(tower or {})}, tie_word_embeddings=False, **more)
     return randomize(transformers.Qwen2_5_VLForConditionalGeneration(config), 8)
 
 

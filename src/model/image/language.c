@@ -6,10 +6,14 @@
 
 #include "base/status.h"
 #include "model/image/component.h"
+#include "model/vision/prompt.h"
 #include "model/weights/convert.h"
+#include "rdna/llm_cache.h"
 #include "rdna/llm_embed.h"
 #include "rdna/memory.h"
 #include "rdna/model.h"
+
+enum { PASS = 512 }; /* tokens at a time where there is a picture */
 
 struct rdna__language {
   const rdna__language_reading *reading;
@@ -17,7 +21,10 @@ struct rdna__language {
   rdna_gguf *file;
   rdna_tokenizer *tokenizer;
   rdna_llm *llm;
-  rdna_llm_embedder *embedder;
+  rdna_llm_embedder *embedder; /* NULL: it sees */
+  rdna_gguf *tower_file;
+  rdna_vision *vision;
+  bool wide; /* it computes in f32 */
   rdna__language_info info;
 };
 
@@ -50,45 +57,59 @@ static uint64_t allocated(rdna_device *device) {
   return stats.allocated;
 }
 
-static rdna_status open_embedder(rdna__language *l, rdna_dtype dtype) {
+/* Which layers read the states that are asked for. */
+static void find_layers(const rdna__language *l, int layers[RDNA__LANGUAGE_LAYERS]) {
   const rdna__language_reading *by = l->reading;
-  int layers[RDNA__LANGUAGE_LAYERS], all = rdna_llm_get_info(l->llm)->layers;
+  int all = rdna_llm_get_info(l->llm)->layers;
   for (int i = 0; i < by->layer_count; i++) layers[i] = by->layers[i] < 0 ? all + 1 + by->layers[i] : by->layers[i];
-  bool wide = dtype == RDNA_F32;
+}
+
+static rdna_status open_embedder(rdna__language *l) {
+  const rdna__language_reading *by = l->reading;
+  int layers[RDNA__LANGUAGE_LAYERS];
+  find_layers(l, layers);
   const rdna_llm_embedder_options options = {RDNA_LLM_EMBEDDER_OPTIONS_INIT,
                                              .pooling = RDNA_LLM_POOLING_NONE,
                                              .context = by->most,
                                              .batch = by->most,
                                              .sequences = 1,
-                                             .kv_dtype = wide ? RDNA_F32 : RDNA_F16,
-                                             .exact = wide,
+                                             .kv_dtype = l->wide ? RDNA_F32 : RDNA_F16,
+                                             .exact = l->wide,
                                              .layers = layers,
                                              .layer_count = by->layer_count};
   return rdna_llm_embedder_create(l->llm, &options, &l->embedder);
 }
 
-static rdna_status open_all(rdna__language *l, const char *folder, const char *tokenizer, rdna_dtype dtype) {
+static rdna_status open_tower(rdna__language *l, const char *folder, const char *processor) {
+  RDNA_TRY(rdna__model_open_tower(folder, processor, &l->tower_file));
+  RDNA_TRY(rdna_vision_open(l->device, l->tower_file, &l->vision));
+  return rdna_vision_check(l->vision, l->file);
+}
+
+static rdna_status open_all(rdna__language *l, const char *folder, const char *tokenizer, const char *processor) {
   RDNA_TRY(open_files(folder, tokenizer, &l->file, &l->tokenizer));
   uint64_t before = allocated(l->device);
   RDNA_TRY(rdna_llm_open(l->device, l->file, NULL, NULL, &l->llm));
+  if (l->reading->sees) RDNA_TRY(open_tower(l, folder, processor));
   l->info.weights_bytes = allocated(l->device) - before;
   const rdna_llm_info *of = rdna_llm_get_info(l->llm);
   size_t tokens = rdna_tokenizer_get_info(l->tokenizer)->token_count;
   if (of->encoder || tokens > (size_t)of->vocabulary)
     return rdna__fail(RDNA_BAD_DATA, "a %s with %d tokens, of which the tokenizer has %zu, reads no texts of pictures",
                       of->architecture, of->vocabulary, tokens);
-  RDNA_TRY(open_embedder(l, dtype));
+  if (!l->reading->sees) RDNA_TRY(open_embedder(l));
   l->info.width = of->width * l->reading->layer_count;
   return RDNA_OK;
 }
 
-rdna_status rdna__language_create(rdna_device *device, const char *folder, const char *tokenizer,
+rdna_status rdna__language_create(rdna_device *device, const char *folder, const char *tokenizer, const char *processor,
                                   const rdna__language_reading *reading, rdna_dtype dtype, rdna__language **out) {
   rdna__language *l = calloc(1, sizeof *l);
   if (!l) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
   l->reading = reading;
   l->device = rdna_device_retain(device);
-  rdna_status status = rdna__annotate(open_all(l, folder, tokenizer, dtype), "%s", folder);
+  l->wide = dtype == RDNA_F32;
+  rdna_status status = rdna__annotate(open_all(l, folder, tokenizer, processor), "%s", folder);
   if (status == RDNA_OK)
     *out = l;
   else
@@ -100,6 +121,8 @@ void rdna__language_release(rdna__language *l) {
   if (!l) return;
   rdna_llm_embedder_release(l->embedder);
   rdna_llm_release(l->llm);
+  rdna_vision_release(l->vision);
+  rdna_gguf_close(l->tower_file);
   rdna_tokenizer_close(l->tokenizer);
   rdna_gguf_close(l->file);
   rdna_device_release(l->device);
@@ -110,14 +133,21 @@ const rdna__language_info *rdna__language_get_info(const rdna__language *l) { re
 
 /* ---- texts ---- */
 
-/* |tokens| of the text with what stands around it. */
+/* |*out|, the caller's to free, is the text with what stands around it. */
+static rdna_status frame_text(const rdna__language_reading *by, const char *text, char **out) {
+  size_t room = strlen(by->before) + strlen(text) + strlen(by->after) + 1;
+  *out = malloc(room);
+  if (!*out) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text");
+  snprintf(*out, room, "%s%s%s", by->before, text, by->after);
+  return RDNA_OK;
+}
+
+/* |tokens| of that. */
 static rdna_status read_text(const rdna_tokenizer *tokenizer, const rdna__language_reading *by, const char *text,
                              rdna_tokens *tokens) {
-  size_t room = strlen(by->before) + strlen(text) + strlen(by->after) + 1;
-  char *whole = malloc(room);
-  if (!whole) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text");
-  snprintf(whole, room, "%s%s%s", by->before, text, by->after);
-  rdna_status status = rdna_tokenizer_encode(tokenizer, whole, room - 1, RDNA_ENCODE_PARSE_SPECIAL, tokens);
+  char *whole;
+  RDNA_TRY(frame_text(by, text, &whole));
+  rdna_status status = rdna_tokenizer_encode(tokenizer, whole, strlen(whole), RDNA_ENCODE_PARSE_SPECIAL, tokens);
   free(whole);
   return status;
 }
@@ -156,7 +186,93 @@ static rdna_status embed(rdna__language *l, const rdna_tokens *tokens, int32_t *
   return RDNA_OK;
 }
 
-rdna_status rdna__language_encode(rdna__language *l, const char *text, float *out_states, int *out_tokens) {
+/* ---- texts with a picture ---- */
+
+static rdna_status open_cache(const rdna__language *l, int tokens, rdna_llm_cache **out) {
+  int layers[RDNA__LANGUAGE_LAYERS];
+  find_layers(l, layers);
+  const rdna_llm_cache_options options = {RDNA_LLM_CACHE_OPTIONS_INIT,
+                                          .context = tokens,
+                                          .sequences = 1,
+                                          .batch = tokens < PASS ? tokens : PASS,
+                                          .logits = tokens < PASS ? tokens : PASS,
+                                          .kv_dtype = l->wide ? RDNA_F32 : RDNA_F16,
+                                          .exact = l->wide,
+                                          .gives = RDNA_LLM_GIVES_STATES,
+                                          .layers = layers,
+                                          .layer_count = l->reading->layer_count};
+  return rdna_llm_cache_create(l->llm, &options, out);
+}
+
+/* |out_states| (count - dropped, width) of the first |count| tokens, by passes that are text or the picture's. */
+static rdna_status read_passes(const rdna__language *l, rdna_llm_cache *cache, rdna_llm_sequence *sequence,
+                               const rdna_tokens *tokens, size_t count, rdna__shown *shown, float *out_states) {
+  const size_t width = (size_t)l->info.width, dropped = (size_t)l->reading->dropped;
+  for (size_t at = 0, end; at < count; at = end) {
+    const rdna__shown *of = rdna__shown_at(shown, 1, at);
+    end = rdna__shown_until(shown, 1, at, count);
+    if (end - at > PASS) end = at + PASS;
+    const rdna_llm_part part = {.sequence = sequence,
+                                .tokens = tokens->ids + at,
+                                .count = (int32_t)(end - at),
+                                .logits = (int32_t)(end - at),
+                                .picture = of ? &of->picture : NULL,
+                                .first = of ? (int32_t)(at - of->at) : 0};
+    const float *given;
+    RDNA_TRY(rdna_llm_step(cache, &part, 1, &given));
+    for (size_t i = at > dropped ? at : dropped; i < end; i++)
+      memcpy(out_states + (i - dropped) * width, given + (i - at) * width, width * sizeof *given);
+  }
+  return RDNA_OK;
+}
+
+/* What is behind |most|, of which the picture's tokens are not counted, is cut. */
+static rdna_status read_seen(const rdna__language *l, const rdna_tokens *tokens, rdna__shown *shown, float *out_states,
+                             int *out_tokens) {
+  const rdna__language_reading *by = l->reading;
+  rdna_llm_cache *cache;
+  rdna_llm_sequence *sequence = NULL;
+  size_t most = (size_t)(by->most - 1 + rdna__shown_tokens(shown));
+  size_t count = tokens->count < most ? tokens->count : most;
+  if (count <= (size_t)by->dropped || shown->at + (size_t)rdna__shown_tokens(shown) > count)
+    return rdna__fail(RDNA_BAD_DATA, "what stands around texts has %zu tokens, not above %d", count, by->dropped);
+  RDNA_TRY(open_cache(l, (int)count, &cache));
+  rdna_status status = rdna_llm_sequence_create(cache, &sequence);
+  if (status == RDNA_OK) status = read_passes(l, cache, sequence, tokens, count, shown, out_states);
+  rdna_llm_sequence_release(sequence);
+  rdna_llm_cache_release(cache);
+  *out_tokens = (int)count - by->dropped;
+  return status;
+}
+
+static rdna_status encode_seen(rdna__language *l, const char *text, const rdna__language_picture *picture,
+                               float *out_states, int *out_tokens) {
+  rdna__shown shown = {.height = picture->height, .width = picture->width};
+  rdna_tokens tokens = {0};
+  char *whole;
+  RDNA_TRY(frame_text(l->reading, text, &whole));
+  rdna_status status =
+      rdna__vision_encode(l->vision, l->tokenizer, whole, strlen(whole), RDNA_ENCODE_PARSE_SPECIAL, &shown, 1, &tokens);
+  if (status == RDNA_OK)
+    status = rdna__shown_take(&shown, l->vision, picture->pixels, picture->height, picture->width, &tokens);
+  if (status == RDNA_OK) status = rdna__shown_see(&shown, l->vision);
+  if (status == RDNA_OK) status = read_seen(l, &tokens, &shown, out_states, out_tokens);
+  rdna__shown_deinit(&shown);
+  rdna_tokens_deinit(&tokens);
+  free(whole);
+  return status;
+}
+
+rdna_status rdna__language_room(const rdna__language *l, const rdna__language_picture *picture, int *out_tokens) {
+  rdna_llm_picture seen = {0};
+  if (picture) RDNA_TRY(rdna_vision_measure(l->vision, picture->height, picture->width, &seen));
+  *out_tokens = l->reading->most - l->reading->dropped + seen.height * seen.width;
+  return RDNA_OK;
+}
+
+rdna_status rdna__language_encode(rdna__language *l, const char *text, const rdna__language_picture *picture,
+                                  float *out_states, int *out_tokens) {
+  if (picture) return encode_seen(l, text, picture, out_states, out_tokens);
   size_t most = (size_t)l->reading->most;
   rdna_tokens tokens = {0};
   RDNA_TRY(read_text(l->tokenizer, l->reading, text, &tokens));

@@ -3,6 +3,7 @@
 #ifndef RDNA_MODEL_IMAGE_LANGUAGE_H
 #define RDNA_MODEL_IMAGE_LANGUAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,15 +21,22 @@ typedef struct rdna__language_reading {
   int dropped;                /* the first so many tokens' states are left out */
   int layer_count;            /* states stand side by side that are read by these layers: 0 is the first; from behind */
   int layers[RDNA__LANGUAGE_LAYERS]; /* -1 stands for the last norm, and -2 for the last layer */
+  bool sees; /* |before| has the place of one picture, which the model's tower sees; its tokens count beside |most| */
 } rdna__language_reading;
+
+/* That a text is read with. */
+typedef struct rdna__language_picture {
+  uint8_t *pixels; /* (height, width, 3) */
+  int height, width;
+} rdna__language_picture;
 
 typedef struct rdna__language rdna__language;
 
-/* Of |folder|, as transformers saves a language model, whose tokenizer's files are in |tokenizer|; or of a file of GGUF
- * with its own. It computes in f32 where |dtype| is that, else as language models do. |reading| is borrowed.
- * RDNA_NOT_FOUND, RDNA_BAD_DATA, RDNA_UNSUPPORTED: as rdna_model_open and rdna_llm_open have it; there is no tokenizer.
- * RDNA_OUT_OF_MEMORY. */
-rdna_status rdna__language_create(rdna_device *device, const char *folder, const char *tokenizer,
+/* Of |folder|, as transformers saves a language model, whose tokenizer's files are in |tokenizer|, and of one that sees
+ * its processor's in |processor|; or of a file of GGUF with its own. It computes in f32 where |dtype| is that, else as
+ * language models do. |reading| is borrowed. RDNA_NOT_FOUND, RDNA_BAD_DATA, RDNA_UNSUPPORTED: as rdna_model_open and
+ * rdna_llm_open have it; there is no tokenizer. RDNA_OUT_OF_MEMORY. */
+rdna_status rdna__language_create(rdna_device *device, const char *folder, const char *tokenizer, const char *processor,
                                   const rdna__language_reading *reading, rdna_dtype dtype,
                                   rdna__language **out_language);
 void rdna__language_release(rdna__language *language); /* NULL is fine */
@@ -39,8 +47,12 @@ typedef struct rdna__language_info {
 } rdna__language_info;
 const rdna__language_info *rdna__language_get_info(const rdna__language *language);
 
-/* |out_states| (*out_tokens, width) has room for |most| tokens less the dropped ones. */
-rdna_status rdna__language_encode(rdna__language *language, const char *text, float *out_states, int *out_tokens);
+/* The most tokens of which there are states of a text, and of |picture| where the reading has a place for one.
+ * RDNA_INVALID_ARGUMENT: a picture of such sides is not seen. */
+rdna_status rdna__language_room(const rdna__language *language, const rdna__language_picture *picture, int *out_tokens);
+/* |out_states| (*out_tokens, width) has room for those. |picture| NULL: the reading has no place for one. */
+rdna_status rdna__language_encode(rdna__language *language, const char *text, const rdna__language_picture *picture,
+                                  float *out_states, int *out_tokens);
 
 /* Without weights on a device: how many tokens |text| has, and how many of them are read. */
 rdna_status rdna__language_tokens(const char *folder, const char *tokenizer, const rdna__language_reading *reading,

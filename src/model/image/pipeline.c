@@ -152,6 +152,8 @@ static rdna_status check_mask(const rdna_image_model *m, const rdna_image_reques
     return rdna__fail(RDNA_UNSUPPORTED, "a mask and a refiner; pictures are refined as a whole only");
   if (m->refines && !r->init)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is a refiner, which changes pictures, and asks for one", m->folder);
+  if (m->must_look && !r->init)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s changes pictures, and asks for one (--init)", m->info.family);
   if (!r->mask && m->inpaints)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s was made to fill in a part of a picture, and asks for one and a mask",
                       m->folder);

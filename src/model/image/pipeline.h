@@ -46,7 +46,9 @@ struct rdna_image_model {
   int control_count;
   const rdna__image_family *family; /* of models that flow: see family.h; NULL: it has a U-Net */
   bool looks;                       /* FLUX Kontext, FLUX.2: it looks at the initial picture, and takes all steps */
-  int text_tokens;                  /* … that its transformer reads of T5 */
+  bool must_look;                   /* Qwen-Image-Edit, which draws nothing without that */
+  const rdna__language_reading *reading; /* … how it reads texts */
+  int text_tokens;                       /* … that its transformer reads of T5 */
   int text_width, pooled_width;     /* Stable Diffusion 3: values of a token and of a text that the transformer reads */
   bool leaves_t5;                   /* … whose T5 is left out: it says zeros */
   char *transformer_file, *t5_file; /* … whose transformer and T5 are these files, or NULL: the folder's */
@@ -122,9 +124,10 @@ rdna_status rdna__flow_open_settings(const rdna_image_model *model, const char *
 void rdna__flow_drop_encoders(rdna_image_model *model);
 void rdna__flow_drop_network(rdna_image_model *model);
 /* Texts by the language model in the folder, which is brought to the device: |out_texts| of |count| texts, up to two,
- * to be given back by rdna__image_texts_deinit whatever is returned. */
+ * each read with |picture|, if that is not NULL; to be given back by rdna__image_texts_deinit whatever is returned. */
 rdna_status rdna__language_texts(rdna_image_model *model, const rdna__language_reading *reading,
-                                 const char *const *texts, int count, rdna__image_texts *out_texts);
+                                 const char *const *texts, int count, const rdna__language_picture *picture,
+                                 rdna__image_texts *out_texts);
 /* As rdna__image_family has it. */
 rdna_status rdna__language_count(const rdna_image_model *model, const rdna__language_reading *reading, const char *text,
                                  size_t *out_count, size_t *out_read);

@@ -28,6 +28,18 @@ static double bicubic(double x) {
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
 
+static double sinc(double x) { return x == 0 ? 1 : sin(M_PI * x) / (M_PI * x); }
+
+/* Duchon (1979), with three lobes. */
+static double lanczos(double x) { return fabs(x) < 3 ? sinc(x) * sinc(x / 3) : 0; }
+
+static const struct {
+  double (*value)(double x);
+  double reach;
+} filters[] = {[RDNA__FILTER_BILINEAR] = {bilinear, 1},
+               [RDNA__FILTER_BICUBIC] = {bicubic, 2},
+               [RDNA__FILTER_LANCZOS] = {lanczos, 3}};
+
 static void weights_deinit(weights *w) {
   free(w->first);
   free(w->number);
@@ -50,15 +62,14 @@ static void weigh(double (*filter)(double), double scale, double reach, int from
 }
 
 static rdna_status weights_init(rdna__filter kind, int from, int to, weights *w) {
-  bool cubic = kind == RDNA__FILTER_BICUBIC;
-  double scale = (double)from / to, reach = (cubic ? 2 : 1) * (scale < 1 ? 1 : scale);
+  double scale = (double)from / to, reach = filters[kind].reach * (scale < 1 ? 1 : scale);
   w->most = (int)ceil(reach) * 2 + 1;
   w->first = calloc((size_t)to, sizeof *w->first);
   w->number = calloc((size_t)to, sizeof *w->number);
   w->of = calloc((size_t)to * (size_t)w->most, sizeof *w->of);
   double *values = calloc((size_t)w->most, sizeof *values);
   bool fine = w->first && w->number && w->of && values;
-  for (int i = 0; fine && i < to; i++) weigh(cubic ? bicubic : bilinear, scale, reach, from, i, values, w);
+  for (int i = 0; fine && i < to; i++) weigh(filters[kind].value, scale, reach, from, i, values, w);
   free(values);
   return fine ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory to resize a picture");
 }

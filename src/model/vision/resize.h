@@ -7,7 +7,7 @@
 
 #include "rdna/status.h"
 
-typedef enum rdna__filter { RDNA__FILTER_BILINEAR, RDNA__FILTER_BICUBIC } rdna__filter;
+typedef enum rdna__filter { RDNA__FILTER_BILINEAR, RDNA__FILTER_BICUBIC, RDNA__FILTER_LANCZOS } rdna__filter;
 
 /* |out| (out_height, out_width, 3) of |pixels| (height, width, 3). A filter that shrinks is as much wider
  * ("antialias"). Rows are made first, then columns, and both are rounded to bytes. RDNA_OUT_OF_MEMORY. */

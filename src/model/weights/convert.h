@@ -29,4 +29,8 @@ rdna_status rdna__model_open_folder(const char *folder, const char *tokenizer, r
 rdna_status rdna__convert_vision(const char *folder, const char *path, void (*progress)(void *data, double share),
                                  void *progress_data);
 
+/* What that would write, open, of a folder whose processor's settings are in another one, |processor|: in
+ * preprocessor_config.json, or as "image_processor" in processor_config.json. */
+rdna_status rdna__model_open_tower(const char *folder, const char *processor, rdna_gguf **out_file);
+
 #endif

@@ -2,8 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "model/gguf/gguf.h"
 #include "model/weights/convert.h"
 #include "model/weights/hf.h"
 
@@ -372,23 +374,68 @@ static rdna_status read_json(const char *folder, const char *name, json_t **out)
   return json_is_object(*out) ? RDNA_OK : rdna__fail(RDNA_BAD_DATA, "%s: no JSON object", path);
 }
 
+/* All that a file of it is made of. */
+typedef struct making {
+  json_t *config, *settings; /* of the model, and the file that has those of the processor */
+  rdna__safetensors *weights;
+  rdna_gguf_writer *writer;
+  rdna__hf_tower *tower;
+} making;
+
+static void making_release(making *m) {
+  rdna_gguf_writer_release(m->writer);
+  rdna__hf_tower_release(m->tower);
+  rdna__safetensors_close(m->weights);
+  json_decref(m->config);
+  json_decref(m->settings);
+}
+
+/* As transformers 5 saves it, the processor of pictures is a part of another. */
+static rdna_status read_processor(const char *folder, json_t **out_file, const json_t **out_processor) {
+  char path[PATH_BYTES];
+  bool old =
+      snprintf(path, sizeof path, "%s/processor_config.json", folder) >= (int)sizeof path || access(path, F_OK) != 0;
+  if (!old) {
+    RDNA_TRY(read_json(folder, "processor_config.json", out_file));
+    *out_processor = json_object_get(*out_file, "image_processor");
+    if (json_is_object(*out_processor)) return RDNA_OK;
+    json_decref(*out_file);
+    *out_file = NULL;
+  }
+  rdna_status status = read_json(folder, "preprocessor_config.json", out_file);
+  *out_processor = *out_file;
+  return status;
+}
+
+static rdna_status make(const char *folder, const char *processor, making *m) {
+  const json_t *of_pictures = NULL;
+  RDNA_TRY(read_json(folder, "config.json", &m->config));
+  RDNA_TRY(read_processor(processor, &m->settings, &of_pictures));
+  RDNA_TRY(rdna_gguf_writer_create(&m->writer));
+  RDNA_TRY(rdna__safetensors_open(folder, &m->weights));
+  return rdna__annotate(rdna__hf_tower_add(m->config, of_pictures, m->weights, m->writer, &m->tower), "the tower of %s",
+                        folder);
+}
+
 rdna_status rdna__convert_vision(const char *folder, const char *path, void (*progress)(void *data, double share),
                                  void *progress_data) {
-  json_t *config = NULL, *processor = NULL;
-  rdna__safetensors *weights = NULL;
-  rdna_gguf_writer *writer = NULL;
-  rdna__hf_tower *tower = NULL;
-  rdna_status status = read_json(folder, "config.json", &config);
-  if (status == RDNA_OK) status = read_json(folder, "preprocessor_config.json", &processor);
-  if (status == RDNA_OK) status = rdna_gguf_writer_create(&writer);
-  if (status == RDNA_OK) status = rdna__safetensors_open(folder, &weights);
-  if (status == RDNA_OK)
-    status = rdna__annotate(rdna__hf_tower_add(config, processor, weights, writer, &tower), "the tower of %s", folder);
-  if (status == RDNA_OK) status = rdna_gguf_writer_write(writer, path, progress, progress_data);
-  rdna_gguf_writer_release(writer);
-  rdna__hf_tower_release(tower);
-  rdna__safetensors_close(weights);
-  json_decref(config);
-  json_decref(processor);
+  making m = {0};
+  rdna_status status = make(folder, folder, &m);
+  if (status == RDNA_OK) status = rdna_gguf_writer_write(m.writer, path, progress, progress_data);
+  making_release(&m);
+  return status;
+}
+
+static void release_owner(void *owner) {
+  making_release(owner);
+  free(owner);
+}
+
+rdna_status rdna__model_open_tower(const char *folder, const char *processor, rdna_gguf **out_file) {
+  making *m = calloc(1, sizeof *m);
+  if (!m) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a tower");
+  rdna_status status = make(folder, processor, m);
+  if (status == RDNA_OK) status = rdna__gguf_open_writer(m->writer, release_owner, m, out_file);
+  if (status != RDNA_OK) release_owner(m);
   return status;
 }

@@ -1,0 +1,192 @@
+"""rdna image with small random folders of Qwen-Image-Edit and of its successor for several pictures, which a language model
+sees, against diffusers' pipelines in float64: texts with pictures, every step and the picture; and the server's edits."""
+import base64
+import json
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+import diffusers_python  # first: this goes on in a Python that has diffusers
+import diffusers
+import numpy as np
+import PIL.Image
+import torch
+import transformers
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+import image_flux_test
+import rdna_program
+import serve_edits_test
+import serving
+from image_flow_parts_test import qwen_autoencoder, qwen_transformer
+from image_flow_test import error
+from image_flux_test import PROMPT, emulated, remove, settings
+from image_qwen_test import MARKS, SCHEDULE, qwen_language, write_qwen_tokenizer
+
+PICTURE = ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
+TOWER = {"depth": 3, "hidden_size": 32, "intermediate_size": 40, "num_heads": 2, "fullatt_block_indexes": [1], "window_size": 56}
+PIXELS = {"shortest_edge": 28 * 28 * 4, "longest_edge": 28 * 28 * 12}  # of what is seen
+KINDS = {"edit": (diffusers.QwenImageEditPipeline, "Qwen-Image-Edit"), "plus": (diffusers.QwenImageEditPlusPipeline, "Qwen-Image-Edit-Plus")}
+
+
+class Processor:
+    """What transformers' does of texts with a picture; its own asks for torchvision, for films."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer, self.pictures = tokenizer, Qwen2VLImageProcessorPil(size=PIXELS)
+
+    def __call__(self, text, images, **_):
+        seen = self.pictures(images=images, return_tensors="pt")
+        count = int(seen["image_grid_thw"].prod()) // 4
+        ids = torch.tensor([self.tokenizer(text[0].replace("<|image_pad|>", "<|image_pad|>" * count))["input_ids"]])
+        return transformers.BatchFeature({"input_ids": ids, "attention_mask": torch.ones_like(ids), **seen})
+
+
+def say_kinds(language):
+    """transformers 5 gives tokens of a picture places in rows and columns, as the model was trained, only if it is told which
+    they are; transformers 4 saw that, and diffusers 0.42.1 does not say it."""
+    own = language.forward
+
+    def forward(input_ids, **more):
+        return own(input_ids=input_ids, mm_token_type_ids=(input_ids == language.config.image_token_id).int(), **more)
+    language.forward = forward
+
+
+def make_folder(folder, kind):
+    """A pipeline of diffusers on random weights, which |folder| becomes; in float64."""
+    count = write_qwen_tokenizer(folder / "tokenizer", PICTURE)
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer/tokenizer.json"), pad_token=MARKS[0])
+    start, end, image, video = tokenizer.convert_tokens_to_ids(PICTURE)
+    language = qwen_language(count, TOWER, vision_start_token_id=start, vision_end_token_id=end, image_token_id=image, video_token_id=video)
+    say_kinds(language)
+    pipeline = KINDS[kind][0](scheduler=diffusers.FlowMatchEulerDiscreteScheduler(**SCHEDULE), vae=qwen_autoencoder(), text_encoder=language, transformer=qwen_transformer(), tokenizer=tokenizer,
+                              processor=None)
+    pipeline.save_pretrained(folder)
+    pipeline.processor = Processor(tokenizer)
+    pipeline.processor.pictures.save_pretrained(folder / "processor")
+    shutil.rmtree(folder / "tokenizer")
+    write_qwen_tokenizer(folder / "tokenizer", PICTURE)
+    pipeline.set_progress_bar_config(disable=True)
+    return pipeline.to(torch.float64)
+
+
+class Edits(unittest.TestCase):
+    draw, compare, refuse = (getattr(image_flux_test.Pictures, name) for name in ("draw", "compare", "refuse"))
+
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.temporary.cleanup)
+        cls.root = pathlib.Path(cls.temporary.name)
+        cls.pipelines = {kind: make_folder(cls.root / kind, kind) for kind in KINDS}
+
+    def setUp(self):
+        self.out = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def picture(self, height, width):
+        image = PIL.Image.fromarray(np.random.default_rng(height).integers(0, 256, (height, width, 3), np.uint8))
+        image.save(self.out / "init.png")
+        return image
+
+    def reference(self, kind, seed, image, **options):
+        """diffusers' latents after each step, its picture and the states of a text, in float64 from float32 noise; the
+        picture is not resized to the sizes that the model was trained with."""
+        latents, pipeline, (width, height) = [], self.pipelines[kind], image.size
+        module = __import__(type(pipeline).__module__, fromlist=["x"])
+        noise = torch.randn((1, 1, 4, height // 4, width // 4), generator=torch.Generator().manual_seed(seed)).double()
+        own = module.calculate_dimensions
+
+        def dimensions(area, ratio):
+            if kind == "plus":
+                return own(area, ratio) if area < 2**20 else (width, height)
+            return width, height, None
+
+        def keep(_, step, timestep, values):
+            latents.append(pipeline._unpack_latents(values["latents"], height, width, 4)[0, :, 0].numpy().copy())
+            return values
+        try:
+            module.calculate_dimensions = dimensions
+            picture = pipeline(image=image, prompt=PROMPT, latents=pipeline._pack_latents(noise, 1, 4, height // 4, width // 4), output_type="pt", callback_on_step_end=keep, height=height, width=width, **options).images[0]
+        finally:
+            module.calculate_dimensions = own
+        shown = image if kind == "edit" else [pipeline.image_processor.resize(image, *own(384 * 384, width / height)[::-1])]
+        return (latents, picture), lambda text: pipeline.encode_prompt(text, shown)[0]
+
+    def test_pictures(self):
+        for kind, height, width, options, steps, guidance, negative in [("edit", 64, 96, ["--steps", 6], 6, 4, None), ("edit", 24, 40, ["--cfg", 1, "--steps", 3], 3, 1, None), ("edit", 256, 200, ["--steps", 2], 2, 4, None),
+                                                                        ("plus", 40, 56, ["--negative", "the cat", "--cfg", 2.5, "--steps", 5], 5, 2.5, "the cat")]:
+            with self.subTest(f"{kind} {height} x {width}"):
+                image = self.picture(height, width)
+                report, dumped = self.draw(kind, "--init", self.out / "init.png", "--seed", 5, *options)
+                other = (negative or " ") if guidance > 1 else None
+                wanted, states = self.reference(kind, 5, image, true_cfg_scale=guidance, negative_prompt=other, num_inference_steps=steps)
+                for i, text in enumerate([other, PROMPT] if other else [PROMPT]):
+                    theirs = states(text)
+                    self.assertLess(error(dumped["states"][i, :theirs.shape[1]], theirs[0]), 1e-4)
+                    self.assertFalse(dumped["states"][i, theirs.shape[1]:].any())
+                self.compare(dumped, wanted, steps)
+                self.assertEqual((report["model"], report["width"], report["height"]), (KINDS[kind][1], width, height))
+                self.assertIn(", Context: given,", PIL.Image.open(self.out / "x.png").text["parameters"])
+                self.assertEqual([part["part"] for part in report["plan"]["parts"]], ["text encoder", "autoencoder", "transformer", "autoencoder"])
+
+    def test_what_is_seen(self):
+        """Another picture is another text, whatever is drawn."""
+        states = []
+        for side in (32, 40):
+            self.picture(side, 32)
+            states.append(self.draw("edit", "--init", self.out / "init.png", "--steps", 2, "--cfg", 1, "--seed", 1)[1]["states"])
+        self.assertGreater(error(states[0][0, -1], states[1][0, -1]), 1e-3)  # the last token
+
+    @emulated
+    def test_emulated(self):
+        self.picture(16, 16)
+        made = []
+        for driver, environment in (("host", {}), ("hip", {"RDNA_EMULATE": "gfx1100", "RDNA_EMULATE_CHECK": "1"})):
+            rdna_program.output("image", self.root / "edit", PROMPT, "--init", self.out / "init.png", "--out", self.out / "x.png", "--dump", self.out / driver, "--driver", driver, "--type", "f32", "--seed", 5, "--steps", 2,
+                                "--cfg", 1, environment=environment)
+            made.append({name: np.load(self.out / driver / f"{name}.npy") for name in ("states", "picture")})
+        for name in made[0]:
+            self.assertLess(error(made[1][name], made[0][name]), 1e-3, name)
+
+    def test_processors(self):
+        """The processor's settings as transformers 5 saves them, in one file with others, and as they were before."""
+        self.picture(64, 96)
+        options = ("--init", self.out / "init.png", "--steps", 2, "--cfg", 1, "--seed", 1)
+        picture = self.draw("edit", *options)[1]["picture"]
+        folder = self.root / "other"
+        shutil.copytree(self.root / "edit", folder)
+        path = folder / "processor/preprocessor_config.json"
+        own = json.loads(path.read_text())
+        path.unlink()
+        (folder / "processor/processor_config.json").write_text(json.dumps({"image_processor": own, "processor_class": "Qwen2VLProcessor"}))
+        np.testing.assert_array_equal(self.draw("other", *options)[1]["picture"], picture)
+        (folder / "processor/processor_config.json").unlink()
+        own.pop("size")
+        path.write_text(json.dumps({**own, "min_pixels": PIXELS["shortest_edge"], "max_pixels": PIXELS["longest_edge"]}))
+        np.testing.assert_array_equal(self.draw("other", *options)[1]["picture"], picture)
+
+    def test_served(self):
+        image = self.picture(24, 40)
+        rdna_program.output("image", self.root / "edit", PROMPT, "--init", self.out / "init.png", "--seed", 4, "--steps", 2, "--out", self.out / "x.png", "--device", rdna_program.DEVICE)
+        server = serving.serve_for(self, self.root / "edit", model_option="--images")
+        data = (self.out / "init.png").read_bytes()
+        body, headers = serve_edits_test.form([("image", data), ("prompt", PROMPT), ("steps", 2), ("seed", 4)])
+        status, _, said = server.ask("POST", "/v1/images/edits", body, headers)
+        self.assertEqual(status, 200, said)
+        self.assertEqual(base64.b64decode(json.loads(said)["data"][0]["b64_json"]), (self.out / "x.png").read_bytes())
+        status, _, said = server.ask("POST", "/v1/images/generations", {"prompt": "x"})
+        self.assertEqual(status, 400)
+        self.assertIn("changes pictures", said)
+
+    def test_refusals(self):
+        self.picture(8, 8)
+        init = ["--init", self.out / "init.png"]
+        self.refuse(self.root / "edit", [
+            (lambda folder: None, [], ["changes pictures"]), (lambda folder: None, [*init, "--strength", "0.5"], ["all steps"]), (lambda folder: None, [*init, "--mask", self.out / "init.png"], ["mask"]),
+            (remove("processor"), init, ["preprocessor_config.json"]), (settings("text_encoder/config.json", vision_config={}), init, ["tower"]),
+            (settings("transformer/config.json", zero_cond_t=True), init, ["zero_cond_t"])])
+
+
+if __name__ == "__main__":
+    unittest.main()
