@@ -250,7 +250,7 @@ class AutoencoderTest(unittest.TestCase):
         plain = json.loads((self.root / "vae/config.json").read_text())
         for change, status, word in [
                 ("", BAD_DATA, "JSON"), ("[]", BAD_DATA, "object"), ("[" * 100_000, BAD_DATA, "JSON"),
-                ({"_class_name": "AutoencoderTiny"}, UNSUPPORTED, "AutoencoderTiny"), ({"_class_name": 3}, BAD_DATA, "_class_name"),
+                ({"_class_name": "AutoencoderDC"}, UNSUPPORTED, "AutoencoderDC"), ({"_class_name": 3}, BAD_DATA, "_class_name"),
                 ({"act_fn": "gelu"}, UNSUPPORTED, "gelu"), ({"latents_mean": [1.0]}, UNSUPPORTED, "latents_mean"),
                 ({"latents_std": [1.0]}, UNSUPPORTED, "latents_std"),
                 ({"down_block_types": ["DownEncoderBlock2D", "AttnDownEncoderBlock2D"]}, UNSUPPORTED, "AttnDown"),

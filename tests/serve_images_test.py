@@ -21,6 +21,7 @@ import PIL.Image
 
 import image_command_test
 import image_flux_test
+import image_tiny_test
 import rdna_program
 import serving
 
@@ -171,6 +172,20 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
         got = np.asarray(PIL.Image.open(io.BytesIO(base64.b64decode(previews[-1]["image"]))))
         self.assertLessEqual(abs(got - wanted).max(), 1)
         self.assertGreater(got.std(), 3)
+
+    def test_preview_model(self):
+        """With a model of previews the first picture has them too, and each is what that makes of the step."""
+        image_tiny_test.tiny(1, **image_tiny_test.THREE).save_pretrained(self.folder / "tiny")
+        server = serving.serve_for(self, self.folder / "sd", "--preview-model", self.folder / "tiny", model_option="--images")
+        job = server.post("/v1/jobs", operation="image_generation", prompt=PROMPT, steps=3, width=256, height=264, seed=2)
+        got = self.read(job, server)
+        previews = [event for event in got if event["type"] == "preview"]
+        with tempfile.TemporaryDirectory() as folder:
+            self.command("sd", "--seed", 2, "--size", "256x264", "--steps", 3, "--preview-model", self.folder / "tiny", "--dump", folder)
+            wanted = np.load(pathlib.Path(folder) / "preview-0002.npy").astype(np.float64)
+        last = np.asarray(PIL.Image.open(io.BytesIO(base64.b64decode(previews[-1]["image"]))))
+        self.assertLessEqual(abs(last - (127.5 * (wanted + 1)).clip(0, 255).transpose(1, 2, 0)).max(), 0.51)
+        self.assertEqual(base64.b64decode(got[-1]["image"]), self.command("sd", "--seed", 2, "--size", "256x264", "--steps", 3)[0])
 
     def test_flux(self):
         server = serving.serve_for(self, self.folder / "flux", "--images-frugal", "--name", "painter", model_option="--images")

@@ -66,7 +66,8 @@ RDNA_CHECKED rdna_status rdna_image_text_encoder_encode(rdna_image_text_encoder 
 
 /* AutoencoderKL of Rombach et al. (2022): pictures as latents of a |factor|th of their size, and back; or
  * AutoencoderKLQwenImage, which is Wan's for films, of single pictures, or AutoencoderKLFlux2, whose latents are
- * patches of 2 x 2. Latents here are those that networks see: what the encoder makes, less |shift|, times |scaling|; of
+ * patches of 2 x 2; or AutoencoderTiny (TAESD), which was trained to do about the same as another in a small share of
+ * the work. Latents here are those that networks see: what the encoder makes, less |shift|, times |scaling|; of
  * the last two less a mean and over a deviation of each channel. Pictures and latents are f32 in host memory,
  * contiguous, of pictures mostly -1 to 1. One thread at a time. */
 typedef struct rdna_image_autoencoder rdna_image_autoencoder;
@@ -80,12 +81,14 @@ typedef struct rdna_image_autoencoder_info {
   size_t weights_bytes; /* on the device */
 } rdna_image_autoencoder_info;
 
-/* Of the folder |name| ("vae") in |folder|, which diffusers saved, or of a file that has all parts: config.json, and
+/* Of the folder |name| ("vae") in |folder|, which diffusers saved, or of a file that has all parts; or with the name
+ * "taesd" of a file that has a tiny one, or its decoder alone, by diffusers' names or its maker's: config.json, and
  * diffusion_pytorch_model.safetensors or that name's index or variant fp16, of f32, f16 or bf16. Weights and
  * activations on the device are of |dtype|: f32, f16 or bf16. Where it need not encode the encoder is not loaded. The
  * device is retained. RDNA_NOT_FOUND: a file is missing. RDNA_BAD_DATA: settings that make no sense, tensors that are
  * missing or not of the shapes that settings ask for. RDNA_UNSUPPORTED: another class, blocks or type of tensors;
- * tensors that the settings do not speak of; f16 where the settings say that its range is left. RDNA_OUT_OF_MEMORY. */
+ * tensors that the settings do not speak of; f16 where the settings say that its range is left; a file without an
+ * encoder that is to encode. RDNA_OUT_OF_MEMORY. */
 RDNA_CHECKED rdna_status rdna_image_autoencoder_create(rdna_device *device, const char *folder, const char *name,
                                                        rdna_dtype dtype, bool encodes,
                                                        rdna_image_autoencoder **out_autoencoder);
@@ -103,8 +106,9 @@ RDNA_CHECKED rdna_status rdna_image_autoencoder_decode(rdna_image_autoencoder *a
                                                        int count, int height, int width, int tile, float *out_pictures);
 /* |out_latents| (count, latent_channels, height / factor, width / factor) of |pictures| (count, in_channels, height,
  * width). |noise|, of the latents' shape and of deviation 1, draws them from what the encoder makes of a picture; NULL:
- * the means of that. |tile| as above, in latents. RDNA_INVALID_ARGUMENT: sizes that are no multiples of the factor, or
- * as above; an autoencoder that was not made to encode. */
+ * the means of that, which is what a tiny one makes whatever noise is given. |tile| as above, in latents.
+ * RDNA_INVALID_ARGUMENT: sizes that are no multiples of the factor, or as above; an autoencoder that was not made to
+ * encode. */
 RDNA_CHECKED rdna_status rdna_image_autoencoder_encode(rdna_image_autoencoder *autoencoder, const float *pictures,
                                                        int count, int height, int width, int tile, const float *noise,
                                                        float *out_latents);

@@ -76,6 +76,11 @@ typedef struct rdna_image_model_options {
    * which need not stay. It reads the prompt by the second text encoder alone, has a schedule of its own, and neither
    * LoRAs nor ControlNets nor words. RDNA_BAD_DATA: it is none, or of other latents */
   const char *refiner;
+  /* Autoencoders, or NULL: one that makes pictures in place of the model's own, and one that shows what steps are about
+   * (rdna_image_progress): folders of diffusers, or files of safetensors that have a tiny one (TAESD), which need not
+   * stay. RDNA_BAD_DATA: one for other latents. Of equal shapes those of two versions of Stable Diffusion cannot be
+   * told apart */
+  const char *vae, *preview;
 } rdna_image_model_options;
 #define RDNA_IMAGE_MODEL_OPTIONS_INIT .size = sizeof(rdna_image_model_options)
 
@@ -95,6 +100,8 @@ typedef struct rdna_image_progress {
   int picture, count;   /* which one of how many, from 0 */
   int step, steps;      /* of "noise": how many are done */
   const float *latents; /* of "noise": (latent_channels, height / factor, width / factor); else NULL */
+  const float *preview; /* of "noise" behind a step, with the request's |previews|: (3, height, width), what the model's
+                           preview makes of the picture that the step saw behind the noise; else NULL */
 } rdna_image_progress;
 
 /* A ControlNet of the model in a request: what it makes of |picture| is added to the U-Net, |scale| times. */
@@ -161,6 +168,7 @@ typedef struct rdna_image_request {
   /* Of a model with a refiner, the share of the noise levels, above 0 and below 1, behind which it takes over, as an
    * ensemble of experts (Podell et al., 2023); 0: 0.8 */
   double refine_from;
+  bool previews; /* |progress| is given pictures, and |values| "preview" with each step, by the model's preview */
 } rdna_image_request;
 #define RDNA_IMAGE_REQUEST_INIT .size = sizeof(rdna_image_request), .guidance = -1
 

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "command/command.h"
 #include "command/image_model.h"
+#include "command/picture_text.h"
 #include "command/upscaling.h"
 #include "model/image/npy.h"
 #include "model/image/parameters.h"
@@ -54,6 +55,7 @@ typedef struct imaging {
   /* by when each stage began, and the present one */
   double began, of_text, of_steps, of_pictures;
   const char *stage;
+  int lines; /* of the picture that is shown above the progress; 0: none is */
 } imaging;
 
 /* ---- while it is drawn ---- */
@@ -78,6 +80,10 @@ static bool show(void *data, const rdna_image_progress *p) {
   if (strcmp(p->stage, "noise") == 0 && done > 0) {
     double left = (seconds() - g->began) / done * (all - done);
     snprintf(note, sizeof note, "  step %d of %d, %.0f s left", done, all, left);
+  }
+  if (p->preview && isatty(STDERR_FILENO)) {
+    end_progress();
+    g->lines = print_picture(stderr, p->preview, g->request.width, g->request.height, g->lines);
   }
   show_progress_note(p->stage, (double)done / all, note);
   return true;
@@ -236,6 +242,7 @@ static rdna_status prepare(imaging *g) {
                             .plain = o->plain,
                             .refine_from = o->refine_from,
                             .frugal = true,
+                            .previews = o->model.preview && (o->dump || isatty(STDERR_FILENO)),
                             .progress = show,
                             .values = o->dump ? dump : NULL,
                             .data = g};

@@ -90,6 +90,8 @@ rdna_status read_image_model(const image_model_choice *c, const option_texts *lo
                                           .transformer = c->transformer,
                                           .t5 = c->t5,
                                           .refiner = c->refiner,
+                                          .vae = c->vae,
+                                          .preview = c->preview,
                                           .control_count = (size_t)c->controls.count,
                                           .controls = f->controls,
                                           .embeddings = f->embeddings,

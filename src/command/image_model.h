@@ -8,57 +8,66 @@
 enum { FILE_NAME_BYTES = 128 };
 
 typedef struct image_model_choice {
-  const char *tokenizer, *prediction, *transformer, *t5, *refiner, *weights, *type;
+  const char *tokenizer, *prediction, *transformer, *t5, *vae, *preview, *refiner, *weights, *type;
   option_texts embeddings, controls; /* FILE[:WORD]; [NAME=]FOLDER */
 } image_model_choice;
 #define IMAGE_MODEL_CHOICE_DEFAULT {.type = "auto"}
 
 /* Their rows in a table of options, but for --control. */
-#define IMAGE_MODEL_OPTIONS(c)                                                                      \
-  {                                                                                                 \
-      "--embedding",                                                                                \
-      OPTION_TEXTS,                                                                                 \
-      &(c).embeddings,                                                                              \
-      "FILE[:WORD]",                                                                                \
-      "what a word stands for in texts; several times",                                             \
-      0,                                                                                            \
-      0},                                                                                           \
-      {"--tokenizer",                                                                               \
-       OPTION_TEXT,                                                                                 \
-       &(c).tokenizer,                                                                              \
-       "FOLDER",                                                                                    \
-       "of a model in one file: where CLIP's vocabulary is",                                        \
-       0,                                                                                           \
-       0},                                                                                          \
-      {"--prediction",                                                                              \
-       OPTION_CHOICE,                                                                               \
-       &(c).prediction,                                                                             \
-       "epsilon|v_prediction",                                                                      \
-       "of a model in one file: what it was trained to answer",                                     \
-       0,                                                                                           \
-       0},                                                                                          \
-      {"--transformer",                                                                             \
-       OPTION_TEXT,                                                                                 \
-       &(c).transformer,                                                                            \
-       "FILE",                                                                                      \
-       "the transformer of FLUX and its like in a GGUF or safetensors file, not the folder's",      \
-       0,                                                                                           \
-       0},                                                                                          \
-      {"--refiner", OPTION_TEXT, &(c).refiner, "FOLDER", "XL's, which takes the last steps", 0, 0}, \
-      {"--t5", OPTION_TEXT, &(c).t5, "FILE", "the same of T5", 0, 0},                               \
-      {"--weights",                                                                                 \
-       OPTION_TEXT,                                                                                 \
-       &(c).weights,                                                                                \
-       "TYPE",                                                                                      \
-       "round matrices to q8_0, q5_K, q4_K … while they are loaded, for less memory",               \
-       0,                                                                                           \
-       0},                                                                                          \
-      {"--type",                                                                                    \
-       OPTION_CHOICE,                                                                               \
-       &(c).type,                                                                                   \
-       "auto|f32|f16|bf16",                                                                         \
-       "to compute in (auto: f16 on a GPU, FLUX bf16; f32 on the host)",                            \
-       0,                                                                                           \
+#define IMAGE_MODEL_OPTIONS(c)                                                                                         \
+  {                                                                                                                    \
+      "--embedding",                                                                                                   \
+      OPTION_TEXTS,                                                                                                    \
+      &(c).embeddings,                                                                                                 \
+      "FILE[:WORD]",                                                                                                   \
+      "what a word stands for in texts; several times",                                                                \
+      0,                                                                                                               \
+      0},                                                                                                              \
+      {"--tokenizer",                                                                                                  \
+       OPTION_TEXT,                                                                                                    \
+       &(c).tokenizer,                                                                                                 \
+       "FOLDER",                                                                                                       \
+       "of a model in one file: where CLIP's vocabulary is",                                                           \
+       0,                                                                                                              \
+       0},                                                                                                             \
+      {"--prediction",                                                                                                 \
+       OPTION_CHOICE,                                                                                                  \
+       &(c).prediction,                                                                                                \
+       "epsilon|v_prediction",                                                                                         \
+       "of a model in one file: what it was trained to answer",                                                        \
+       0,                                                                                                              \
+       0},                                                                                                             \
+      {"--transformer",                                                                                                \
+       OPTION_TEXT,                                                                                                    \
+       &(c).transformer,                                                                                               \
+       "FILE",                                                                                                         \
+       "the transformer of FLUX and its like in a GGUF or safetensors file, not the folder's",                         \
+       0,                                                                                                              \
+       0},                                                                                                             \
+      {"--refiner", OPTION_TEXT, &(c).refiner, "FOLDER", "XL's, which takes the last steps", 0, 0},                    \
+      {"--t5", OPTION_TEXT, &(c).t5, "FILE", "the same of T5", 0, 0},                                                  \
+      {"--vae", OPTION_TEXT, &(c).vae, "FOLDER", "another autoencoder that makes the pictures, or a file of TAESD", 0, \
+       0},                                                                                                             \
+      {"--preview-model",                                                                                              \
+       OPTION_TEXT,                                                                                                    \
+       &(c).preview,                                                                                                   \
+       "FILE",                                                                                                         \
+       "the same, by which steps are shown while they are taken",                                                      \
+       0,                                                                                                              \
+       0},                                                                                                             \
+      {"--weights",                                                                                                    \
+       OPTION_TEXT,                                                                                                    \
+       &(c).weights,                                                                                                   \
+       "TYPE",                                                                                                         \
+       "round matrices to q8_0, q5_K, q4_K … while they are loaded, for less memory",                                  \
+       0,                                                                                                              \
+       0},                                                                                                             \
+      {"--type",                                                                                                       \
+       OPTION_CHOICE,                                                                                                  \
+       &(c).type,                                                                                                      \
+       "auto|f32|f16|bf16",                                                                                            \
+       "to compute in (auto: f16 on a GPU, FLUX bf16; f32 on the host)",                                               \
+       0,                                                                                                              \
        0}
 
 /* What they say, and what rdna_image_model_options points to. */

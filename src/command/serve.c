@@ -365,11 +365,12 @@ static const char *take_worker_options(serve_options *o) {
   if (o->tile % 4) return "--tile is a multiple of 4";
   if (o->images) return NULL;
   const image_model_choice *c = &o->image_model;
-  if (o->images_frugal || o->tile || c->tokenizer || c->prediction || c->transformer || c->t5 || c->refiner ||
-      c->weights || strcmp(c->type, "auto") != 0 || c->embeddings.count || c->controls.count || o->upscalers.count)
-    return "--images-frugal, --tile, --tokenizer, --prediction, --transformer, --t5, --refiner, --weights, --type, "
-           "--embedding, --upscaler "
-           "and --control go with --images";
+  if (o->images_frugal || o->tile || c->tokenizer || c->prediction || c->transformer || c->t5 || c->vae || c->preview ||
+      c->refiner || c->weights || strcmp(c->type, "auto") != 0 || c->embeddings.count || c->controls.count ||
+      o->upscalers.count)
+    return "--images-frugal, --tile, --tokenizer, --prediction, --transformer, --t5, --vae, --preview-model, "
+           "--refiner, "
+           "--weights, --type, --embedding, --upscaler and --control go with --images";
   if (o->path_count == 0 && !o->models_file) return "no model; give a MODEL.gguf, or --models FILE";
   if (o->name && o->path_count != 1) return "--name goes with one MODEL";
   if (o->lora.count > 0 && o->path_count != 1) return "--lora goes with one MODEL; others have theirs in --models FILE";

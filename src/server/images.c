@@ -118,6 +118,7 @@ static void painting_free(painting *g) {
     free(g->texts[i]);
   }
   free(g->latents);
+  free(g->shown);
   free(g->prompt);
   free(g->negative);
   free(g->init);
@@ -149,6 +150,7 @@ painting *painting_create(const server *s, const painting_fields *fields, proble
   g->ask.strength = 0.75;
   g->ask.frugal = s->options->images->frugal;
   g->ask.tile = s->options->images->tile;
+  g->ask.previews = s->options->images->model->preview != NULL;
   painting_set_sampler(s, g, info->sampler, NULL);
   g->lora_scales = calloc((size_t)s->options->images->model->lora_count + 1, sizeof *g->lora_scales);
   g->lora_used = calloc((size_t)s->options->images->model->lora_count + 1, sizeof *g->lora_used);
@@ -393,26 +395,44 @@ enum MHD_Result images_await(exchange *x, painting *g) {
   return sleeps ? MHD_YES : x->route->handle(x);
 }
 
-bool painting_preview(server *s, const painting *g, bytes *out) {
-  const rdna_image_model_info *info = s->images->info;
-  int height = g->ask.height / info->factor, width = g->ask.width / info->factor;
-  size_t places = (size_t)height * (size_t)width, size = 0;
+/* A copy of what the model of previews made of the last step, or NULL. */
+static float *copy_shown(server *s, const painting *g) {
+  size_t bytes_of = 3 * (size_t)g->ask.height * (size_t)g->ask.width * sizeof(float);
+  server_lock(s);
+  float *copy = g->shown ? malloc(bytes_of) : NULL;
+  if (copy) memcpy(copy, g->shown, bytes_of);
+  server_unlock(s);
+  return copy;
+}
+
+/* What the last picture teaches of the last step's latents, (3, height, width) of those, or NULL. */
+static float *colour_latents(server *s, const painting *g, int height, int width) {
+  size_t places = (size_t)height * (size_t)width, count = places * (size_t)s->images->info->latent_channels;
   float *latents = NULL, *colours = malloc(3 * places * sizeof *colours);
-  rdna__picture picture = {0};
-  uint8_t *png = NULL;
   server_lock(s);
   rdna__preview preview = s->images->preview;
-  size_t bytes_of = places * (size_t)info->latent_channels * sizeof *latents;
-  if (g->latents && preview.channels && (latents = malloc(bytes_of))) memcpy(latents, g->latents, bytes_of);
+  if (g->latents && preview.channels && (latents = malloc(count * sizeof *latents)))
+    memcpy(latents, g->latents, count * sizeof *latents);
   server_unlock(s);
   bool fine = latents && colours;
   if (fine) rdna__preview_make(&preview, latents, height, width, colours);
-  fine = fine && rdna__picture_of_values(colours, width, height, &picture) == RDNA_OK &&
-         rdna__png_encode(&picture, &png, &size) == RDNA_OK;
+  if (!fine) free(colours);
+  free(latents);
+  return fine ? colours : NULL;
+}
+
+bool painting_preview(server *s, const painting *g, bytes *out) {
+  int factor = g->ask.previews ? 1 : s->images->info->factor;
+  int height = g->ask.height / factor, width = g->ask.width / factor;
+  float *colours = g->ask.previews ? copy_shown(s, g) : colour_latents(s, g, height, width);
+  rdna__picture picture = {0};
+  uint8_t *png = NULL;
+  size_t size = 0;
+  bool fine = colours && rdna__picture_of_values(colours, width, height, &picture) == RDNA_OK &&
+              rdna__png_encode(&picture, &png, &size) == RDNA_OK;
   if (fine) append_base64(out, png, size);
   rdna__picture_deinit(&picture);
   free(png);
-  free(latents);
   free(colours);
   return fine;
 }
@@ -438,6 +458,9 @@ static bool note(void *data, const rdna_image_progress *now) {
   g->steps = now->steps;
   if (now->latents && (g->latents || (g->latents = malloc(count * sizeof *g->latents))))
     memcpy(g->latents, now->latents, count * sizeof *g->latents);
+  size_t pixels = 3 * (size_t)g->ask.width * (size_t)g->ask.height;
+  if (now->preview && (g->shown || (g->shown = malloc(pixels * sizeof *g->shown))))
+    memcpy(g->shown, now->preview, pixels * sizeof *g->shown);
   bool goes_on = !g->cancelled;
   wake(g);
   server_unlock(d->server);

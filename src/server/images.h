@@ -43,6 +43,7 @@ typedef struct painting {
   uint64_t changes;         /* how often that was something else */
   double asked, begun, finished;
   float *latents; /* (channels, height, width) of the last step; NULL: none yet */
+  float *shown;   /* (3, height, width) by the model of previews; NULL: none yet, or there is no such model */
   uint8_t *files[MOST_DRAWN];
   size_t sizes[MOST_DRAWN];
   char *texts[MOST_DRAWN]; /* what the files say of themselves */

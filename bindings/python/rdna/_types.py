@@ -60,13 +60,14 @@ STRUCTS = {  # fields and their types
     "rdna_image_lora": "path c_char_p, scale c_double",
     "rdna_image_embedding": "path c_char_p, name c_char_p",
     "rdna_image_model_options": "size c_size_t, dtype c_int, tokenizer c_char_p, prediction c_char_p, loras c_void_p, lora_count c_int, weights c_int, transformer "
-        "c_char_p, t5 c_char_p, controls c_void_p, control_count c_size_t, embeddings c_void_p, embedding_count c_size_t, refiner c_char_p",
-    "rdna_image_progress": "stage c_char_p, picture c_int, count c_int, step c_int, steps c_int, latents c_void_p",
+        "c_char_p, t5 c_char_p, controls c_void_p, control_count c_size_t, embeddings c_void_p, embedding_count c_size_t, refiner c_char_p,"
+        " vae c_char_p, preview c_char_p",
+    "rdna_image_progress": "stage c_char_p, picture c_int, count c_int, step c_int, steps c_int, latents c_void_p, preview c_void_p",
     "rdna_image_guide": "control c_size_t, picture c_void_p, scale c_double, start c_double, end c_double",
     "rdna_image_request": "size c_size_t, prompt c_char_p, negative c_char_p, count c_int, width c_int, height c_int, steps c_int, guidance c_double, sampler"
         " c_char_p, spacing c_char_p, seed c_uint64, latents c_void_p, init c_void_p, strength c_double, skip c_int, tile c_int, frugal "
         "c_bool, progress c_void_p, values c_void_p, data c_void_p, plain c_bool, mask c_void_p, guides c_void_p, guide_count c_size_t, "
-        "lora_scales c_void_p, lora_count c_size_t, refine_from c_double",
+        "lora_scales c_void_p, lora_count c_size_t, refine_from c_double, previews c_bool",
     "rdna_image_plan_part": "name c_char_p, weights c_uint64, activations c_uint64, peak c_uint64",
     "rdna_image_plan": "parts rdna_image_plan_part*8, count c_int, tile c_int, peak c_uint64, reserved c_uint64, free c_uint64, budget c_uint64, fits "
         "c_bool, sentence c_char*327",

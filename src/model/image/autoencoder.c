@@ -37,7 +37,7 @@ static rdna_status load_level(rdna__component *c, const rdna__autoencoder_settin
   for (int r = 0; r < to->resnets; r++) RDNA_TRY(load_resnet(c, set, name, r, r ? out : in, out, &level->resnets[r]));
   if (i == to->level_count - 1) return RDNA_OK;
   snprintf(name, sizeof name, "%s.%d.%s.0", names[encodes][0], i, names[encodes][1]);
-  if (!encodes) return rdna__image_load_doubling(c, name, "conv", out, out, &level->larger);
+  if (!encodes) return rdna__image_load_doubling(c, name, "conv", out, out, true, &level->larger);
   const rdna__image_window window = {out, out, 3, 2, 0, 1}; /* zeros behind the image alone */
   return rdna__image_load_conv(c, name, "conv", &window, &level->smaller);
 }
@@ -45,6 +45,7 @@ static rdna_status load_level(rdna__component *c, const rdna__autoencoder_settin
 rdna_status rdna__autoencoder_load(rdna__component *c, const rdna__autoencoder_settings *set, bool encodes,
                                    rdna__autoencoder_half *to) {
   if (set->kind == RDNA__AUTOENCODER_QWEN) return rdna__autoencoder_load_qwen(c, set, encodes, to);
+  if (set->kind == RDNA__AUTOENCODER_TINY) return rdna__autoencoder_load_tiny(c, set, encodes, to);
   const char *of = encodes ? "encoder" : "decoder";
   int last = set->levels - 1, latents = set->latent_channels * (encodes ? 2 : 1);
   int first = encodes ? set->channels[0] : set->channels[last], end = encodes ? set->channels[last] : set->channels[0];
@@ -96,6 +97,7 @@ static rdna_status end(rdna__image_pass *pass, const rdna__autoencoder_half *hal
 }
 
 rdna_status rdna__autoencoder_encode(rdna__image_pass *pass, const rdna__autoencoder_half *half, rdna_tensor *x) {
+  if (half->tiny) return rdna__autoencoder_encode_tiny(pass, half, x);
   RDNA_TRY(convolve(pass, &half->in, x));
   for (int i = 0; i < half->level_count; i++) {
     for (int r = 0; r < half->resnets; r++) RDNA_TRY(rdna__image_resnet_on(pass, &half->levels[i].resnets[r], x, NULL));
@@ -108,13 +110,14 @@ rdna_status rdna__autoencoder_encode(rdna__image_pass *pass, const rdna__autoenc
 
 rdna_status rdna__autoencoder_decode(rdna__image_pass *pass, const rdna__autoencoder_half *half, rdna_tensor *x) {
   rdna_tensor next;
+  if (half->tiny) return rdna__autoencoder_decode_tiny(pass, half, x);
   RDNA_TRY(convolve(pass, &half->quant, x));
   RDNA_TRY(convolve(pass, &half->in, x));
   RDNA_TRY(middle(pass, half, x));
   for (int i = 0; i < half->level_count; i++) {
     const rdna__autoencoder_level *level = &half->levels[i];
     for (int r = 0; r < half->resnets; r++) RDNA_TRY(rdna__image_resnet_on(pass, &level->resnets[r], x, NULL));
-    if (!level->larger.bias.data) continue;
+    if (!level->larger.weight[0][0].data) continue;
     RDNA_TRY(rdna__image_doubling_run(pass, &level->larger, x, &next));
     RDNA_TRY(go_on(pass, x, &next));
   }

@@ -12,6 +12,9 @@ static bool holds(const rdna__autoencoder_settings *s) {
   bool grouped = s->kind != RDNA__AUTOENCODER_QWEN;
   for (int i = 0; i < s->levels; i++)
     if (s->channels[i] < 1 || (grouped && s->channels[i] % s->groups != 0)) return false;
+  for (int i = 0; i < s->levels; i++)
+    for (int half = 0; half < 2; half++)
+      if (s->blocks[half][i] < 0 || s->blocks[half][i] > RDNA__AUTOENCODER_RESNETS) return false;
   int latents = rdna__autoencoder_latents(s);
   if (latents < 1 || latents > RDNA__AUTOENCODER_LATENTS) return false;
   for (int i = 0; i < latents && s->kind != RDNA__AUTOENCODER_FLUX2; i++) /* those are in tensors */

@@ -103,7 +103,7 @@ static rdna_status load_up(rdna__component *c, int in, int out, bool last, int r
   snprintf(name, sizeof name, "decoder.up_blocks.%d.upsamplers.0", i);
   snprintf(time, sizeof time, "decoder.up_blocks.%d.upsamplers.0.time_conv.", i);
   RDNA_TRY(rdna__component_leave(c, time));
-  return rdna__image_load_doubling(c, name, "resample.1", out, out / 2, &level->larger);
+  return rdna__image_load_doubling(c, name, "resample.1", out, out / 2, true, &level->larger);
 }
 
 rdna_status rdna__autoencoder_load_qwen(rdna__component *c, const rdna__autoencoder_settings *set, bool encodes,

@@ -44,12 +44,23 @@ static rdna_status read_statistics(rdna__component *c, rdna__autoencoder_setting
   return RDNA_OK;
 }
 
+/* Files may have the decoder of a tiny one alone. */
+static rdna_status check_encoder(const rdna_image_autoencoder *a, rdna__component *c) {
+  if (a->set.kind != RDNA__AUTOENCODER_TINY || rdna__component_rank(c, "encoder.layers.0", "weight") >= 0)
+    return RDNA_OK;
+  return rdna__fail(
+      RDNA_UNSUPPORTED,
+      "it has a decoder alone, and a picture to begin with asks for its encoder, too, which the folder or "
+      "the file of diffusers has");
+}
+
 static rdna_status load(rdna_image_autoencoder *a, rdna__component *c, bool encodes) {
   RDNA_TRY(rdna__autoencoder_settings_read(c->settings, &a->set));
   if (a->set.upcast && a->network.dtype == RDNA_F16)
     return rdna__fail(RDNA_UNSUPPORTED,
                       "the setting 'force_upcast' says that values leave the range of f16; ask for bf16 or f32");
   if (a->set.kind == RDNA__AUTOENCODER_FLUX2) RDNA_TRY(read_statistics(c, &a->set));
+  if (encodes) RDNA_TRY(check_encoder(a, c));
   RDNA_TRY(rdna__autoencoder_load(c, &a->set, false, &a->decoder));
   if (encodes) {
     RDNA_TRY(rdna__autoencoder_load(c, &a->set, true, &a->encoder));
@@ -60,11 +71,8 @@ static rdna_status load(rdna_image_autoencoder *a, rdna__component *c, bool enco
   return rdna__component_check_all_read(c);
 }
 
-static rdna_status open_all(rdna_image_autoencoder *a, const char *folder, const char *name, bool encodes) {
-  char path[PATH_BYTES];
+static rdna_status open_all(rdna_image_autoencoder *a, const char *path, bool encodes) {
   rdna__component component;
-  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", name);
   RDNA_TRY(rdna__component_open(path, "diffusion_pytorch_model", &a->network, &component));
   rdna_status status = rdna__annotate(load(a, &component, encodes), "%s", path);
   rdna__component_close(&component);
@@ -80,21 +88,54 @@ static rdna_status open_all(rdna_image_autoencoder *a, const char *folder, const
   return RDNA_OK;
 }
 
-rdna_status rdna_image_autoencoder_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
-                                          bool encodes, rdna_image_autoencoder **out_autoencoder) {
-  if (!device || !folder || !name || !out_autoencoder || (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16))
-    return rdna__fail(RDNA_INVALID_ARGUMENT,
-                      "rdna_image_autoencoder_create needs a device, two names of folders, f32, "
-                      "f16 or bf16, and a place");
+static rdna_status create(rdna_device *device, const char *path, rdna_dtype dtype, bool encodes,
+                          rdna_image_autoencoder **out_autoencoder) {
   rdna_image_autoencoder *a = calloc(1, sizeof *a);
   if (!a) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for an autoencoder");
   a->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype};
-  rdna_status status = open_all(a, folder, name, encodes);
+  rdna_status status = open_all(a, path, encodes);
   if (status == RDNA_OK)
     *out_autoencoder = a;
   else
     rdna_image_autoencoder_release(a);
   return status;
+}
+
+rdna_status rdna_image_autoencoder_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
+                                          bool encodes, rdna_image_autoencoder **out_autoencoder) {
+  char path[PATH_BYTES];
+  if (!device || !folder || !name || !out_autoencoder || (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16))
+    return rdna__fail(RDNA_INVALID_ARGUMENT,
+                      "rdna_image_autoencoder_create needs a device, two names of folders, f32, "
+                      "f16 or bf16, and a place");
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", name);
+  return create(device, path, dtype, encodes, out_autoencoder);
+}
+
+/* |path|, or the part of the file that it is. */
+static rdna_status path_of(const char *path, char out[PATH_BYTES]) {
+  const char *part = rdna__component_is_file(path) ? "/" RDNA__CHECKPOINT_TINY : "";
+  if (snprintf(out, PATH_BYTES, "%s%s", path, part) < PATH_BYTES) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of an autoencoder is too long");
+}
+
+rdna_status rdna__autoencoder_look(const char *path, rdna__autoencoder_settings *out) {
+  char part[PATH_BYTES];
+  rdna__network none = {0};
+  rdna__component c;
+  RDNA_TRY(path_of(path, part));
+  RDNA_TRY(rdna__component_open(part, "diffusion_pytorch_model", &none, &c));
+  rdna_status status = rdna__annotate(rdna__autoencoder_settings_read(c.settings, out), "%s", path);
+  rdna__component_close(&c);
+  return status;
+}
+
+rdna_status rdna__autoencoder_open(rdna_device *device, const char *path, rdna_dtype dtype, bool encodes,
+                                   rdna_image_autoencoder **out_autoencoder) {
+  char part[PATH_BYTES];
+  RDNA_TRY(path_of(path, part));
+  return create(device, part, dtype, encodes, out_autoencoder);
 }
 
 void rdna_image_autoencoder_release(rdna_image_autoencoder *a) {
@@ -219,7 +260,7 @@ rdna_status rdna_image_autoencoder_decode(rdna_image_autoencoder *a, const float
 }
 
 /* |moments| (2 channels, …) as latents (…, height, width) for a network; |noise|, of the latents' shape, NULL: their
- * means. */
+ * means, which are all that a tiny one makes. */
 static void draw(const rdna__autoencoder_settings *set, const float *moments, const float *noise, int64_t height,
                  int64_t width, float *out) {
   int64_t channels = rdna__autoencoder_latents(set);
@@ -228,8 +269,9 @@ static void draw(const rdna__autoencoder_settings *set, const float *moments, co
     for (int64_t y = 0; y < height; y++)
       for (int64_t x = 0; x < width; x++, i++) {
         size_t at = place_of(set, c, y, x, height, width);
-        double logarithm = fmin(fmax(logarithms[at], -30), 20); /* as the encoder was trained with */
-        double value = moments[at] + (noise ? exp(logarithm / 2) * noise[i] : 0);
+        double value = moments[at];
+        /* with limits, as the encoder was trained with */
+        if (noise) value += exp(fmin(fmax(logarithms[at], -30), 20) / 2) * noise[i];
         out[i] = (float)((value - set->mean[c]) / set->deviation[c]);
       }
 }
@@ -250,8 +292,9 @@ rdna_status rdna_image_autoencoder_encode(rdna_image_autoencoder *a, const float
   float *moments = malloc(2 * out * sizeof *moments);
   if (!moments) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's latents");
   work w = {a, true};
+  bool tiny = a->set.kind == RDNA__AUTOENCODER_TINY;
   const rdna__tiling tiling = {a->set.in_channels,
-                               2 * a->set.latent_channels,
+                               (tiny ? 1 : 2) * a->set.latent_channels,
                                height,
                                width,
                                (int64_t)factor * tile_of(tile, height / factor, width / factor),
@@ -262,7 +305,7 @@ rdna_status rdna_image_autoencoder_encode(rdna_image_autoencoder *a, const float
   rdna_status status = RDNA_OK;
   for (int i = 0; i < count && status == RDNA_OK; i++) {
     status = rdna__tiles_run(&tiling, pictures + (size_t)i * in, moments);
-    const float *draws = noise ? noise + (size_t)i * out : NULL;
+    const float *draws = noise && !tiny ? noise + (size_t)i * out : NULL;
     if (status == RDNA_OK)
       draw(&a->set, moments, draws, height / factor, width / factor, out_latents + (size_t)i * out);
   }

@@ -1,9 +1,10 @@
 /* What config.json says of an autoencoder. */
+#include <stdio.h>
 #include <string.h>
 
 #include "model/image/autoencoder.h"
 
-enum { MOST_CHANNELS = 1 << 13, MOST_LATENTS = 256 };
+enum { MOST_CHANNELS = 1 << 13, MOST_LATENTS = 256, USUAL_LEVELS = 4 };
 
 int rdna__autoencoder_latents(const rdna__autoencoder_settings *s) { return s->latent_channels * s->patch * s->patch; }
 
@@ -121,13 +122,73 @@ static rdna_status read_qwen(const json_t *json, rdna__autoencoder_settings *out
   return read_numbers(json, "latents_std", out->latent_channels, 1e-6, out->deviation);
 }
 
+/* The list |name|, or |usual| where it is missing. */
+static rdna_status read_list(const json_t *json, const char *name, const int usual[USUAL_LEVELS], int low, int high,
+                             int out[RDNA__AUTOENCODER_LEVELS], int *out_count) {
+  const json_t *value = json_object_get(json, name);
+  memcpy(out, usual, USUAL_LEVELS * sizeof *out);
+  *out_count = USUAL_LEVELS;
+  if (!value || json_is_null(value)) return RDNA_OK;
+  return rdna__setting_wholes(json, name, low, high, RDNA__AUTOENCODER_LEVELS, out, out_count);
+}
+
+/* Channels and blocks of one half of a tiny one, whose levels all have as many channels. */
+static rdna_status read_tiny_half(const json_t *json, const char *half, const int usual[USUAL_LEVELS],
+                                  int channels[RDNA__AUTOENCODER_LEVELS], int blocks[RDNA__AUTOENCODER_LEVELS],
+                                  int *out_levels) {
+  static const int wide[USUAL_LEVELS] = {64, 64, 64, 64};
+  char of_channels[64], of_blocks[64];
+  int count;
+  snprintf(of_channels, sizeof of_channels, "%s_block_out_channels", half);
+  snprintf(of_blocks, sizeof of_blocks, "num_%s_blocks", half);
+  RDNA_TRY(read_list(json, of_channels, wide, 1, MOST_CHANNELS, channels, out_levels));
+  RDNA_TRY(read_list(json, of_blocks, usual, 0, RDNA__AUTOENCODER_RESNETS, blocks, &count));
+  if (count != *out_levels)
+    return rdna__fail(RDNA_BAD_DATA, "the setting '%s' has %d values, and '%s' %d", of_blocks, count, of_channels,
+                      *out_levels);
+  for (int i = 1; i < count; i++)
+    if (channels[i] != channels[0])
+      return rdna__fail(RDNA_BAD_DATA, "the setting '%s' has %d and %d; levels of a tiny autoencoder are equally wide",
+                        of_channels, channels[0], channels[i]);
+  return RDNA_OK;
+}
+
+static rdna_status read_tiny(const json_t *json, rdna__autoencoder_settings *out) {
+  static const int down[USUAL_LEVELS] = {1, 3, 3, 3}, up[USUAL_LEVELS] = {3, 3, 3, 1};
+  int channels[RDNA__AUTOENCODER_LEVELS], levels, factor;
+  RDNA_TRY(rdna__setting_is(json, "act_fn", "relu"));
+  RDNA_TRY(rdna__setting_is(json, "upsample_fn", "nearest"));
+  RDNA_TRY(rdna__setting_whole(json, "upsampling_scaling_factor", 2, 1, 64, &factor));
+  RDNA_TRY(rdna__setting_flag(json, "force_upcast", false, &out->upcast));
+  RDNA_TRY(rdna__setting_number(json, "scaling_factor", 1, 1e-6, 1e6, &out->scaling));
+  RDNA_TRY(rdna__setting_number(json, "shift_factor", 0, -1e6, 1e6, &out->shift));
+  RDNA_TRY(rdna__setting_whole(json, "in_channels", 3, 1, 64, &out->in_channels));
+  RDNA_TRY(rdna__setting_whole(json, "out_channels", 3, 1, 64, &out->out_channels));
+  RDNA_TRY(rdna__setting_whole(json, "latent_channels", 4, 1, MOST_LATENTS, &out->latent_channels));
+  RDNA_TRY(read_tiny_half(json, "encoder", down, channels, out->blocks[1], &levels));
+  RDNA_TRY(read_tiny_half(json, "decoder", up, out->channels, out->blocks[0], &out->levels));
+  if (factor != 2 || levels != out->levels)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "pictures are halved %d times and made %d times as large %d times; halves and doubles of equal "
+                      "number are known",
+                      levels - 1, factor, out->levels - 1);
+  out->first = channels[0];
+  out->groups = out->resnets = 1;
+  for (int i = 0; i < out->latent_channels; i++) {
+    out->mean[i] = out->shift;
+    out->deviation[i] = 1 / out->scaling;
+  }
+  return RDNA_OK;
+}
+
 rdna_status rdna__autoencoder_settings_read(const json_t *json, rdna__autoencoder_settings *out) {
   static const struct {
     const char *name;
     rdna_status (*read)(const json_t *json, rdna__autoencoder_settings *out);
   } kinds[] = {[RDNA__AUTOENCODER_KL] = {"AutoencoderKL", read_kl},
                [RDNA__AUTOENCODER_QWEN] = {"AutoencoderKLQwenImage", read_qwen},
-               [RDNA__AUTOENCODER_FLUX2] = {"AutoencoderKLFlux2", read_flux2}};
+               [RDNA__AUTOENCODER_FLUX2] = {"AutoencoderKLFlux2", read_flux2},
+               [RDNA__AUTOENCODER_TINY] = {"AutoencoderTiny", read_tiny}};
   const char *name;
   RDNA_TRY(rdna__setting_text(json, "_class_name", kinds[0].name, &name));
   for (int i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++) {
@@ -135,6 +196,6 @@ rdna_status rdna__autoencoder_settings_read(const json_t *json, rdna__autoencode
     *out = (rdna__autoencoder_settings){.kind = (rdna__autoencoder_kind)i, .patch = 1, .scaling = 1};
     return kinds[i].read(json, out);
   }
-  return rdna__fail(RDNA_UNSUPPORTED, "the setting '_class_name' is '%.80s'; %s, %s and %s are known", name,
-                    kinds[0].name, kinds[1].name, kinds[2].name);
+  return rdna__fail(RDNA_UNSUPPORTED, "the setting '_class_name' is '%.80s'; %s, %s, %s and %s are known", name,
+                    kinds[0].name, kinds[1].name, kinds[2].name, kinds[3].name);
 }

@@ -67,15 +67,20 @@ static rdna_status load_vector(rdna__component *c, const char *prefix, const cha
   return rdna__component_load(c, prefix, full, dtype, 1, &count, out);
 }
 
-rdna_status rdna__image_load_conv(rdna__component *c, const char *prefix, const char *name,
-                                  const rdna__image_window *window, rdna__image_conv *out) {
+rdna_status rdna__image_load_unbiased(rdna__component *c, const char *prefix, const char *name,
+                                      const rdna__image_window *window, rdna__image_conv *out) {
   char full[RDNA__COMPONENT_NAME];
   snprintf(full, sizeof full, "%s.weight", name);
   out->stride = window->stride;
   out->pad_before = window->pad_before;
   out->pad_after = window->pad_after;
-  RDNA_TRY(
-      rdna__component_load_window(c, prefix, full, window->out, window->in, window->size, window->size, &out->weight));
+  return rdna__component_load_window(c, prefix, full, window->out, window->in, window->size, window->size,
+                                     &out->weight);
+}
+
+rdna_status rdna__image_load_conv(rdna__component *c, const char *prefix, const char *name,
+                                  const rdna__image_window *window, rdna__image_conv *out) {
+  RDNA_TRY(rdna__image_load_unbiased(c, prefix, name, window, out));
   return load_vector(c, prefix, name, "bias", c->network->dtype, window->out, &out->bias);
 }
 
@@ -154,7 +159,7 @@ rdna_status rdna__image_conv_run(rdna__image_pass *pass, const rdna__image_conv 
                                 .dilation = {1, 1},
                                 .groups = 1};
   RDNA_TRY(rdna__pass_image(pass, x->shape[0], conv->weight.shape[0], height, width, out));
-  return rdna_op_conv(pass->stream, &how, x, &conv->weight, &conv->bias, out);
+  return rdna_op_conv(pass->stream, &how, x, &conv->weight, conv->bias.data ? &conv->bias : NULL, out);
 }
 
 rdna_status rdna__image_linear_run(rdna__image_pass *pass, const rdna__image_linear *linear, const rdna_tensor *x,

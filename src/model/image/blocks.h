@@ -44,7 +44,7 @@ typedef struct rdna__image_norm { /* over groups of channels */
 } rdna__image_norm;
 
 typedef struct rdna__image_conv {
-  rdna_tensor weight, bias; /* (out, in, window, window) with channels last, (out); weight.data NULL: there is none */
+  rdna_tensor weight, bias;          /* (out, in, window, window) with channels last, (out); data NULL: there is none */
   int stride, pad_before, pad_after; /* alike in both directions */
 } rdna__image_conv;
 
@@ -52,7 +52,8 @@ typedef struct rdna__image_conv {
  * see doubling.c. */
 typedef struct rdna__image_doubling {
   rdna_tensor weight[2][2], bias; /* (out, in, 2, 2) with channels last of the results above and below, left and right;
-                                     (out). bias.data NULL: there is none */
+                                     (out), with data NULL where there is none. weight[0][0].data NULL: there is no
+                                     doubling */
 } rdna__image_doubling;
 
 /* x + h, or shortcut(x) + h, over |divisor|, where
@@ -74,15 +75,17 @@ typedef struct rdna__image_attention {
 
 /* ---- Loading: names are |prefix| and those of diffusers behind it ---- */
 
-typedef struct rdna__image_window { /* of a convolution; bias included */
+typedef struct rdna__image_window { /* of a convolution */
   int in, out, size, stride, pad_before, pad_after;
 } rdna__image_window;
 
-/* With |name|.weight and |name|.bias. */
+/* With |name|.weight and |name|.bias; or the former alone. */
 rdna_status rdna__image_load_conv(rdna__component *c, const char *prefix, const char *name,
                                   const rdna__image_window *window, rdna__image_conv *out);
+rdna_status rdna__image_load_unbiased(rdna__component *c, const char *prefix, const char *name,
+                                      const rdna__image_window *window, rdna__image_conv *out);
 rdna_status rdna__image_load_doubling(rdna__component *c, const char *prefix, const char *name, int in, int out,
-                                      rdna__image_doubling *out_doubling);
+                                      bool biased, rdna__image_doubling *out_doubling);
 rdna_status rdna__image_load_norm(rdna__component *c, const char *prefix, const char *name, int channels, int groups,
                                   double epsilon, rdna__image_norm *out);
 rdna_status rdna__image_load_linear(rdna__component *c, const char *prefix, const char *name, int in, int out,

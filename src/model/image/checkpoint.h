@@ -22,6 +22,7 @@ typedef enum rdna__checkpoint_kind {
   CHECKPOINT_AUTOENCODER,
   CHECKPOINT_CLIP,      /* as transformers has it */
   CHECKPOINT_OPEN_CLIP, /* as OpenCLIP has it */
+  CHECKPOINT_TINY,      /* the decoder of a tiny autoencoder, whose first layer is what limits latents */
   CHECKPOINT_FLUX,      /* the transformers of FLUX.1 and FLUX.2, as Black Forest Labs saved them, */
   CHECKPOINT_SD3,       /* of Stable Diffusion 3, as Stability AI did, */
   CHECKPOINT_ZIMAGE,    /* of Z-Image, as ComfyUI has it, */
@@ -50,6 +51,11 @@ rdna_status rdna__checkpoint_read(const rdna__safetensors *tensors, rdna__checkp
 #define RDNA__CHECKPOINT_CONTROL "controlnet"
 rdna_status rdna__checkpoint_read_control(const rdna__safetensors *tensors, json_t **out_settings,
                                           rdna__checkpoint_part *out_part);
+/* The same of a file that has a tiny autoencoder or its decoder, under diffusers' names or its maker's.
+ * RDNA_UNSUPPORTED: it is something else. */
+#define RDNA__CHECKPOINT_TINY "taesd"
+rdna_status rdna__checkpoint_read_tiny(const rdna__safetensors *tensors, json_t **out_settings,
+                                       rdna__checkpoint_part *out_part);
 /* The same of "scheduler". |prediction|: "epsilon", "v_prediction", or NULL for what is usual. */
 rdna_status rdna__checkpoint_schedule(const rdna__safetensors *tensors, rdna__checkpoint_family family,
                                       const char *prediction, json_t **out_settings);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/image/autoencoder.h"
 #include "model/image/checkpoint.h"
 #include "model/image/flux.h"
 #include "model/image/unet.h"
@@ -70,6 +71,15 @@ static const char *const forms[] = {"model.diffusion_model.input_blocks.%d.0.wei
                                     "control_model.input_blocks.%d.1.transformer_blocks.0.norm1.weight",
                                     "control_model.middle_block.%d.proj_in.weight",
                                     "lora_controlnet",
+                                    "decoder.layers.%d.weight",
+                                    "decoder.layers.%d.bias",
+                                    "decoder.layers.%d.conv.0.weight",
+                                    "encoder.layers.%d.weight",
+                                    "encoder.layers.%d.bias",
+                                    "encoder.layers.%d.conv.0.weight",
+                                    "%d.weight",
+                                    "%d.bias",
+                                    "%d.conv.0.weight",
                                     "v_pred",
                                     "lora_unet_%d"};
 enum { FORMS = sizeof forms / sizeof *forms };
@@ -179,6 +189,22 @@ static void check_control(const rdna__safetensors *file) {
   json_decref(json);
 }
 
+static void check_tiny(const rdna__safetensors *file) {
+  json_t *json = NULL;
+  rdna__checkpoint_part part;
+  rdna__autoencoder_settings settings;
+  char there[64];
+  if (rdna__checkpoint_read_tiny(file, &json, &part) != RDNA_OK) {
+    if (!*rdna_last_error()) abort();
+    return;
+  }
+  (void)!rdna__autoencoder_settings_read(json, &settings);
+  if (rdna__checkpoint_name(&part, "decoder.layers.3.conv.2.weight", there, sizeof there) &&
+      strlen(there) >= sizeof there)
+    abort();
+  json_decref(json);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const char *const parts[] = {"unet", "vae", "text_encoder", "text_encoder_2", "x"};
   size_t length = 0;
@@ -191,6 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_flow(file, "transformer");
     check_flow(file, "text_encoder_2");
     check_control(file);
+    check_tiny(file);
     if (rdna__checkpoint_detect(file, &family) == RDNA_OK) {
       for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) check_part(file, family, parts[i]);
       if (rdna__checkpoint_schedule(file, family, "v_prediction", &json) != RDNA_OK) abort();

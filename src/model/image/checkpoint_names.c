@@ -100,6 +100,13 @@ static bool control_name(const rdna__checkpoint_part *p, const char *name, char 
 
 /* ---- autoencoders ---- */
 
+/* Of the decoder alone. */
+static bool tiny_name(const char *name, char *out, size_t size) {
+  int i = 0, end = 0;
+  if (sscanf(name, "decoder.layers.%4d%n", &i, &end) != 1 || !end) return false;
+  return snprintf(out, size, "%d%s", i + 1, name + end) < (int)size;
+}
+
 static const names autoencoder_attention[] = {
     {"group_norm", "norm"}, {"to_q", "q"}, {"to_k", "k"}, {"to_v", "v"}, {"to_out.0", "proj_out"}};
 static const names autoencoder_resnet[] = {
@@ -194,6 +201,8 @@ bool rdna__checkpoint_name(const rdna__checkpoint_part *part, const char *name, 
       return autoencoder_name(part, name, out, size);
     case CHECKPOINT_OPEN_CLIP:
       return open_clip_name(name, out, size);
+    case CHECKPOINT_TINY:
+      return tiny_name(name, out, size);
     case CHECKPOINT_FLUX:
     case CHECKPOINT_SD3:
     case CHECKPOINT_ZIMAGE:

@@ -78,6 +78,8 @@ static rdna_status open_part(const char *file, const char *name, rdna__component
   rdna_status status;
   if (strcmp(name, RDNA__CHECKPOINT_CONTROL) == 0) {
     status = rdna__checkpoint_read_control(c->tensors, &c->settings, &c->part);
+  } else if (strcmp(name, RDNA__CHECKPOINT_TINY) == 0) {
+    status = rdna__checkpoint_read_tiny(c->tensors, &c->settings, &c->part);
   } else if (rdna__checkpoint_is_flow(c->tensors, name)) {
     status = rdna__checkpoint_read_flow(c->tensors, name, &c->settings, &c->part);
   } else {

@@ -46,7 +46,7 @@ static rdna_status sum_weights(rdna_stream *stream, const rdna_tensor *weight, i
 }
 
 static rdna_status make(rdna__component *c, rdna__image_pass *pass, const char *prefix, const char *name, int in,
-                        int out, rdna__image_doubling *to) {
+                        int out, bool biased, rdna__image_doubling *to) {
   char full[RDNA__COMPONENT_NAME];
   const int64_t whole[] = {out, in, 3, 3}, half[] = {out, in, 2, 2}, row = out;
   rdna_tensor weight, sums;
@@ -59,16 +59,17 @@ static rdna_status make(rdna__component *c, rdna__image_pass *pass, const char *
     RDNA_TRY(rdna__network_window(c->network, out, in, 2, 2, &to->weight[i / 2][i % 2]));
     RDNA_TRY(rdna_op_copy(pass->stream, &sums, &to->weight[i / 2][i % 2]));
   }
+  if (!biased) return RDNA_OK;
   snprintf(full, sizeof full, "%s.bias", name);
   return rdna__component_load(c, prefix, full, c->network->dtype, 1, &row, &to->bias);
 }
 
 rdna_status rdna__image_load_doubling(rdna__component *c, const char *prefix, const char *name, int in, int out,
-                                      rdna__image_doubling *out_doubling) {
+                                      bool biased, rdna__image_doubling *out_doubling) {
   rdna__image_pass pass = {.stream = rdna_device_default_stream(c->network->device),
                            .dtype = c->network->dtype,
                            .holder = "loading weights"};
-  return rdna__pass_end(&pass, make(c, &pass, prefix, name, in, out, out_doubling));
+  return rdna__pass_end(&pass, make(c, &pass, prefix, name, in, out, biased, out_doubling));
 }
 
 /* One of the four results of each place: |out|'s lines and columns from |below| and |right| on, every other. */
@@ -81,7 +82,7 @@ static rdna_status run_one(rdna__image_pass *pass, const rdna__image_doubling *d
   int64_t at = below * y.stride[2] + right * y.stride[3];
   y.data = (char *)y.data + at * (int64_t)rdna_dtype_block_bytes(y.dtype);
   for (int i = 2; i < 4; i++) y.shape[i] /= 2, y.stride[i] *= 2;
-  return rdna_op_conv(pass->stream, &how, x, &d->weight[below][right], &d->bias, &y);
+  return rdna_op_conv(pass->stream, &how, x, &d->weight[below][right], d->bias.data ? &d->bias : NULL, &y);
 }
 
 rdna_status rdna__image_doubling_run(rdna__image_pass *pass, const rdna__image_doubling *d, const rdna_tensor *x,

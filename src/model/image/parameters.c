@@ -38,6 +38,7 @@ static void write_loras(FILE *to, const rdna_image_model *m, const rdna_image_re
 static void write_files(FILE *to, const rdna_image_model *m) {
   if (m->transformer_file) write_name(to, ", Transformer: ", m->transformer_file);
   if (m->t5_file) write_name(to, ", T5: ", m->t5_file);
+  if (m->vae_path) write_name(to, ", VAE: ", m->vae_path);
   if (rdna_dtype_block_values(m->weights) > 1) fprintf(to, ", Weights: %s", rdna_dtype_name(m->weights));
   for (int i = 0; m->words && i < m->words->count; i++) {
     const rdna__inversion *word = &m->words->items[i];

@@ -40,6 +40,8 @@ typedef struct drawing {
   size_t area;                           /* of a channel of the latents */
   int channels;                          /* that the U-Net reads */
   float *context;                        /* (count) latents of a picture that is looked at, or NULL */
+  float *shown;                          /* (3, height, width) what the last step is about, or NULL */
+  bool shows;                            /* it is one of the present picture's */
   /* with a mask */
   float *mask;     /* (area) 1 where it is drawn anew; of FLUX (factor factor, area) */
   float *begun;    /* (pictures, count) latents of the initial picture */
@@ -309,7 +311,8 @@ rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_req
 /* ---- what the caller is told ---- */
 
 static rdna_status tell(const drawing *d, const char *what, int picture, int step, const float *latents) {
-  const rdna_image_progress progress = {what, picture, d->r.count, step, steps_of(d), latents};
+  const rdna_image_progress progress = {
+      what, picture, d->r.count, step, steps_of(d), latents, latents && d->shows ? d->shown : NULL};
   if (!d->r.progress || d->r.progress(d->r.data, &progress)) return RDNA_OK;
   return rdna__fail(RDNA_CANCELLED, "the pictures were cancelled");
 }
@@ -463,6 +466,19 @@ static void keep_norm(drawing *d) {
     }
 }
 
+/* What |latents| are about, by the network's answer to them: the picture behind the noise. */
+static rdna_status show(drawing *d, int step, const float *latents) {
+  if (!d->shown) return RDNA_OK;
+  if (d->flow) {
+    double level = rdna_image_flow_sigma(d->flow, step);
+    for (size_t k = 0; k < d->count; k++) d->fresh[k] = (float)((double)latents[k] - level * (double)d->output[k]);
+  } else {
+    rdna__schedule_picture(d->now->schedule, step, latents, d->output, d->fresh, d->count);
+  }
+  d->shows = true;
+  return rdna__pipeline_preview(d->model, d->fresh, (int)d->shape[1], (int)d->shape[2], d->shown);
+}
+
 static rdna_status take_flow_step(drawing *d, int step, const float *hidden, float *latents) {
   rdna_image_model *m = d->model;
   rdna__image_asking a = {.texts = &d->now->texts, .request = &d->r, .sample = latents, .context = d->context};
@@ -474,6 +490,7 @@ static rdna_status take_flow_step(drawing *d, int step, const float *hidden, flo
   for (; a.which < a.texts->count; a.which++) RDNA_TRY(m->family->ask(m, &a, d->output + (size_t)a.which * d->count));
   guide(d);
   if (d->now->guided && m->family->keeps_norm) keep_norm(d);
+  RDNA_TRY(show(d, step, latents));
   return rdna_image_flow_step(d->flow, step, d->output, latents, d->count);
 }
 
@@ -495,6 +512,7 @@ static rdna_status take_step(drawing *d, int step, const float *hidden, float *l
     fill_input(d, scale, latents, hidden, d->input + (size_t)i * d->area * (size_t)d->channels);
   RDNA_TRY(ask(d, step));
   guide(d);
+  RDNA_TRY(show(d, step, latents));
   if (noisy) rdna_image_noise_draw(d->noise, d->fresh, d->count);
   return rdna_image_schedule_step(schedule, step, d->output, noisy ? d->fresh : NULL, latents, d->count);
 }
@@ -512,9 +530,10 @@ static bool draws_init(const drawing *d) {
 
 /* |latents| of |values|, a picture, drawn with the next numbers. */
 static rdna_status encode(drawing *d, const float *values, float *latents) {
-  rdna_image_noise_draw(d->noise, d->fresh, d->count);
-  RDNA_TRY(rdna_image_autoencoder_encode(d->model->autoencoder, values, 1, d->r.height, d->r.width, d->r.tile, d->fresh,
-                                         latents));
+  bool drawn = !d->model->undrawn;
+  if (drawn) rdna_image_noise_draw(d->noise, d->fresh, d->count);
+  RDNA_TRY(rdna_image_autoencoder_encode(d->model->autoencoder, values, 1, d->r.height, d->r.width, d->r.tile,
+                                         drawn ? d->fresh : NULL, latents));
   return check_finite(d->model, "the autoencoder", d->model->picture_dtype, latents, d->count);
 }
 
@@ -555,7 +574,8 @@ static rdna_status encode_init(drawing *d, int picture, float *latents) {
 /* |latents|, of the initial picture if there is one, become those before the first step. */
 static rdna_status begin(drawing *d, int picture, float *latents) {
   RDNA_TRY(restart_noise(d, picture));
-  if (draws_init(d)) rdna_image_noise_draw(d->noise, d->fresh, d->count); /* these its latents have */
+  if (draws_init(d) && !d->model->undrawn) /* these its latents have */
+    rdna_image_noise_draw(d->noise, d->fresh, d->count);
   if (d->r.latents)
     memcpy(d->fresh, d->r.latents + (size_t)picture * d->count, d->count * sizeof *latents);
   else
@@ -577,7 +597,9 @@ static rdna_status begin(drawing *d, int picture, float *latents) {
 static rdna_status run_steps(drawing *d, int picture) {
   size_t at = (size_t)picture * d->count;
   float *latents = d->latents + at;
+  const int64_t pixels[] = {3, d->r.height, d->r.width};
   const stage *s = d->now;
+  d->shows = false;
   if (s == &d->stages[0]) {
     RDNA_TRY(begin(d, picture, latents));
   } else {
@@ -591,6 +613,7 @@ static rdna_status run_steps(drawing *d, int picture) {
     if (d->begun) keep_rest(d, i, d->begun + at, latents);
     RDNA_TRY(check_finite(d->model, d->flow ? "the transformer" : "the U-Net", d->model->dtype, latents, d->count));
     RDNA_TRY(give(d, "latents", picture, steps_before(d, i), 3, d->shape, latents));
+    if (d->shown) RDNA_TRY(give(d, "preview", picture, steps_before(d, i), 3, pixels, d->shown));
   }
   if (s + 1 == d->stages + d->stage_count) return tell(d, "noise", picture, steps_of(d), latents);
   d->kept[picture] = d->noise;
@@ -617,7 +640,9 @@ static rdna_status alloc(drawing *d) {
   d->fresh = malloc(bytes);
   bool looks = d->model->looks && d->r.init;
   if (looks) d->context = malloc(bytes);
-  if (d->latents && d->input && d->output && d->fresh && (d->context || !looks)) return RDNA_OK;
+  bool shows = d->r.previews && d->model->preview_path;
+  if (shows) d->shown = malloc(3 * (size_t)d->r.width * (size_t)d->r.height * sizeof(float));
+  if (d->latents && d->input && d->output && d->fresh && (d->context || !looks) && (d->shown || !shows)) return RDNA_OK;
   return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for latents");
 }
 
@@ -708,6 +733,7 @@ static rdna_status draw(drawing *d, float *out) {
   for (int k = 0; k < d->stage_count; k++) {
     d->now = &d->stages[k];
     RDNA_TRY(need_network(d));
+    if (d->shown) RDNA_TRY(rdna__pipeline_need_preview(m));
     if (k == 0) RDNA_TRY(show_guides(d));
     for (int i = 0; i < d->r.count; i++) RDNA_TRY(run_steps(d, i));
     if (d->r.frugal) rdna__pipeline_drop_unet(d->now->model);
@@ -752,6 +778,7 @@ static rdna_status draw_request(rdna_image_model *m, const rdna_image_request *r
   free(d.hidden);
   free(d.noised);
   free(d.context);
+  free(d.shown);
   return status;
 }
 

@@ -40,7 +40,10 @@ struct rdna_image_model {
   /* NULL: not on the device */
   rdna_image_text_encoder *encoder[RDNA__PIPELINE_ENCODERS];
   rdna_image_unet *unet;
-  rdna_image_autoencoder *autoencoder;
+  rdna_image_autoencoder *autoencoder, *preview;
+  char *vae_path, *preview_path; /* of autoencoders in place of the model's own and beside it, or NULL */
+  rdna_dtype preview_dtype;
+  bool undrawn; /* its autoencoder makes latents of a picture, of which none are drawn */
   char *control_paths[RDNA__PIPELINE_CONTROLS]; /* (control_count) */
   rdna_image_control *controls[RDNA__PIPELINE_CONTROLS];
   int control_count;
@@ -98,9 +101,16 @@ rdna_status rdna__pipeline_need_encoder(rdna_image_model *model, int which);
 rdna_status rdna__pipeline_need_unet(rdna_image_model *model);
 rdna_status rdna__pipeline_need_control(rdna_image_model *model, size_t which);
 rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *model, bool encodes);
+rdna_status rdna__pipeline_need_preview(rdna_image_model *model); /* where there is one */
 void rdna__pipeline_drop_encoders(rdna_image_model *model);
-void rdna__pipeline_drop_unet(rdna_image_model *model); /* and ControlNets */
+void rdna__pipeline_drop_unet(rdna_image_model *model); /* and ControlNets and the preview */
 void rdna__pipeline_drop_autoencoder(rdna_image_model *model);
+
+/* Of a model that is open but for these: what |options| say of autoencoders, if they fit. */
+rdna_status rdna__pipeline_keep_autoencoders(rdna_image_model *model, const rdna_image_model_options *options);
+uint64_t rdna__pipeline_preview_bytes(const rdna_image_model *model); /* of its weights on the device */
+/* |out| (3, factor height, factor width): what the preview makes of |latents|. */
+rdna_status rdna__pipeline_preview(rdna_image_model *model, const float *latents, int height, int width, float *out);
 
 /* No part is on the device, whose they stay that had them: of a copy of a model. */
 void rdna__pipeline_forget_parts(rdna_image_model *copy);

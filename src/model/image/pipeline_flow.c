@@ -99,7 +99,7 @@ void rdna__flow_drop_encoders(rdna_image_model *m) {
 
 void rdna__flow_drop_network(rdna_image_model *m) {
   if (!m->network) return;
-  rdna__pipeline_note(m, "transformer", m->family->weights_of(m->network));
+  rdna__pipeline_note(m, "transformer", m->family->weights_of(m->network) + rdna__pipeline_preview_bytes(m));
   m->family->release(m->network);
   m->network = NULL;
   rdna__pipeline_left(m);

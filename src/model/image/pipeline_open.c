@@ -317,6 +317,7 @@ static rdna_status open_path(rdna_image_model *m, const rdna_image_model_options
   if (whole || (!o->tokenizer && !o->prediction)) {
     RDNA_TRY(whole ? open_file(m, o) : open_folder(m));
     RDNA_TRY(check_family(m, o));
+    RDNA_TRY(rdna__pipeline_keep_autoencoders(m, o));
     if (m->family) return o->refiner ? open_refiner(m, o) : RDNA_OK;
     int words = o->embedding_count < INT_MAX ? (int)o->embedding_count : INT_MAX;
     RDNA_TRY(rdna__inversions_open(o->embeddings, words, m->encoders, &m->words));
@@ -360,6 +361,8 @@ void rdna_image_model_release(rdna_image_model *m) {
   free(m->tokenizer);
   free(m->transformer_file);
   free(m->t5_file);
+  free(m->vae_path);
+  free(m->preview_path);
   rdna__loras_close(m->loras);
   rdna__inversions_close(m->words);
   for (int i = 0; i < m->control_count; i++) free(m->control_paths[i]);
@@ -395,12 +398,6 @@ rdna_status rdna__pipeline_need_control(rdna_image_model *m, size_t i) {
                         : rdna_image_control_create(m->device, m->control_paths[i], m->dtype, &m->controls[i]);
 }
 
-rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *m, bool encodes) {
-  if (m->autoencoder && (!encodes || rdna_image_autoencoder_get_info(m->autoencoder)->encodes)) return RDNA_OK;
-  rdna__pipeline_drop_autoencoder(m);
-  return rdna_image_autoencoder_create(m->device, m->folder, "vae", m->picture_dtype, encodes, &m->autoencoder);
-}
-
 void rdna__pipeline_drop_encoders(rdna_image_model *m) {
   uint64_t weights = 0;
   for (int i = 0; i < RDNA__PIPELINE_ENCODERS; i++)
@@ -416,6 +413,7 @@ void rdna__pipeline_drop_encoders(rdna_image_model *m) {
 
 void rdna__pipeline_drop_unet(rdna_image_model *m) {
   uint64_t weights = m->unet ? rdna_image_unet_get_info(m->unet)->weights_bytes : 0;
+  weights += rdna__pipeline_preview_bytes(m);
   for (int i = 0; i < m->control_count; i++)
     if (m->controls[i]) weights += rdna_image_control_get_info(m->controls[i])->weights_bytes;
   if (m->unet) rdna__pipeline_note(m, m->refines ? "refiner's U-Net" : "U-Net", weights);
@@ -427,14 +425,9 @@ void rdna__pipeline_drop_unet(rdna_image_model *m) {
   if (m->unet) rdna__pipeline_left(m);
   m->unet = NULL;
   rdna__flow_drop_network(m);
-}
-
-void rdna__pipeline_drop_autoencoder(rdna_image_model *m) {
-  if (m->autoencoder)
-    rdna__pipeline_note(m, "autoencoder", rdna_image_autoencoder_get_info(m->autoencoder)->weights_bytes);
-  rdna_image_autoencoder_release(m->autoencoder);
-  if (m->autoencoder) rdna__pipeline_left(m);
-  m->autoencoder = NULL;
+  rdna_image_autoencoder_release(m->preview);
+  if (m->preview) rdna__pipeline_left(m);
+  m->preview = NULL;
 }
 
 void rdna__pipeline_forget_parts(rdna_image_model *m) {
@@ -442,6 +435,7 @@ void rdna__pipeline_forget_parts(rdna_image_model *m) {
   m->unet = NULL;
   for (int i = 0; i < RDNA__PIPELINE_CONTROLS; i++) m->controls[i] = NULL;
   m->autoencoder = NULL;
+  m->preview = NULL;
   m->t5 = NULL;
   m->language = NULL;
   m->network = NULL;

@@ -78,6 +78,12 @@ double rdna__schedule_predict(const rdna_image_schedule *s, double sigma, double
   return s->prediction == PREDICTION_V ? a * x - a * sigma * output : x / a - sigma * output;
 }
 
+void rdna__schedule_picture(const rdna_image_schedule *s, int step, const float *sample, const float *output,
+                            float *picture, size_t count) {
+  for (size_t k = 0; k < count; k++)
+    picture[k] = (float)rdna__schedule_predict(s, s->sigma[step], (double)sample[k], (double)output[k]);
+}
+
 /* Whether a step begins at a level, where a sample may begin. */
 static bool is_at_level(const rdna_image_schedule *s, int step) {
   if (step < 0 || step >= s->steps) return false;
@@ -149,10 +155,8 @@ rdna_status rdna_image_schedule_step(rdna_image_schedule *s, int step, const flo
     return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a step of %zu values", count);
   }
   float most = s->clip > 0 ? (float)s->clip : INFINITY;
-  for (size_t k = 0; k < count; k++) {
-    raw[k] = (float)rdna__schedule_predict(s, s->sigma[step], (double)sample[k], (double)output[k]);
-    picture[k] = raw[k] > most ? most : raw[k] < -most ? -most : raw[k];
-  }
+  rdna__schedule_picture(s, step, sample, output, raw, count);
+  for (size_t k = 0; k < count; k++) picture[k] = raw[k] > most ? most : raw[k] < -most ? -most : raw[k];
   s->first = first;
   const rdna__taking taking = {output, raw, picture, noise, sample, count};
   s->sampler->step(s, step, &taking);

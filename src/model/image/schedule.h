@@ -85,6 +85,9 @@ void rdna__spacing_fill(const char *spacing, double most, double least, int coun
 
 /* What the network takes |sample| at |sigma| for, from its |output|. */
 double rdna__schedule_predict(const rdna_image_schedule *s, double sigma, double sample, double output);
+/* The same of all values before |step|. (count) */
+void rdna__schedule_picture(const rdna_image_schedule *s, int step, const float *sample, const float *output,
+                            float *picture, size_t count);
 /* sample = picture with so much noise as a sample has before |step|, one of the schedule's. (count) */
 void rdna__schedule_mix(const rdna_image_schedule *s, int step, const float *picture, const float *noise, float *sample,
                         size_t count);

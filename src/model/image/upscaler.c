@@ -63,7 +63,7 @@ static rdna_status load_rrdb(rdna__component *c, rdna__upscaler_network *to) {
   RDNA_TRY(load_conv(c, e.trunk, s->features, s->features, &to->trunk));
   for (int i = 0; i < s->doublings; i++) {
     snprintf(name, sizeof name, "%s%d", e.up, e.up_first + i * e.up_step);
-    RDNA_TRY(rdna__image_load_doubling(c, "", name, s->features, s->features, &to->up[i]));
+    RDNA_TRY(rdna__image_load_doubling(c, "", name, s->features, s->features, true, &to->up[i]));
   }
   RDNA_TRY(load_conv(c, e.high, s->features, s->features, &to->high));
   return load_conv(c, e.last, s->features, COLOURS, &to->last);
