@@ -150,6 +150,14 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
                              self.command("sd", "--size", "256x264", "--seed", 9, "--steps", 4, "--cfg", 3, "--negative", NEGATIVE))
             self.assertEqual(self.server.ask("GET", job["sse_url"])[0], 404)
 
+    def test_guidance(self):
+        """A worker's fields for guidance are the command's options."""
+        job = self.server.post("/v1/jobs", operation="image_generation", prompt=PROMPT, steps=2, width=256, height=264, seed=2, guidance_scale=3, pag_scale=2, pag_layers="mid,up.1", guidance_rescale=0.5)
+        self.assertEqual([base64.b64decode(self.read(job)[-1]["image"])],
+                         self.command("sd", "--seed", 2, "--size", "256x264", "--steps", 2, "--cfg", 3, "--pag", 2, "--pag-layers", "mid,up.1", "--cfg-rescale", 0.5))
+        for field, value in (("pag_scale", 21), ("pag_scale", "x"), ("pag_layers", "mid"), ("guidance_rescale", 2), ("pag_layers", "x" * 200)):
+            self.assertEqual(self.server.ask("POST", "/v1/jobs", {"operation": "image_generation", "prompt": "x", "width": 256, "height": 256, field: value})[0], 400, field)
+
     def test_previews(self):
         """They are the last picture's colours over its latents, as least squares have it, of the next one's latents."""
         with contextlib.ExitStack() as stack:

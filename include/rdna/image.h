@@ -162,6 +162,10 @@ typedef struct rdna_image_unet_input {
   double guidance;                        /* of networks that it was distilled into; others do not look at it */
   const rdna_image_control_use *controls; /* (control_count) on the U-Net's device, of its type */
   size_t control_count;
+  /* Tokens of the last |perturbed| samples see themselves alone where |perturbed_layers| says, for perturbed attention
+   * guidance (Ahn et al., 2024): "mid", "down.1", "up.0.2", …, see docs/image.md */
+  int perturbed;
+  const char *perturbed_layers;
 } rdna_image_unet_input;
 #define RDNA_IMAGE_UNET_INPUT_INIT .size = sizeof(rdna_image_unet_input)
 

@@ -168,6 +168,15 @@ typedef struct rdna_image_request {
   /* Of a model with a refiner, the share of the noise levels, above 0 and below 1, behind which it takes over, as an
    * ensemble of experts (Podell et al., 2023); 0: 0.8 */
   double refine_from;
+  /* Of Stable Diffusion 1, 2 and XL, perturbed attention guidance (Ahn et al., 2024): to each step's answer |pag|
+   * (prompted
+   * - perturbed) is added, of a U-Net whose tokens see themselves alone at |pag_layers|, "mid" where that is NULL; a
+   * third more work. 0: none. The refiner has none */
+  double pag;
+  const char *pag_layers;
+  /* Of the same, with guidance: the share, up to 1, of an answer that is only spread as much as that to the prompt (Lin
+   * et al., 2024, section 3.4) */
+  double rescale;
   bool previews; /* |progress| is given pictures, and |values| "preview" with each step, by the model's preview */
 } rdna_image_request;
 #define RDNA_IMAGE_REQUEST_INIT .size = sizeof(rdna_image_request), .guidance = -1

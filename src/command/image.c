@@ -27,11 +27,11 @@ enum { PATH_BYTES = 4096 };
 typedef struct image_options {
   device_choice device;
   image_model_choice model;
-  const char *negative, *size, *sampler, *spacing, *out, *latents, *dump, *init, *mask, *upscale;
+  const char *pag_layers, *negative, *size, *sampler, *spacing, *out, *latents, *dump, *init, *mask, *upscale;
   option_texts loras, control_images, control_scales;
   double control_start, control_end;
   int64_t steps, seed, count, clip_skip, tile;
-  double guidance, strength, refine_from;
+  double guidance, strength, refine_from, pag, rescale;
   bool json, grid, plain, plan;
 } image_options;
 
@@ -241,6 +241,9 @@ static rdna_status prepare(imaging *g) {
                                                          : STRENGTH,
                             .plain = o->plain,
                             .refine_from = o->refine_from,
+                            .pag = o->pag,
+                            .pag_layers = o->pag_layers,
+                            .rescale = o->rescale,
                             .frugal = true,
                             .previews = o->model.preview && (o->dump || isatty(STDERR_FILENO)),
                             .progress = show,
@@ -561,6 +564,11 @@ int command_image(int argc, char **argv) {
        1000},
       {"--cfg", OPTION_NUMBER, &o.guidance, "X",
        "how closely the text is followed (7.5, XL 5, FLUX dev 3.5); up to 1 halves the work", 0, 1000},
+      {"--cfg-rescale", OPTION_NUMBER, &o.rescale, "X",
+       "the share of a guided answer that is only spread as the answer to the text is (0)", 0, 1},
+      {"--pag", OPTION_NUMBER, &o.pag, "X", "guidance away from a U-Net with perturbed attention, such as 3 (0: none)",
+       0, 1000},
+      {"--pag-layers", OPTION_TEXT, &o.pag_layers, "LIST", "where it is perturbed: mid, down.1, up.0.2 … (mid)", 0, 0},
       {"--seed", OPTION_INTEGER, &o.seed, "N", "of the noise, as PyTorch's (any)", 0, 4294967295.0},
       {"--size", OPTION_TEXT, &o.size, "WxH", "in pixels (as the model was trained with)", 0, 0},
       {"--sampler", OPTION_CHOICE, &o.sampler,

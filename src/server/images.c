@@ -273,6 +273,8 @@ static const char *field_of(const server *s, const painting *g, rdna__request_pa
       return g->fields->guides;
     case RDNA__REQUEST_LORAS:
       return g->fields->loras;
+    case RDNA__REQUEST_GUIDANCE:
+      return g->fields->guidance ? g->fields->guidance : "";
     default:
       return "";
   }

@@ -13,7 +13,7 @@ typedef enum painting_state { PAINTING_NEW, PAINTING_WAITS, PAINTING_RUNS, PAINT
 
 /* What an interface calls the fields that a refusal may be about. */
 typedef struct painting_fields {
-  const char *width, *height, *init, *strength, *sampler, *spacing, *guides, *loras;
+  const char *width, *height, *init, *strength, *sampler, *spacing, *guides, *loras, *guidance;
 } painting_fields;
 
 /* What a request asks to be drawn, and what became of it. */
@@ -21,6 +21,7 @@ typedef struct painting {
   rdna_image_request ask; /* its texts and its initial picture are those below */
   const painting_fields *fields;
   char *prompt, *negative;
+  char pag_layers[128];
   char sampler[32], spacing[24];
   float *init, *mask;
   bool sized;          /* the request says width and height, or a picture that it has does */

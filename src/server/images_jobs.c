@@ -19,7 +19,8 @@ static const painting_fields names = {.width = "width",
                                       .sampler = "sampler",
                                       .spacing = "schedule",
                                       .guides = "controls",
-                                      .loras = "loras"};
+                                      .loras = "loras",
+                                      .guidance = "pag_scale"};
 static const painting_fields inpaint_names = {.width = "init_image",
                                               .height = "init_image",
                                               .init = "init_image",
@@ -27,7 +28,8 @@ static const painting_fields inpaint_names = {.width = "init_image",
                                               .sampler = "sampler",
                                               .spacing = "schedule",
                                               .guides = "controls",
-                                              .loras = "loras"};
+                                              .loras = "loras",
+                                              .guidance = "pag_scale"};
 
 struct kept_painting {
   struct kept_painting *next;
@@ -113,12 +115,26 @@ static bool read_prompt(const json_t *json, painting *g, problem *p) {
          (!negative || painting_set_text(g, true, "negative_prompt", negative, p));
 }
 
+/* Guidance by perturbed attention. */
+static bool read_perturbing(const json_t *json, painting *g, problem *p) {
+  const char *layers = NULL;
+  if (!read_number(json, "pag_scale", 0, MOST_GUIDANCE, &g->ask.pag, p) || !read_text(json, "pag_layers", &layers, p))
+    return false;
+  if (!layers) return true;
+  if (strlen(layers) >= sizeof g->pag_layers)
+    return refuse(p, 400, NULL, "pag_layers", "'pag_layers' has more than %zu bytes", sizeof g->pag_layers - 1);
+  snprintf(g->pag_layers, sizeof g->pag_layers, "%s", layers);
+  g->ask.pag_layers = g->pag_layers;
+  return true;
+}
+
 static bool read_settings(const server *s, const json_t *json, painting *g, problem *p) {
   int64_t steps = g->ask.steps, seed = (int64_t)g->ask.seed;
   const char *sampler = NULL, *spacing = NULL, *said = NULL, *model = NULL;
   if (!read_text(json, "model", &model, p) || !images_check_model(s, model, p)) return false;
   if (!read_prompt(json, g, p) || !read_integer(json, "steps", 1, MOST_STEPS, &steps, p) ||
       !read_number(json, "guidance_scale", 0, MOST_GUIDANCE, &g->ask.guidance, p) ||
+      !read_number(json, "guidance_rescale", 0, 1, &g->ask.rescale, p) || !read_perturbing(json, g, p) ||
       !read_integer(json, "seed", 0, UINT32_MAX, &seed, p) || !read_text(json, "sampler", &sampler, p) ||
       !read_text(json, "schedule", &spacing, p))
     return false;
@@ -137,7 +153,8 @@ static bool read_generation(const server *s, const json_t *json, painting *g, pr
       {"prompt", FIELD_READ},    {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
       {"seed", FIELD_READ},      {"guidance_scale", FIELD_READ},  {"width", FIELD_READ},
       {"height", FIELD_READ},    {"sampler", FIELD_READ},         {"schedule", FIELD_READ},
-      {"loras", FIELD_READ},     {"controls", FIELD_READ}};
+      {"loras", FIELD_READ},     {"controls", FIELD_READ},        {"guidance_rescale", FIELD_READ},
+      {"pag_scale", FIELD_READ}, {"pag_layers", FIELD_READ}};
   return check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_settings(s, json, g, p) &&
          read_side(json, "width", &g->ask.width, &g->sized, p) &&
          read_side(json, "height", &g->ask.height, &g->sized, p) && painting_read_extras(s, json, g, p);
@@ -150,7 +167,8 @@ static bool read_transform(const server *s, const json_t *json, painting *g, pro
       {"prompt", FIELD_READ},    {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
       {"seed", FIELD_READ},      {"guidance_scale", FIELD_READ},  {"input_image", FIELD_READ},
       {"strength", FIELD_READ},  {"sampler", FIELD_READ},         {"schedule", FIELD_READ},
-      {"loras", FIELD_READ},     {"controls", FIELD_READ}};
+      {"loras", FIELD_READ},     {"controls", FIELD_READ},        {"guidance_rescale", FIELD_READ},
+      {"pag_scale", FIELD_READ}, {"pag_layers", FIELD_READ}};
   const char *image = NULL;
   g->ask.strength = 0.8;
   if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !read_settings(s, json, g, p) ||
@@ -162,13 +180,27 @@ static bool read_transform(const server *s, const json_t *json, painting *g, pro
 }
 
 static bool read_inpaint(const server *s, const json_t *json, painting *g, problem *p) {
-  static const field_row fields[] = {
-      {"operation", FIELD_READ},  {"hive_id", FIELD_IGNORED},      {"worker_id", FIELD_IGNORED},
-      {"model", FIELD_READ},      {"device", FIELD_IGNORED},       {"stream", FIELD_IGNORED},
-      {"prompt", FIELD_READ},     {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
-      {"seed", FIELD_READ},       {"guidance_scale", FIELD_READ},  {"init_image", FIELD_READ},
-      {"mask_image", FIELD_READ}, {"strength", FIELD_READ},        {"sampler", FIELD_READ},
-      {"schedule", FIELD_READ},   {"loras", FIELD_READ},           {"controls", FIELD_READ}};
+  static const field_row fields[] = {{"operation", FIELD_READ},
+                                     {"hive_id", FIELD_IGNORED},
+                                     {"worker_id", FIELD_IGNORED},
+                                     {"model", FIELD_READ},
+                                     {"device", FIELD_IGNORED},
+                                     {"stream", FIELD_IGNORED},
+                                     {"prompt", FIELD_READ},
+                                     {"negative_prompt", FIELD_READ},
+                                     {"steps", FIELD_READ},
+                                     {"seed", FIELD_READ},
+                                     {"guidance_scale", FIELD_READ},
+                                     {"init_image", FIELD_READ},
+                                     {"mask_image", FIELD_READ},
+                                     {"strength", FIELD_READ},
+                                     {"sampler", FIELD_READ},
+                                     {"schedule", FIELD_READ},
+                                     {"loras", FIELD_READ},
+                                     {"controls", FIELD_READ},
+                                     {"guidance_rescale", FIELD_READ},
+                                     {"pag_scale", FIELD_READ},
+                                     {"pag_layers", FIELD_READ}};
   const char *image = NULL, *mask = NULL;
   g->fields = &inpaint_names;
   g->ask.strength = 1;

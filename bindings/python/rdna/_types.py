@@ -49,7 +49,8 @@ STRUCTS = {  # fields and their types
         "c_int, weights_bytes c_size_t",
     "rdna_image_control_use": "control c_void_p, scale c_double",
     "rdna_image_unet_input": "size c_size_t, count c_int, height c_int, width c_int, tokens c_int, sample c_void_p, states c_void_p, timestep c_double, pooled "
-        "c_void_p, numbers c_void_p, pooled_width c_int, number_count c_int, guidance c_double, controls c_void_p, control_count c_size_t",
+        "c_void_p, numbers c_void_p, pooled_width c_int, number_count c_int, guidance c_double, controls c_void_p, control_count c_size_t, "
+        "perturbed c_int, perturbed_layers c_char_p",
     "rdna_image_control_info": "in_channels c_int, factor c_int, outputs c_int, weights_bytes c_size_t",
     "rdna_image_t5_info": "layers c_int, width c_int, vocabulary c_int, weights_bytes c_size_t",
     "rdna_image_flux_info": "in_channels c_int, out_channels c_int, text_width c_int, pooled_width c_int, guided c_bool, weights_bytes c_size_t",
@@ -67,7 +68,8 @@ STRUCTS = {  # fields and their types
     "rdna_image_request": "size c_size_t, prompt c_char_p, negative c_char_p, count c_int, width c_int, height c_int, steps c_int, guidance c_double, sampler"
         " c_char_p, spacing c_char_p, seed c_uint64, latents c_void_p, init c_void_p, strength c_double, skip c_int, tile c_int, frugal "
         "c_bool, progress c_void_p, values c_void_p, data c_void_p, plain c_bool, mask c_void_p, guides c_void_p, guide_count c_size_t, "
-        "lora_scales c_void_p, lora_count c_size_t, refine_from c_double, previews c_bool",
+        "lora_scales c_void_p, lora_count c_size_t, refine_from c_double, pag c_double, pag_layers c_char_p, rescale c_double, previews "
+        "c_bool",
     "rdna_image_plan_part": "name c_char_p, weights c_uint64, activations c_uint64, peak c_uint64",
     "rdna_image_plan": "parts rdna_image_plan_part*8, count c_int, tile c_int, peak c_uint64, reserved c_uint64, free c_uint64, budget c_uint64, fits "
         "c_bool, sentence c_char*327",

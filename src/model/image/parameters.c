@@ -24,6 +24,12 @@ static void write_name(FILE *to, const char *before, const char *path) {
   fprintf(to, "%s%.*s", before, length, name);
 }
 
+/* With spaces, as commas divide what is said. */
+static void write_places(FILE *to, const char *places) {
+  fprintf(to, ", PAG layers: ");
+  for (; *places; places++) fputc(*places == ',' ? ' ' : *places, to);
+}
+
 static void write_loras(FILE *to, const rdna_image_model *m, const rdna_image_request *r) {
   const char *before = ", LoRA: ";
   for (int i = 0; i < rdna__loras_count(m->loras); i++) {
@@ -71,6 +77,9 @@ char *rdna__image_parameters(const rdna_image_model *m, const rdna_image_request
   if (r->negative) fprintf(to, "Negative prompt: %s\n", r->negative);
   fprintf(to, "Steps: %d, Sampler: %s, Schedule type: %s", r->steps, r->sampler, r->spacing);
   write_number(to, "CFG scale", r->guidance);
+  if (r->pag > 0) write_number(to, "PAG scale", r->pag);
+  if (r->pag > 0) write_places(to, r->pag_layers ? r->pag_layers : "mid");
+  if (r->rescale > 0) write_number(to, "CFG rescale", r->rescale);
   fprintf(to, ", Seed: %llu, Size: %dx%d", (unsigned long long)(r->seed + (uint64_t)i), r->width, r->height);
   write_name(to, ", Model: ", path);
   if (r->init && !m->looks) write_number(to, "Denoising strength", r->strength);

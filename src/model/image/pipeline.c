@@ -171,6 +171,27 @@ static rdna_status check_refining(const rdna_image_model *m, const rdna_image_re
                     r->refine_from);
 }
 
+static rdna_status check_guidance(const rdna_image_model *m, const rdna_image_request *r) {
+  rdna__unet_places places;
+  if (!(r->pag >= 0 && r->pag <= 1000))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "guidance by perturbed attention of %g; it is a number from 0 to 1000",
+                      r->pag);
+  if (!(r->rescale >= 0 && r->rescale <= 1))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "guidance is rescaled by a share of %g; it is from 0 to 1", r->rescale);
+  if (r->pag_layers && r->pag == 0)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "layers of perturbed attention, and no guidance by it");
+  if (m->family && (r->pag > 0 || r->rescale > 0))
+    return rdna__fail(
+        RDNA_UNSUPPORTED,
+        "%s is guided by texts alone; perturbed attention and rescaled guidance are for Stable Diffusion 1, "
+        "2 and XL",
+        m->info.family);
+  if (r->rescale > 0 && (m->distilled || r->guidance <= 1))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "guidance is to be rescaled, and there is none%s",
+                      m->distilled ? ", as it was distilled into the model" : "");
+  return r->pag > 0 ? rdna__unet_places_read(r->pag_layers, &m->unet_settings, &places) : RDNA_OK;
+}
+
 /* Puts in what is usual for the model where nothing is asked for. */
 static rdna_status fill_request(const rdna_image_model *m, const rdna_image_request *given, rdna_image_request *r) {
   RDNA_TRY(RDNA__OPTIONS("rdna_image_model_draw", "request", given, r));
@@ -180,6 +201,7 @@ static rdna_status fill_request(const rdna_image_model *m, const rdna_image_requ
   if (r->steps == 0) r->steps = m->info.steps;
   if (r->guidance < 0) r->guidance = m->info.guidance;
   if (m->refiner && r->refine_from == 0) r->refine_from = RDNA__REFINE_FROM;
+  if (r->pag > 0 && !r->pag_layers) r->pag_layers = "mid";
   if (!r->sampler) r->sampler = m->info.sampler;
   if (!r->spacing) r->spacing = rdna__pipeline_spacing(m, r->sampler);
   if (strcmp(r->spacing, "ays") == 0 && m->encoders > 1) r->spacing = "ays_xl";
@@ -193,6 +215,7 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   RDNA_TRY(check_guides(m, r, true));
   RDNA_TRY(check_loras(m, r));
   RDNA_TRY(check_refining(m, r));
+  RDNA_TRY(check_guidance(m, r));
   RDNA_TRY(check_mask(m, r));
   return check_init(m, r);
 }
@@ -301,6 +324,8 @@ rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_req
   RDNA_TRY(check_loras(m, &r));
   *out_part = RDNA__REQUEST_REFINER;
   RDNA_TRY(check_refining(m, &r));
+  *out_part = RDNA__REQUEST_GUIDANCE;
+  RDNA_TRY(check_guidance(m, &r));
   *out_part = RDNA__REQUEST_INIT;
   RDNA_TRY(check_mask(m, &r));
   *out_part = RDNA__REQUEST_STRENGTH;
@@ -393,14 +418,17 @@ static void fill_numbers(const drawing *d, bool negative, float *out) {
   if (d->now->model->refines) out[NUMBERS - 2] = score;
 }
 
-/* output = the U-Net's answer to both texts, or to the prompt alone */
+/* Whether the last answer is that of perturbed attention, which the refiner has none of. */
+static bool perturbs(const drawing *d) { return d->r.pag > 0 && d->now == &d->stages[0]; }
+
+/* output = the U-Net's answer to both texts, or to the prompt alone, and that of perturbed attention to the prompt */
 static rdna_status ask(drawing *d, int step) {
   const rdna__image_texts *t = &d->now->texts;
   rdna_image_control_use uses[RDNA__PIPELINE_CONTROLS];
   rdna_image_unet *unet = d->now->model->unet;
   const rdna_image_unet_info *info = rdna_image_unet_get_info(unet);
-  float numbers[2 * NUMBERS];
-  for (int i = 0; i < t->count; i++) fill_numbers(d, i + 1 < t->count, numbers + i * numbers_of(d->now->model));
+  float numbers[3 * NUMBERS];
+  for (int i = 0; i < t->count; i++) fill_numbers(d, d->now->guided && i == 0, numbers + i * numbers_of(d->now->model));
   const rdna_image_unet_input input = {RDNA_IMAGE_UNET_INPUT_INIT,
                                        .count = t->count,
                                        .height = (int)d->shape[1],
@@ -415,7 +443,9 @@ static rdna_status ask(drawing *d, int step) {
                                        .number_count = info->added_width ? numbers_of(d->now->model) : 0,
                                        .guidance = d->r.guidance - 1,
                                        .controls = uses,
-                                       .control_count = guides_of(d, step, uses)};
+                                       .control_count = guides_of(d, step, uses),
+                                       .perturbed = perturbs(d),
+                                       .perturbed_layers = d->r.pag_layers};
   return rdna_image_unet_run(unet, &input, d->output);
 }
 
@@ -434,11 +464,9 @@ static void fill_flow_input(drawing *d, const float *latents, const float *hidde
   memcpy(d->input + 2 * d->count, d->mask, mask_size(d) * sizeof *d->mask);
 }
 
-/* output += guidance (prompted - output), where there are answers to both texts */
 static void guide(drawing *d) {
-  float guidance = (float)d->r.guidance;
-  const float *prompted = d->output + d->count;
-  for (size_t k = 0; d->now->guided && k < d->count; k++) d->output[k] += guidance * (prompted[k] - d->output[k]);
+  const rdna__guidance guidance = {d->r.guidance, perturbs(d) ? d->r.pag : 0, d->r.rescale, d->now->guided};
+  rdna__guidance_mix(&guidance, d->output, d->count);
 }
 
 static double length_of(const drawing *d, const float *values, int64_t row, int64_t column, int64_t patch) {
@@ -630,7 +658,7 @@ static rdna_status alloc(drawing *d) {
   d->shape[2] = d->r.width / info->factor;
   d->count = (size_t)(d->shape[0] * d->shape[1] * d->shape[2]);
   bool guided = d->stages[0].guided || d->stages[1].guided;
-  size_t texts = guided ? 2 : 1, bytes = d->count * sizeof(float);
+  size_t texts = (guided ? 2 : 1) + (d->r.pag > 0), bytes = d->count * sizeof(float);
   d->latents = malloc((size_t)d->r.count * bytes);
   d->area = (size_t)(d->shape[1] * d->shape[2]);
   d->channels = info->latent_channels;
@@ -678,7 +706,8 @@ static rdna_status read_texts(drawing *d) {
   RDNA_TRY(check_finite(m, "a text encoder", RDNA_F32, t->states, texts * (size_t)t->tokens * (size_t)t->width));
   RDNA_TRY(check_finite(m, "a text encoder", RDNA_F32, t->pooled, texts * (size_t)t->pooled_width));
   if (d->r.frugal) rdna__pipeline_drop_encoders(m);
-  return give_texts(d);
+  RDNA_TRY(give_texts(d));
+  return perturbs(d) ? rdna__image_texts_repeat(t) : RDNA_OK;
 }
 
 static rdna_status need_network(const drawing *d) {

@@ -3,6 +3,7 @@
 #define RDNA_MODEL_IMAGE_PIPELINE_H
 
 #include "model/image/family.h"
+#include "model/image/guidance.h"
 #include "model/image/inversion.h"
 #include "model/image/language.h"
 #include "model/image/lora.h"
@@ -47,6 +48,7 @@ struct rdna_image_model {
   char *control_paths[RDNA__PIPELINE_CONTROLS]; /* (control_count) */
   rdna_image_control *controls[RDNA__PIPELINE_CONTROLS];
   int control_count;
+  rdna__unet_settings unet_settings;
   const rdna__image_family *family; /* of models that flow: see family.h; NULL: it has a U-Net */
   bool looks;                       /* FLUX Kontext, FLUX.2: it looks at the initial picture, and takes all steps */
   bool must_look;                   /* Qwen-Image-Edit, which draws nothing without that */
@@ -68,6 +70,8 @@ struct rdna_image_model {
 rdna_status rdna__pipeline_encode(rdna_image_model *model, const rdna_image_request *request, bool guided,
                                   rdna__image_texts *out_texts);
 void rdna__image_texts_deinit(rdna__image_texts *texts);
+/* The last text once more. */
+rdna_status rdna__image_texts_repeat(rdna__image_texts *texts);
 
 /* The spacing of |sampler|'s noise levels where nobody asks for one: the folder's, if that sampler has it. */
 const char *rdna__pipeline_spacing(const rdna_image_model *model, const char *sampler);
@@ -85,7 +89,8 @@ typedef enum rdna__request_part {
   RDNA__REQUEST_SPACING,
   RDNA__REQUEST_GUIDES,
   RDNA__REQUEST_LORAS,
-  RDNA__REQUEST_REFINER
+  RDNA__REQUEST_REFINER,
+  RDNA__REQUEST_GUIDANCE /* of perturbed attention, or rescaled */
 } rdna__request_part;
 /* What rdna_image_model_draw would refuse before it reads the texts, in its sentence; but values are not looked at.
  * |*out_part| is what is wrong. It asks nothing of the device. */

@@ -133,6 +133,7 @@ static rdna_status fit(rdna_image_model *m, const rdna__safetensors *file, rdna_
   m->info.width = m->info.height = side * m->info.factor;
   m->info.latent_channels = of.latent_channels;
   m->distilled = unet.guidance_width > 0;
+  m->unet_settings = unet;
   for (int i = 0; i < m->control_count; i++) RDNA_TRY(rdna__control_fits(m->control_paths[i], &unet));
   m->picture_dtype = of.upcast && m->dtype == RDNA_F16 ? RDNA_F32 : m->dtype;
   return RDNA_OK;

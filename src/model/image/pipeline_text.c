@@ -119,6 +119,19 @@ void rdna__image_texts_deinit(rdna__image_texts *t) {
   *t = (rdna__image_texts){0};
 }
 
+rdna_status rdna__image_texts_repeat(rdna__image_texts *t) {
+  size_t states = (size_t)t->tokens * (size_t)t->width, pooled = (size_t)t->pooled_width, last = (size_t)t->count - 1;
+  float *more = realloc(t->states, (last + 2) * states * sizeof *more);
+  if (more) t->states = more;
+  float *vectors = realloc(t->pooled, (last + 2) * pooled * sizeof *vectors + 1);
+  if (vectors) t->pooled = vectors;
+  if (!more || !vectors) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the states of texts");
+  memcpy(more + (last + 1) * states, more + last * states, states * sizeof *more);
+  if (pooled) memcpy(vectors + (last + 1) * pooled, vectors + last * pooled, pooled * sizeof *vectors);
+  t->count++;
+  return RDNA_OK;
+}
+
 rdna_status rdna_image_model_tokens(rdna_image_model *m, const char *text, size_t *out_count, size_t *out_read) {
   if (!m || !text || !out_count || !out_read)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_model_tokens needs a model, a text and two places");

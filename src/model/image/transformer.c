@@ -83,6 +83,34 @@ static rdna_status attend(rdna__image_pass *pass, const rdna__image_heads *a, in
   return rdna_op_linear_add(pass->stream, h, &a->out.weight, &a->out.bias, t);
 }
 
+/* The images of |t| (n, tokens, channels) from |first| on. */
+static rdna_tensor images_from(const rdna_tensor *t, int64_t first, int64_t count) {
+  rdna_tensor part = *t;
+  part.shape[0] = count;
+  part.data = (char *)t->data + rdna_dtype_bytes(t->dtype, first * t->stride[0]);
+  return part;
+}
+
+/* The same over h itself, where tokens of the last |perturbed| images see themselves alone: their scores are 1. */
+static rdna_status attend_own(rdna__image_pass *pass, const rdna__image_heads *a, int heads, int perturbed,
+                              const rdna_tensor *h, const rdna_tensor *t) {
+  if (!perturbed) return attend(pass, a, heads, h, h, t);
+  int64_t seeing = h->shape[0] - perturbed;
+  rdna_tensor q, k, v, first = images_from(h, 0, seeing), last = images_from(h, seeing, perturbed);
+  RDNA_TRY(rdna__image_linear_run(pass, &a->v, h, &v));
+  rdna_tensor seen = images_from(&v, 0, seeing), own = images_from(&v, seeing, perturbed);
+  if (seeing > 0) {
+    RDNA_TRY(rdna__image_linear_run(pass, &a->q, &first, &q));
+    RDNA_TRY(rdna__image_linear_run(pass, &a->k, &first, &k));
+    RDNA_TRY(rdna__image_attend(pass, heads, &q, &k, &seen, &first));
+    RDNA_TRY(rdna__pass_drop(pass, &q));
+    RDNA_TRY(rdna__pass_drop(pass, &k));
+  }
+  RDNA_TRY(rdna_op_copy(pass->stream, &own, &last));
+  RDNA_TRY(rdna__pass_drop(pass, &v));
+  return rdna_op_linear_add(pass->stream, h, &a->out.weight, &a->out.bias, t);
+}
+
 /* t += down(kept * gelu(gate)), of kept and gate in one product of h */
 static rdna_status feed_forward(rdna__image_pass *pass, const rdna__image_transformer_block *b, const rdna_tensor *h,
                                 const rdna_tensor *t) {
@@ -100,7 +128,8 @@ static rdna_status feed_forward(rdna__image_pass *pass, const rdna__image_transf
 }
 
 rdna_status rdna__image_transformer_run(rdna__image_pass *pass, const rdna__image_transformer *of,
-                                        const rdna_tensor *text, const rdna_tensor *x) {
+                                        const rdna_tensor *text, rdna__image_perturbing perturbing,
+                                        const rdna_tensor *x) {
   rdna_tensor image, t, outer = rdna__image_tokens(x);
   RDNA_TRY(rdna__pass_image(pass, x->shape[0], x->shape[1], x->shape[2], x->shape[3], &image));
   rdna_tensor h = rdna__image_tokens(&image);
@@ -109,7 +138,8 @@ rdna_status rdna__image_transformer_run(rdna__image_pass *pass, const rdna__imag
   for (int i = 0; i < of->count; i++) {
     const rdna__image_transformer_block *b = &of->blocks[i];
     RDNA_TRY(norm_into(pass, &b->norm1, &t, &h));
-    RDNA_TRY(attend(pass, &b->own, of->heads, &h, &h, &t));
+    int perturbed = perturbing.blocks >> i & 1 ? perturbing.perturbed : 0;
+    RDNA_TRY(attend_own(pass, &b->own, of->heads, perturbed, &h, &t));
     RDNA_TRY(norm_into(pass, &b->norm2, &t, &h));
     RDNA_TRY(attend(pass, &b->text, of->heads, &h, text, &t));
     RDNA_TRY(norm_into(pass, &b->norm3, &t, &h));

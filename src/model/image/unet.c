@@ -287,14 +287,18 @@ static rdna_status run_resnet(running *r, const rdna__image_resnet *block, bool 
   return RDNA_OK;
 }
 
-static rdna_status run_transformer(running *r, const stage *s, int i) {
-  return s->attends ? rdna__image_transformer_run(&r->pass, &s->transformers[i], &r->text, &r->x) : RDNA_OK;
+/* Transformer |i| of |s|, which is stage |of| on its way. */
+static rdna_status run_transformer(running *r, const stage *s, rdna__unet_way way, int of, int i) {
+  if (!s->attends) return RDNA_OK;
+  const rdna__image_perturbing perturbing = {r->given->perturbed, rdna__unet_places_in(&r->perturbed, way, of, i)};
+  return rdna__image_transformer_run(&r->pass, &s->transformers[i], &r->text, perturbing, &r->x);
 }
 
-static rdna_status run_down(running *r, const stage *s) {
+static rdna_status run_down(running *r, int of) {
+  const stage *s = &r->unet->down[of];
   for (int i = 0; i < s->layers; i++) {
     RDNA_TRY(run_resnet(r, &s->resnets[i], true));
-    RDNA_TRY(run_transformer(r, s, i));
+    RDNA_TRY(run_transformer(r, s, RDNA__UNET_DOWN, of, i));
     r->skips[r->skip_count++] = r->x;
   }
   if (!s->resample.weight.data) return RDNA_OK;
@@ -306,7 +310,7 @@ static rdna_status run_down(running *r, const stage *s) {
 
 static rdna_status run_middle(running *r, const stage *s) {
   RDNA_TRY(run_resnet(r, &s->resnets[0], true)); /* what it reads is the last that is kept */
-  RDNA_TRY(run_transformer(r, s, 0));
+  RDNA_TRY(run_transformer(r, s, RDNA__UNET_MIDDLE, 0, 0));
   return run_resnet(r, &s->resnets[1], false);
 }
 
@@ -322,11 +326,12 @@ static rdna_status join(running *r) {
   return RDNA_OK;
 }
 
-static rdna_status run_up(running *r, const stage *s) {
+static rdna_status run_up(running *r, int of) {
+  const stage *s = &r->unet->up[of];
   for (int i = 0; i < s->layers; i++) {
     RDNA_TRY(join(r));
     RDNA_TRY(run_resnet(r, &s->resnets[i], false));
-    RDNA_TRY(run_transformer(r, s, i));
+    RDNA_TRY(run_transformer(r, s, RDNA__UNET_UP, of, i));
   }
   if (!s->resample.weight.data) return RDNA_OK;
   const rdna_tensor *next = &r->skips[r->skip_count - 1];
@@ -378,7 +383,7 @@ rdna_status rdna__unet_run_half(running *r) {
   RDNA_TRY(put(r, r->given->states, 3, text, &r->text));
   RDNA_TRY(embed_numbers(r));
   RDNA_TRY(begin(r));
-  for (int i = 0; i < u->set.stages; i++) RDNA_TRY(run_down(r, &u->down[i]));
+  for (int i = 0; i < u->set.stages; i++) RDNA_TRY(run_down(r, i));
   return run_middle(r, &u->middle);
 }
 
@@ -386,7 +391,7 @@ static rdna_status run(running *r, float *out) {
   const rdna_image_unet *u = r->unet;
   RDNA_TRY(rdna__unet_run_half(r));
   for (size_t i = 0; i < r->given->control_count; i++) RDNA_TRY(rdna__control_add(&r->given->controls[i], r));
-  for (int i = 0; i < u->set.stages; i++) RDNA_TRY(run_up(r, &u->up[i]));
+  for (int i = 0; i < u->set.stages; i++) RDNA_TRY(run_up(r, i));
   return end(r, out);
 }
 
@@ -399,6 +404,8 @@ rdna_status rdna__unet_check(const rdna_image_unet *u, const rdna_image_unet_inp
   if (g->height < 1 || g->height > MOST_SIDE || g->width < 1 || g->width > MOST_SIDE)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "samples of %d x %d; each side may be 1 to %d", g->height, g->width,
                       MOST_SIDE);
+  if (g->perturbed < 0 || g->perturbed > g->count || (g->perturbed && !g->perturbed_layers))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "of %d samples %d are to be perturbed, somewhere", g->count, g->perturbed);
   if (u->set.guidance_width && !isfinite(g->guidance))
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the guidance is no number");
   if (!isfinite(g->timestep)) return rdna__fail(RDNA_INVALID_ARGUMENT, "the timestep is no number");
@@ -423,6 +430,7 @@ rdna_status rdna_image_unet_run(rdna_image_unet *u, const rdna_image_unet_input 
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_unet_run needs the ControlNets that it is to read");
   for (size_t i = 0; i < read.control_count; i++) RDNA_TRY(rdna__control_check(&read.controls[i], u, &read));
   running r = {.unet = u, .given = &read, .channels = u->set.in_channels};
+  if (read.perturbed) RDNA_TRY(rdna__unet_places_read(read.perturbed_layers, &u->set, &r.perturbed));
   rdna_stream *stream = rdna_device_default_stream(u->network.device);
   r.pass = (rdna__image_pass){.stream = stream, .dtype = u->network.dtype, .holder = "a U-Net"};
   rdna_status status = run(&r, out);

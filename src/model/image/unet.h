@@ -84,9 +84,16 @@ rdna_status rdna__image_load_transformer(rdna__component *component, const char 
                                          int heads, int groups, int blocks, rdna__image_transformer *out);
 void rdna__image_transformer_deinit(rdna__image_transformer *transformer); /* of zeros is fine; weights stay */
 
+/* Of the images of a pass the last |perturbed|, whose tokens see themselves alone in the blocks of |blocks| (bit i). */
+typedef struct rdna__image_perturbing {
+  int perturbed;
+  uint32_t blocks;
+} rdna__image_perturbing;
+
 /* Changes the image |x| (n, channels, height, width). |text| (n, tokens, text_width). */
 rdna_status rdna__image_transformer_run(rdna__image_pass *pass, const rdna__image_transformer *transformer,
-                                        const rdna_tensor *text, const rdna_tensor *x);
+                                        const rdna_tensor *text, rdna__image_perturbing perturbing,
+                                        const rdna_tensor *x);
 
 /* ---- Numbers as vectors ---- */
 
