@@ -54,8 +54,8 @@ class Emulated(unittest.TestCase):
     def test_launches_of_a_token(self):
         """A layer whose q, k and v are of one type takes six: these, rotation into the caches, attention, its output,
         gate and up, down. Norms, gates and additions are in the products. The last layer's v is of another type. With
-        experts it takes nine: the norm is apart, and the router and its choice come before their products. Clamped gates
-        with biases, gpt-oss's, take none of their own."""
+        experts it takes nine: the router and its choice come before their products, and the sum of their results after
+        them. Clamped gates with biases, gpt-oss's, take none of their own."""
         for shape, products, others in (("tiny", 2 * 4 + 5, [1, 3, 3]), ("tiny-experts", 2 * 5 + 6, [1, 3, 3, 3, 3]),
                                         ("tiny-gpt-oss", 3 * 5, [1, 3, 3, 3, 3])):
             with tempfile.TemporaryDirectory() as folder:

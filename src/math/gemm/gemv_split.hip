@@ -89,7 +89,7 @@ RDNA_DEVICE void gemv_split(const struct gemv_split_args &split) {
   if (norm) {
     float total = 0;
     for (int s = 0; s < shares; ++s) total += squares[set + s];
-    float scale = gemv_norm_scale(split.of, total);
+    float scale = gemv_norm_scale(split.of.steps, split.of.product.k, total);
     all *= scale, up *= scale;
   }
   if (gated) all = gemm_activate(args.activation, all) * up;

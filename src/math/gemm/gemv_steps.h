@@ -15,8 +15,8 @@ RDNA_DEVICE float4 gemv_weigh(float4 v, const float *weight, float &squares) {
   return v * w;
 }
 /* What sums are multiplied by, from the sum of all squares. */
-RDNA_DEVICE float gemv_norm_scale(const struct gemv_args &args, float squares) {
-  return 1.0f / sqrt_f32(squares / (float)args.product.k + args.steps.epsilon);
+RDNA_DEVICE float gemv_norm_scale(const struct gemv_steps &steps, int k, float squares) {
+  return 1.0f / sqrt_f32(squares / (float)k + steps.epsilon);
 }
 
 #endif

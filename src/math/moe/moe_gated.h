@@ -16,6 +16,8 @@ typedef struct rdna__moe_gate {
                                  instead, RDNA_ZIP_SWIGLU_CLAMPED */
   const rdna_tensor *gate_bias, *up_bias; /* (experts, n), f32 and contiguous, added to g and u; both or none */
   bool may_round;                         /* as in rdna_moe_product */
+  const rdna_tensor *norm; /* (k), f32: x is divided by its root mean square and multiplied by these; NULL: it is not */
+  double epsilon;          /* added to the mean square */
 } rdna__moe_gate;
 
 /* out (tokens, top, n) = f(x G^T + a) * (x U^T + b), with the weights |gate| and |up| (experts, n, k) and the biases of

@@ -4,65 +4,56 @@
 #include "math/pointwise/pointwise_scalar.h"
 #include "math/quant/quant_gemv.h"
 
-/* The experts of this work-group's turns, in group memory: lanes ask for that of a later turn while their weights are
- * in flight, and a load from global memory would wait for all of these. */
-RDNA_DEVICE int32_t *experts_of_turns(void) {
-  RDNA_SHARED static int32_t experts[MOE_TURNS];
-  return experts;
+/* The expert of this work-group's slot, in group memory: lanes ask for it at each row while their weights are in
+ * flight, and a load from global memory would wait for all of these. */
+RDNA_DEVICE int32_t *expert_in_group(void) {
+  RDNA_SHARED static int32_t expert;
+  return &expert;
 }
-RDNA_DEVICE void find_experts(const struct moe_product_args &a) {
-  for (int turn = (int)thread_id(); turn < moe_turns(a); turn += QUANT_GEMV_THREADS) {
-    uint32_t chosen = (uint32_t)global(a.chosen)[moe_slot_of(a, turn)];
-    experts_of_turns()[turn] = chosen < (uint32_t)a.experts ? (int32_t)chosen : 0;
-  }
+RDNA_DEVICE void find_expert(const struct moe_product_args &a) {
+  if (thread_id() == 0) *expert_in_group() = (int32_t)moe_expert_of(a, moe_slot()).number;
   group_barrier();
 }
 
-/* As weights of quant_gemv: its slots are the turns here. */
+/* As weights of quant_gemv. */
 template <typename format>
 struct expert_weights : block_weights<format> {
   typedef struct moe_product_args args;
-  static constexpr bool can_gate = true;
+  static constexpr bool has_steps = true, can_gate = true;
   RDNA_DEVICE bool gated(const args &a) { return a.up; }
-  RDNA_DEVICE int slots(const args &a) { return moe_turns(a); }
-  RDNA_DEVICE struct gemm_args product(const args &a, int turn) {
+  RDNA_DEVICE struct gemm_args product(const args &a) {
     struct gemm_args p = a.product;
-    p.a = moe_x_of(a, moe_slot_of(a, turn));
+    p.a = moe_x_of(a, moe_slot());
     return p;
   }
-  RDNA_DEVICE const char *row_of(const args &a, int turn, int j) {
+  RDNA_DEVICE const char *row_of(const args &a, int j) {
     bool of_up = a.up && j >= a.product.n;
-    int64_t blocks = (int64_t)experts_of_turns()[turn] * (a.product.stride_b / format::block_values) +
+    int64_t blocks = (int64_t)*expert_in_group() * (a.product.stride_b / format::block_values) +
                      (int64_t)(of_up ? j - a.product.n : j) * (a.product.k / format::block_values);
     return (const char *)(of_up ? a.up : a.product.b) + blocks * format::block_bytes;
   }
-  RDNA_DEVICE float open_gate(const args &a, int turn, int j, float sum) {
+  RDNA_DEVICE float open_gate(const args &a, int j, float sum) {
     const float *bias = lane_id() % 32 ? a.up_bias : (const float *)a.product.bias;
-    if (bias && j < a.product.n) sum += global(bias)[(int64_t)experts_of_turns()[turn] * a.product.n + j];
+    if (bias && j < a.product.n) sum += global(bias)[(int64_t)*expert_in_group() * a.product.n + j];
     float other = wave_shuffle_xor_f32(sum, 1);
     if (a.limit > 0) return pw32_swiglu_clamped(sum, other, a.slope, a.limit);
     return gemm_activate(a.product.activation, sum) * other;
   }
-  RDNA_DEVICE void finish(const args &a, int turn, int i, int j, float sum) { moe_finish(a, turn, j, sum); }
+  RDNA_DEVICE void finish(const args &a, int i, int j, float sum) { moe_finish(a, j, sum); }
 };
 
 struct expert_store {
   const struct moe_product_args &a;
-  int turn;
   RDNA_MEMBER void operator()(const struct gemm_args &args, int row, int column, float sum) const {
-    moe_finish(a, turn, column, sum);
+    moe_finish(a, column, sum);
   }
 };
 template <typename type>
 RDNA_DEVICE void expert_gemv(const struct moe_product_args &a) {
-#pragma unroll 1
-  for (int turn = 0; turn < moe_turns(a); ++turn) {
-    int32_t slot = moe_slot_of(a, turn);
-    struct gemm_args p = a.product;
-    p.a = moe_x_of(a, slot);
-    p.b = (const typename type::stored *)p.b + moe_expert_of(a, slot).number * p.stride_b;
-    gemv_rows<f32, dense_weight<type>, f32, 1, 1>(p, expert_store{a, turn});
-  }
+  struct gemm_args p = a.product;
+  p.a = moe_x_of(a, moe_slot());
+  p.b = (const typename type::stored *)p.b + moe_expert_of(a, moe_slot()).number * p.stride_b;
+  gemv_rows<f32, dense_weight<type>, f32, 1, 1>(p, expert_store{a});
 }
 
 #define MOE_GEMV_DENSE(type) \
@@ -70,9 +61,10 @@ RDNA_DEVICE void expert_gemv(const struct moe_product_args &a) {
 MOE_GEMV_DENSE(f32)
 MOE_GEMV_DENSE(f16)
 MOE_GEMV_DENSE(bf16)
-#define MOE_GEMV(F, NAME)                                                                  \
-  RDNA_KERNEL_RESIDENT(QUANT_GEMV_THREADS, 2) moe_gemv_##F(struct moe_product_args args) { \
-    find_experts(args);                                                                    \
-    quant_gemv<expert_weights<F>, 1>(args);                                                \
+#define MOE_GEMV(F, NAME)                                                  \
+  RDNA_KERNEL_RESIDENT(QUANT_GEMV_THREADS, MOE_GEMV_RESIDENT(RDNA_##NAME)) \
+  moe_gemv_##F(struct moe_product_args args) {                             \
+    find_expert(args);                                                     \
+    quant_gemv<expert_weights<F>, 1>(args);                                \
   }
 RDNA_QUANT_FORMATS(MOE_GEMV)

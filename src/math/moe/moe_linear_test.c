@@ -145,9 +145,17 @@ static void check(layer l) {
   for (int i = 0; i < 7; i++) operand_free(all[i]);
 }
 
+/* What a product that norms x itself multiplies, in place of the row of x at |first|. */
+static void norm_row(operand *x, int64_t first, const operand *weight, int64_t k) {
+  double squares = 0;
+  for (int64_t p = 0; p < k; p++) squares += operand_get(x, first + p) * operand_get(x, first + p);
+  for (int64_t p = 0; p < k; p++)
+    operand_set(x, first + p, operand_get(x, first + p) * operand_get(weight, p) / sqrt(squares / (double)k + 1e-3));
+}
+
 /* The gates' product and the other in one launch, of matrices apart or, |joined|, of one: of each expert n rows of the
  * gate's, then n of the other's. Of matrices apart with biases where the layer has some. */
-static void check_gated(layer l, bool joined, float limit) {
+static void check_gated(layer l, bool joined, float limit, bool normed) {
   int64_t n = l.n, slots = l.tokens * l.top, wide = joined ? 2 * n : n, shape[] = {l.experts, n, l.k};
   operands of_gate, of_up;
   layer both = l;
@@ -156,6 +164,8 @@ static void check_gated(layer l, bool joined, float limit) {
   make(&both, &of_up);
   operand out = operand_make(RDNA_F32, 3, (int64_t[]){l.tokens, l.top, n}, NULL, 0);
   operand_upload(&out);
+  operand norm = operand_make(RDNA_F32, 1, &l.k, NULL, 0);
+  operand_fill(&norm, 1);
   rdna_tensor gate = rdna_tensor_contiguous(of_gate.weights.tensor.data, l.type, 3, shape), up = gate;
   gate.stride[0] = up.stride[0] = wide * l.k;
   up.data = joined ? (char *)gate.data + rdna_dtype_bytes(l.type, n * l.k) : of_up.weights.tensor.data;
@@ -165,9 +175,12 @@ static void check_gated(layer l, bool joined, float limit) {
                                   limit > 0 ? 1.5f : 0,
                                   l.with_bias ? &of_gate.bias.tensor : NULL,
                                   l.with_bias ? &of_up.bias.tensor : NULL,
-                                  l.may_round};
+                                  l.may_round,
+                                  normed ? &norm.tensor : NULL,
+                                  1e-3};
   assert_ok(rdna__moe_gated(stream, &options, &of_gate.x.tensor, &gate, &up, &of_gate.indices.tensor, &out.tensor));
   operand_download(&out);
+  for (int64_t r = 0; normed && r < l.tokens; r++) norm_row(&of_gate.x, r * l.k, &norm, l.k);
   if (!joined) memcpy(of_up.x.host, of_gate.x.host, of_gate.x.bytes); /* for slot_value */
   if (!joined) memcpy(of_up.indices.host, of_gate.indices.host, of_gate.indices.bytes);
   for (int64_t slot = 0; slot < slots; slot++) {
@@ -185,6 +198,7 @@ static void check_gated(layer l, bool joined, float limit) {
     }
   }
   operand_free(&out);
+  operand_free(&norm);
   operands *each[] = {&of_gate, &of_up};
   for (int i = 0; i < 2; i++) {
     operands *o = each[i];
@@ -214,13 +228,13 @@ static void of_every_type(void **state) {
 static void gates(void **state) {
   for (int t = 0; t < TYPES; t++) {
     layer l = {types[t], 1 + t % 2, 3, 5, 21, 256 * (1 + t % 3), .x = RDNA_F32, .with_bias = t % 4 == 2};
-    if (is_quantized(l.type)) check_gated(l, t % 2, t % 3 ? 0 : 2);
+    if (is_quantized(l.type)) check_gated(l, t % 2, t % 3 ? 0 : 2, t % 5 > 2);
     l.may_round = true, l.with_bias = t % 4 == 0;
-    if (is_quantized(l.type)) check_gated(l, t % 2, t % 3 ? 2 : 0);
+    if (is_quantized(l.type)) check_gated(l, t % 2, t % 3 ? 2 : 0, t % 5 < 2);
   }
-  check_gated((layer){RDNA_Q4_K, 1, 2, 4, 2100, 256, .x = RDNA_F32}, true, 0);
-  check_gated((layer){RDNA_MXFP4, 1, 2, 4, 2100, 256, .x = RDNA_F32, .with_bias = true}, false, 1);
-  check_gated((layer){RDNA_Q6_K, 1, 4, 6, 9, 256 * 17, .x = RDNA_F32}, false, 0);
+  check_gated((layer){RDNA_Q4_K, 1, 2, 4, 2100, 256, .x = RDNA_F32}, true, 0, true);
+  check_gated((layer){RDNA_MXFP4, 1, 2, 4, 2100, 256, .x = RDNA_F32, .with_bias = true}, false, 1, false);
+  check_gated((layer){RDNA_Q6_K, 1, 4, 6, 9, 256 * 17, .x = RDNA_F32}, false, 0, true);
   layer dense = {RDNA_F16, 1, 2, 3, 5, 64, .x = RDNA_F32};
   operands o;
   make(&dense, &o);

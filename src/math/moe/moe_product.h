@@ -29,19 +29,13 @@ RDNA_DEVICE const float *moe_x_of(const struct moe_product_args &a, int32_t slot
   return (const float *)a.product.a + (int64_t)(a.x_of_slots ? slot : slot / a.top) * a.product.lda;
 }
 
-/* Turn |turn| of this work-group of moe_gemv: its slot. With shares the slots of a token are taken in turn. */
-RDNA_DEVICE int moe_turns(const struct moe_product_args &a) { return a.shares ? a.top : 1; }
-RDNA_DEVICE int32_t moe_slot_of(const struct moe_product_args &a, int turn) {
-  return a.shares ? (int32_t)group_id_y() * a.top + turn : (int32_t)group_id_y();
-}
-/* Stores the value of column |j| from its sum, or adds it to those of the turns before. */
-RDNA_DEVICE void moe_finish(const struct moe_product_args &a, int turn, int j, float sum) {
-  int32_t slot = moe_slot_of(a, turn);
-  moe_expert expert = moe_expert_of(a, slot);
-  float *out = (float *)a.product.c + (int64_t)group_id_y() * a.product.ldc + j;
+/* The slot of this work-group of moe_gemv. */
+RDNA_DEVICE int32_t moe_slot(void) { return (int32_t)group_id_y(); }
+/* Stores the value of column |j| of this work-group's slot from its sum; zeros without an expert. */
+RDNA_DEVICE void moe_finish(const struct moe_product_args &a, int j, float sum) {
+  moe_expert expert = moe_expert_of(a, moe_slot());
   if (a.product.bias && !a.up) sum += global((const float *)a.product.bias)[expert.number * a.product.n + j];
-  float before = a.shares && (turn > 0 || a.add) ? *out : 0;
-  *out = !expert.exists ? before : a.shares ? fma_f32(load_uniform(a.shares + slot), sum, before) : sum;
+  ((float *)a.product.c)[(int64_t)moe_slot() * a.product.ldc + j] = expert.exists ? sum : 0;
 }
 
 /* The tile that a work-group makes: rows from |first| of order on, |count| of them, all of one expert, and the columns

@@ -153,17 +153,16 @@ static bool add_operands(rdna__random *random, rdna__kernel_case *c, rdna_dtype 
   return true;
 }
 
-static bool add_result(rdna__random *random, rdna__kernel_case *c, const struct moe_product_args *args, double sum) {
-  int64_t rows = args->shares ? args->tokens : (int64_t)args->tokens * args->top;
-  float *out = rdna__case_add(c, args->add ? RDNA__INOUT : RDNA__OUT, RDNA_F32, rows * args->product.ldc,
-                              offsetof(struct moe_product_args, product.c));
+static bool add_result(rdna__kernel_case *c, const struct moe_product_args *args, double sum) {
+  int64_t rows = (int64_t)args->tokens * args->top;
+  float *out =
+      rdna__case_add(c, RDNA__OUT, RDNA_F32, rows * args->product.ldc, offsetof(struct moe_product_args, product.c));
   if (!out) return false;
-  if (args->add) case_fill(random, RDNA_F32, out, rows * args->product.ldc, 1);
   /* k roundings of sums of the products' magnitudes on each side, which go up as often as down, so that their sum is of
-   * the order of the root of k; a few of each slot's bias and share, which are below 6 */
-  double slots = args->shares ? 6 * sqrt(args->top) : 1, roundings = 4 * sqrt(args->product.k + 2);
-  rdna__case_tolerance(c, 0x1p-24 * slots * (2 * roundings * sum + 16 * (sum + 6)) + 0x1p-126, 0x1p-23);
-  if (args->add || args->product.ldc == args->product.n) return true;
+   * the order of the root of k; a few of each slot's bias, which is below 6 */
+  double roundings = 4 * sqrt(args->product.k + 2);
+  rdna__case_tolerance(c, 0x1p-24 * (2 * roundings * sum + 16 * (sum + 6)) + 0x1p-126, 0x1p-23);
+  if (args->product.ldc == args->product.n) return true;
   return rdna__case_guard_rows(c, rows, args->product.n, args->product.ldc) == RDNA_OK;
 }
 
@@ -172,8 +171,8 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
   rdna_dtype type = type_of(kernel->name), x_type = x_type_of(kernel->name);
   struct moe_product_args args = {.product = {.m = 1, .batch = 1, .alpha = 1, .flags = GEMM_B_TRANSPOSED}};
   pick_sizes(random, n, type, tiles, &args);
-  bool shares = !tiles && n % 2 == 1, gated = !tiles && rdna_dtype_block_values(type) > 1 && n % 4 == 2;
-  args.add = shares && n % 4 == 3;
+  bool vectors = !tiles && rdna_dtype_block_values(type) > 1, gated = vectors && n % 4 == 2,
+       normed = vectors && n % 5 > 2 && args.product.k > 0;
   args.x_of_slots = (int32_t)rdna__random_below(random, 2);
   args.product.lda = args.product.k + (n % 5 == 4 ? tiles ? 3 : 4 : 0), args.product.ldb = args.product.k;
   if (!tiles) args.product.lda = (args.product.lda + 3) / 4 * 4;
@@ -185,10 +184,11 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
   double sum;
   if (!chosen || (tiles && !add_tiles(out_case, &args, chosen, few ? MOE_FEW_ROWS : MOE_TILE)) ||
       !add_operands(random, out_case, x_type, type, &args, &sum) ||
-      (shares && !add_values(random, out_case, slots, offsetof(struct moe_product_args, shares))) ||
+      (normed && !add_values(random, out_case, args.product.k, offsetof(struct moe_product_args, steps.norm))) ||
       (n % 3 && !add_values(random, out_case, (int64_t)args.experts * args.product.n,
                             offsetof(struct moe_product_args, product.bias))))
     return rdna__case_no_memory(out_case);
+  if (normed) args.steps.epsilon = 1e-5f, sum *= 12; /* weights below 6, roots of mean squares above 1/2 */
   if (gated) {
     int64_t count = args.experts * args.product.stride_b;
     void *up = rdna__case_add(out_case, RDNA__IN, type, count, offsetof(struct moe_product_args, up));
@@ -207,14 +207,12 @@ RDNA_CASE_MAKER(rdna__moe_product_case) {
   if (each == QUANT_GEMV_GROUP_ROWS && across > 2) across = 2; /* each takes several turns */
   uint32_t side = few ? MOE_FEW_COLUMNS : MOE_TILE;
   if (tiles) across = (uint32_t)args.most_tiles * (((uint32_t)args.product.n + side - 1) / side);
-  out_case->grid = (rdna_grid){across, tiles ? 1 : (uint32_t)(shares ? args.tokens : slots), 1};
-  snprintf(out_case->label, sizeof out_case->label, "tokens %d top %d experts %d n %d k %d%s%s%s%s", args.tokens,
-           args.top, args.experts, args.product.n, args.product.k, shares ? " shares" : "", args.add ? " add" : "",
+  out_case->grid = (rdna_grid){across, tiles ? 1 : (uint32_t)slots, 1};
+  snprintf(out_case->label, sizeof out_case->label, "tokens %d top %d experts %d n %d k %d%s%s%s", args.tokens,
+           args.top, args.experts, args.product.n, args.product.k, normed ? " normed" : "",
            args.x_of_slots ? " x of slots" : "",
            !gated           ? ""
            : args.limit > 0 ? " clamped"
                             : " gated");
-  struct moe_product_args with = args;
-  with.shares = shares ? (const float *)chosen : NULL; /* whether there are any */
-  return add_result(random, out_case, &with, sum) ? RDNA_OK : rdna__case_no_memory(out_case);
+  return add_result(out_case, &args, sum) ? RDNA_OK : rdna__case_no_memory(out_case);
 }

@@ -21,7 +21,7 @@ static const float *bias_of(const struct moe_product_args *a, int32_t expert) {
 /* Multiplies |m| rows of x, |lda| apart, by the weights of an expert. |expert_bytes|: those of all its weights. */
 static void multiply(const struct moe_product_args *a, twin product, int64_t expert_bytes, int32_t expert,
                      const float *x, int32_t m, int64_t lda, float *out, int64_t ldc) {
-  struct gemv_args args = {.product = a->product}; /* without steps; others read the product alone */
+  struct gemv_args args = {a->product, a->steps}; /* others read the product alone */
   struct gemm_args *p = &args.product;
   p->a = x, p->lda = lda, p->m = m, p->batch = 1;
   p->b = (const char *)p->b + expert * expert_bytes;
@@ -68,30 +68,10 @@ static void multiply_slot(const struct moe_product_args *a, twin product, int64_
     memset(out, 0, (size_t)a->product.n * sizeof *out);
 }
 
-/* out += share * (product + bias): what the product adds to is what the bias does too. */
-static void add_slot(const struct moe_product_args *a, twin product, int64_t expert_bytes, int32_t slot, float *out) {
-  int32_t expert = a->chosen[slot];
-  struct moe_product_args scaled = *a;
-  if (!exists(a, expert)) return;
-  scaled.product.alpha = a->shares[slot], scaled.product.beta = 1, scaled.product.bias = NULL;
-  multiply(&scaled, product, expert_bytes, expert, x_of(a, slot), 1, a->product.lda, out, a->product.ldc);
-  const float *bias = bias_of(a, expert);
-  for (int32_t j = 0; bias && j < a->product.n; j++) out[j] = fma_f32(a->shares[slot], bias[j], out[j]);
-}
-
 static void run_gemv(const void *args, twin product, int64_t expert_bytes) {
   const struct moe_product_args *a = args;
-  for (int32_t token = 0; token < a->tokens; token++) {
-    float *out = (float *)a->product.c + token * a->product.ldc;
-    if (a->shares && !a->add) memset(out, 0, (size_t)a->product.n * sizeof *out);
-    for (int32_t i = 0; i < a->top; i++) {
-      int32_t slot = token * a->top + i;
-      if (a->shares)
-        add_slot(a, product, expert_bytes, slot, out);
-      else
-        multiply_slot(a, product, expert_bytes, slot, (float *)a->product.c + slot * a->product.ldc);
-    }
-  }
+  for (int32_t slot = 0; slot < a->tokens * a->top; slot++)
+    multiply_slot(a, product, expert_bytes, slot, (float *)a->product.c + slot * a->product.ldc);
 }
 
 /* A tile through rows that are gathered beside each other; without memory for these, slot by slot. */

@@ -200,25 +200,23 @@ struct gemv_chunk<format, true> {
   RDNA_MEMBER quant_scale scale_of(int v) const { return {v / 16 % 2 ? scale[1] : scale[0], 0}; }
 };
 
-/* What quant_gemv needs to know of its weights, here rows of blocks. A product may have several slots, matrices whose
- * results become one (moe_gemv.hip): a row of each is multiplied in turn, and finish() puts them together. */
+/* What quant_gemv needs to know of its weights, here rows of blocks. */
 template <typename format>
 struct block_weights {
   typedef gemv_chunk<format> chunk;
   typedef struct gemm_args args;
   typedef const char *row;
-  static constexpr bool has_steps = false;  /* whether args is a gemv_args */
+  static constexpr bool has_steps = false;  /* whether args has what stands around a product */
   static constexpr bool has_groups = false; /* whether args is a group_gemm_args */
   static constexpr bool can_gate = false;   /* whether rows may be a gate's and those that it multiplies; lane 0 then
                                                has the gate's sum and lane 1 the other, of which open_gate() makes one */
   static constexpr bool has_least = quant_has_least(format::dtype), is_signed = format::is_signed;
   static constexpr int zero = quant_zero(format::dtype), bits = is_signed ? 8 : quant_bits(format::dtype);
-  RDNA_DEVICE int slots(const args &a) { return 1; }
-  RDNA_DEVICE const struct gemm_args &product(const args &a, int slot) { return a; }
-  RDNA_DEVICE row row_of(const args &a, int slot, int j) {
+  RDNA_DEVICE const struct gemm_args &product(const args &a) { return a; }
+  RDNA_DEVICE row row_of(const args &a, int j) {
     return (const char *)a.b + j * (a.ldb / format::block_values) * format::block_bytes;
   }
-  RDNA_DEVICE void finish(const args &a, int slot, int i, int j, float sum) {
+  RDNA_DEVICE void finish(const args &a, int i, int j, float sum) {
     float *out = (float *)a.c + i * a.ldc + j;
     *out = gemm_finish1<f32>(a, out, 0, i, j, sum);
   }
@@ -234,16 +232,13 @@ struct stepped_weights : block_weights<format> {
   typedef struct gemv_args args;
   static constexpr bool has_steps = true, can_gate = true;
   RDNA_DEVICE bool gated(const args &a) { return a.steps.gated; }
-  RDNA_DEVICE float open_gate(const args &a, int slot, int j, float sum) {
+  RDNA_DEVICE float open_gate(const args &a, int j, float sum) {
     return gemm_activate(a.product.activation, sum) * wave_shuffle_xor_f32(sum, 1);
   }
-  RDNA_DEVICE int slots(const args &a) { return 1; }
-  RDNA_DEVICE const struct gemm_args &product(const args &a, int slot) { return a.product; }
-  RDNA_DEVICE const char *row_of(const args &a, int slot, int j) {
-    return block_weights<format>::row_of(a.product, slot, j);
-  }
-  RDNA_DEVICE void finish(const args &a, int slot, int i, int j, float sum) {
-    block_weights<format>::finish(a.product, slot, i, j, sum);
+  RDNA_DEVICE const struct gemm_args &product(const args &a) { return a.product; }
+  RDNA_DEVICE const char *row_of(const args &a, int j) { return block_weights<format>::row_of(a.product, j); }
+  RDNA_DEVICE void finish(const args &a, int i, int j, float sum) {
+    block_weights<format>::finish(a.product, i, j, sum);
   }
 };
 template <typename weights>
@@ -482,43 +477,42 @@ RDNA_DEVICE void multiply_planes(const typename weights::chunk (&now)[gemv_plan<
 }
 #endif
 
-/* This lane's chunks in the order in which it takes them: those of |rows| rows, slot by slot, then those of the rows of
- * the work-group's next turn. With a gate a set of rows is one of the gate's and the one that it multiplies. */
+/* This lane's chunks in the order in which it takes them: those of |rows| rows, then those of the rows of the
+ * work-group's next turn. With a gate a set of rows is one of the gate's and the one that it multiplies. */
 template <typename weights, int columns>
 struct gemv_cursor {
   typedef gemv_plan<weights, columns> plan;
   typename weights::row row[plan::rows];
-  int set, slot, at, chunks;
+  int set, at, chunks;
 
-  RDNA_MEMBER void move_to(const typename weights::args &all, int to, int to_slot) {
-    int n = weights::product(all, to_slot).n;
-    set = to, slot = to_slot;
+  RDNA_MEMBER void move_to(const typename weights::args &all, int to) {
+    int n = weights::product(all).n;
+    set = to;
     at = (int)thread_id() % 32;
 #pragma unroll
     for (int r = 0; r < plan::rows; ++r) {
       int j = is_gated<weights>(all) ? set : set * plan::rows + r;
       j = j < n ? j : n - 1;
-      row[r] = weights::row_of(all, slot, is_gated<weights>(all) ? j + r * n : j);
+      row[r] = weights::row_of(all, is_gated<weights>(all) ? j + r * n : j);
     }
   }
   RDNA_MEMBER void fetch(const typename weights::args &all, typename weights::chunk (&to)[plan::rows]) {
-    if (set * gemv_made<weights, plan::rows>(all) >= weights::product(all, 0).n || at >= chunks) return;
+    if (set * gemv_made<weights, plan::rows>(all) >= weights::product(all).n || at >= chunks) return;
 #pragma unroll
     for (int r = 0; r < plan::rows; ++r) to[r] = weights::load(row[r], (uint32_t)at);
     at += plan::lanes;
     if (at < chunks) return;
-    bool more = slot + 1 < weights::slots(all);
-    move_to(all, more ? set : set + (int)group_count_x() * plan::sets, more ? slot + 1 : 0);
+    move_to(all, set + (int)group_count_x() * plan::sets);
   }
 };
 
-/* The norm's root, of a wave's sums. |squares|: a sum of each wave. */
-RDNA_DEVICE float gemv_finish_norm(const struct gemv_args &args, const float *squares, float sum) {
-  if (!args.steps.norm) return sum;
+/* The norm's root, of a wave's sums over |k|. |squares|: a sum of each wave. */
+RDNA_DEVICE float gemv_finish_norm(const struct gemv_steps &steps, int k, const float *squares, float sum) {
+  if (!steps.norm) return sum;
   float all = 0;
 #pragma unroll
   for (int w = 0; w < QUANT_GEMV_THREADS / (int)WAVE_SIZE; ++w) all += squares[w];
-  return sum * gemv_norm_scale(args, all);
+  return sum * gemv_norm_scale(steps, k, all);
 }
 /* Integers in groups have arguments enough for scalar registers to be too few with 8 columns in waves of 32 lanes too.
  */
@@ -535,25 +529,25 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
   constexpr int rows = plan::rows;
   RDNA_SHARED __attribute__((aligned(16))) float4 tile[columns][plan::pieces * plan::row];
   int lane = (int)thread_id() % 32, set_in_group = (int)(thread_id() / 32);
-  int chunks = weights::product(every, 0).k / chunk::values;
+  int chunks = weights::product(every).k / chunk::values;
   int of_group = plan::sets * gemv_made<weights, rows>(every);
-  int groups = (weights::product(every, 0).n + of_group - 1) / of_group;
+  int groups = (weights::product(every).n + of_group - 1) / of_group;
   RDNA_SHARED float squares[weights::has_steps ? QUANT_GEMV_THREADS / WAVE_SIZE : 1];
   float square = 0;
   gemv_cursor<weights, columns> cursor;
   cursor.chunks = lane < plan::lanes ? chunks : 0;
-  cursor.move_to(every, (int)group_id_x() * plan::sets + set_in_group, 0);
+  cursor.move_to(every, (int)group_id_x() * plan::sets + set_in_group);
   chunk next[rows] = {}; /* sets without a row compute with it, for nothing, and find addresses in it */
   if constexpr (plan::ahead) cursor.fetch(every, next);
 
 #pragma unroll 1
-  for (int group = (int)group_id_x(), slot = 0; group < groups;) {
+  for (int group = (int)group_id_x(); group < groups; group += (int)group_count_x()) {
     const typename weights::args &all = gemv_arguments_again<weights, columns>(every);
-    const struct gemm_args &args = weights::product(all, slot);
+    const struct gemm_args &args = weights::product(all);
     float sum[rows][columns] = {};
     for (int k0 = 0; k0 < args.k; k0 += plan::tile_k) {
-      /* an A that fits the tile is loaded on the first turn only, unless each slot has its own */
-      if (args.k > plan::tile_k || group == (int)group_id_x() || weights::slots(all) > 1) {
+      /* an A that fits the tile is loaded on the first turn only */
+      if (args.k > plan::tile_k || group == (int)group_id_x()) {
         const float *norm = norm_of<weights>(all);
         group_barrier();
 #ifdef RDNA_NVIDIA
@@ -621,16 +615,13 @@ RDNA_DEVICE void quant_gemv(const typename weights::args &every) {
       mine = lane == i ? v : mine;
     }
     int made = gemv_made<weights, rows>(now);
-    if constexpr (weights::has_steps) mine = gemv_finish_norm(now, squares, mine);
+    if constexpr (weights::has_steps) mine = gemv_finish_norm(now.steps, weights::product(now).k, squares, mine);
     int first = (group * plan::sets + set_in_group) * made, c = lane % columns, j = first + lane / columns;
     if constexpr (weights::can_gate) {
-      if (is_gated<weights>(now)) mine = weights::open_gate(now, slot, first, mine);
+      if (is_gated<weights>(now)) mine = weights::open_gate(now, first, mine);
     }
-    if (lane < made * columns && c < weights::product(now, slot).m && j < weights::product(now, slot).n)
-      weights::finish(now, slot, c, j, mine);
-    bool more = slot + 1 < weights::slots(now);
-    slot = more ? slot + 1 : 0;
-    if (!more) group += (int)group_count_x();
+    if (lane < made * columns && c < weights::product(now).m && j < weights::product(now).n)
+      weights::finish(now, c, j, mine);
   }
 }
 

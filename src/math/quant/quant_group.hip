@@ -134,12 +134,9 @@ struct grouped_weights {
   typedef group_row<is_u4> row;
   static constexpr bool has_steps = false, has_groups = true, can_gate = false, has_least = true, is_signed = !is_u4;
   static constexpr int zero = 0, bits = is_u4 ? 4 : 8;
-  RDNA_DEVICE int slots(const args &a) { return 1; }
-  RDNA_DEVICE const struct gemm_args &product(const args &a, int slot) { return a.product; }
-  RDNA_DEVICE row row_of(const args &a, int slot, int j) { return row::of(a.weights, j); }
-  RDNA_DEVICE void finish(const args &a, int slot, int i, int j, float sum) {
-    block_weights<q8_0>::finish(a.product, slot, i, j, sum);
-  }
+  RDNA_DEVICE const struct gemm_args &product(const args &a) { return a.product; }
+  RDNA_DEVICE row row_of(const args &a, int j) { return row::of(a.weights, j); }
+  RDNA_DEVICE void finish(const args &a, int i, int j, float sum) { block_weights<q8_0>::finish(a.product, i, j, sum); }
   RDNA_DEVICE chunk load(const row &from, uint32_t index) {
     chunk c;
     const char *codes = in_global_memory(from.codes) + (uint64_t)index * (is_u4 ? 16 : 32);

@@ -316,7 +316,9 @@ static reader feeding_reader(const rdna__nn_pass *pass, const rdna__nn_decoder *
                              const rdna_tensor *x) {
   const rdna__nn_ffn *ffn = &layer->ffn;
   reader of = {.norm = &layer->ffn_norm};
-  if (!is_rms_norm(decoder, of.norm) || layer->moe.experts || !ffn->gate.weight.data) return of;
+  if (!is_rms_norm(decoder, of.norm)) return of;
+  if (layer->moe.experts) of.norms_itself = rdna__nn_can_norm_experts(pass, &layer->moe, x, &of.norm->weight);
+  if (layer->moe.experts || !ffn->gate.weight.data) return of;
   of.norms_itself = rdna__nn_can_norm(pass, &ffn->gate, x, &of.norm->weight) &&
                     rdna__nn_can_norm(pass, &ffn->up, x, &of.norm->weight) &&
                     (!ffn->gate_up.weight.data || rdna__nn_can_norm(pass, &ffn->gate_up, x, &of.norm->weight));

@@ -14,7 +14,7 @@ static rdna_status route(const rdna__nn_pass *pass, const rdna__nn_moe *moe, con
   rdna_tensor logits = rdna__nn_matrix(pass->router_logits, pass->count, moe->experts);
   *indices = rdna_tensor_contiguous(pass->expert_indices, RDNA_I32, 2, shape);
   *shares = rdna_tensor_contiguous(pass->expert_shares, RDNA_F32, 2, shape);
-  RDNA_TRY(rdna__nn_linear(pass, &moe->router, h, &logits));
+  RDNA_TRY(rdna__nn_linear_in(pass, &moe->router, h, &logits));
   rdna_moe_routing routing = {RDNA_MOE_ROUTING_INIT,
                               .score = moe->score,
                               .normalised = moe->normalised,
@@ -41,26 +41,44 @@ static void find_gates(const rdna__nn_moe *moe, rdna_tensor *gate, rdna_tensor *
   up->data = (char *)up->data + rdna_dtype_bytes(up->dtype, moe->hidden * up->shape[2]);
 }
 
+static bool has_biases(const rdna__nn_moe *moe) { return moe->gate_bias.data && moe->up_bias.data; }
+
+/* Whether the gates of one token, what they multiply and f are one launch. */
+static bool opens_at_once(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *x) {
+  rdna_tensor gate, up, indices = rdna_tensor_contiguous(NULL, RDNA_I32, 2, (int64_t[]){pass->count, moe->used});
+  bool has_f = moe->activation == RDNA__NN_GATE_CLAMPED || rdna__nn_activation(moe->activation) != RDNA_ACTIVATION_NONE;
+  find_gates(moe, &gate, &up);
+  return pass->count == 1 && !rdna__nn_watcher && has_f &&
+         has_biases(moe) == (moe->gate_bias.data || moe->up_bias.data) && rdna__moe_is_gated(x, &gate, &up, &indices);
+}
+
+bool rdna__nn_can_norm_experts(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *x,
+                               const rdna_tensor *norm) {
+  return !moe->on_host && !moe->norm.data && !moe->shared.hidden && opens_at_once(pass, moe, x) &&
+         rdna__nn_can_norm(pass, &moe->router, x, norm);
+}
+
 /* |activated| (tokens, used, hidden) = f(gate x) * up x of the chosen experts, which is what their down matrices read.
  * It overwrites gate x. */
 static rdna_status open_gates(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *x,
                               const rdna_tensor *indices, rdna_tensor *activated) {
   int64_t tokens = pass->count, hidden = moe->hidden, values = tokens * moe->used * hidden;
   rdna_tensor gate = rdna__nn_heads(pass->experts, tokens, moe->used, hidden);
-  rdna_tensor up = rdna__nn_heads((float *)pass->experts + values, tokens, moe->used, hidden), weights[2];
-  bool has_biases = moe->gate_bias.data && moe->up_bias.data, clamped = moe->activation == RDNA__NN_GATE_CLAMPED;
-  const rdna__moe_gate options = {.activation = rdna__nn_activation(moe->activation),
-                                  .limit = clamped ? (float)RDNA__NN_CLAMP_LIMIT : 0,
-                                  .slope = clamped ? (float)RDNA__NN_CLAMP_SLOPE : 0,
-                                  .gate_bias = has_biases ? &moe->gate_bias : NULL,
-                                  .up_bias = has_biases ? &moe->up_bias : NULL,
-                                  .may_round = pass->may_round};
-  find_gates(moe, &weights[0], &weights[1]);
-  if (tokens == 1 && has_biases == (moe->gate_bias.data || moe->up_bias.data) && !rdna__nn_watcher &&
-      (clamped || options.activation != RDNA_ACTIVATION_NONE) &&
-      rdna__moe_is_gated(x, &weights[0], &weights[1], indices)) {
+  rdna_tensor up = rdna__nn_heads((float *)pass->experts + values, tokens, moe->used, hidden);
+  if (opens_at_once(pass, moe, x)) {
+    rdna_tensor of_gate, of_up;
+    bool clamped = moe->activation == RDNA__NN_GATE_CLAMPED;
+    const rdna__moe_gate options = {.activation = rdna__nn_activation(moe->activation),
+                                    .limit = clamped ? (float)RDNA__NN_CLAMP_LIMIT : 0,
+                                    .slope = clamped ? (float)RDNA__NN_CLAMP_SLOPE : 0,
+                                    .gate_bias = has_biases(moe) ? &moe->gate_bias : NULL,
+                                    .up_bias = has_biases(moe) ? &moe->up_bias : NULL,
+                                    .may_round = pass->may_round,
+                                    .norm = pass->input_norm,
+                                    .epsilon = pass->norm_epsilon};
+    find_gates(moe, &of_gate, &of_up);
     *activated = gate;
-    return rdna__moe_gated(pass->stream, &options, x, &weights[0], &weights[1], indices, &gate);
+    return rdna__moe_gated(pass->stream, &options, x, &of_gate, &of_up, indices, &gate);
   }
   if (moe->gate_up.data) { /* each slot's row is its gate, then its up */
     rdna_tensor both = rdna__nn_heads(pass->experts, tokens, moe->used, 2 * hidden);

@@ -383,7 +383,11 @@ rdna_status rdna__nn_normalize(const rdna__nn_pass *pass, const rdna__nn_decoder
 /* gate = f(gate) up, both of any strides. */
 rdna_status rdna__nn_gate_with(rdna_stream *stream, rdna__nn_gate activation, const rdna_tensor *gate,
                                const rdna_tensor *up);
-/* projected = the mixture |moe| over |h| (count, width), whose router reads |router_input|. */
+/* Whether the experts |moe| and their router can norm the residual stream |x| themselves. */
+bool rdna__nn_can_norm_experts(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *x,
+                               const rdna_tensor *norm);
+/* projected = the mixture |moe| over |h| (count, width), whose router reads |router_input|; |h| is both where the pass
+ * has a norm for it. */
 rdna_status rdna__nn_mix_experts(const rdna__nn_pass *pass, const rdna__nn_moe *moe, const rdna_tensor *h,
                                  const rdna_tensor *router_input, const rdna_tensor *projected);
 /* The vectors of all layers' injections, from the embeddings |x|. */

@@ -479,7 +479,7 @@ RDNA_DEVICE void quant_gemv_tiled(const struct gemv_args &all) {
       float total = 0;
 #pragma unroll
       for (int w = 0; w < plan::waves; ++w) total += squares[w];
-      float scale = gemv_norm_scale(all, total);
+      float scale = gemv_norm_scale(all.steps, args.k, total);
       v *= scale, up *= scale;
     }
     if (all.steps.gated) v = gemm_activate(args.activation, v) * up;
