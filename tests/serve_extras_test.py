@@ -174,7 +174,7 @@ class Extras(unittest.TestCase):
         sd, ink = ["--images", self.folder / "sd"], self.folder / "ink.safetensors"
         for options, status, word in [(["--tile", 4, model], 2, "--tile"), (["--weights", "q8_0", model], 2, "--weights"), (["--control", lines, model], 2, "--control"), (["--type", "f16", model], 2, "--type"), ([*sd, "--tile", 5], 2, "multiple of 4"),
                                       ([*sd, "--lora", ink, "--lora", f"ink={self.folder}/gold.safetensors"], 1, "called 'ink'"), ([*sd, "--control", lines, "--control", f"lines-0={self.folder}/lines-1"], 1, "called 'lines-0'"),
-                                      ([*sd, "--control", self.folder / "none"], 1, "none"), ([*sd, "--lora", self.folder / "none"], 1, "none"), ([*sd, "--weights", "nvfp4"], 1, "blocks are q8_0 q4_0"), ([*sd, "--transformer", ink], 1, "which has no transformer")]:
+                                      ([*sd, "--control", self.folder / "none"], 1, "none"), ([*sd, "--lora", self.folder / "none"], 1, "none"), ([*sd, "--weights", "nvfp4"], 1, "blocks are q8_0 q4_0"), ([*sd, "--transformer", ink], 1, "it is a LoRA")]:
             result = rdna_program.run("serve", *options, "--port", 0, "--device", rdna_program.DEVICE)
             self.assertEqual(result.returncode, status, result.stderr)
             self.assertIn(word, result.stderr.decode())

@@ -60,9 +60,9 @@ typedef struct rdna_image_model_options {
    * rounded to it while they are loaded, those whose rows are no whole blocks to a similar one; what is of blocks in
    * its file stays so. 0, or another type: nothing is rounded */
   rdna_dtype weights;
-  /* Of models that flow, files of safetensors or GGUF in place of the folder's transformer and T5, or NULL: the names
-   * are those of the models' makers or ComfyUI, and of T5 transformers' or GGUF's; floats of 32, 16 or 8 bits, or
-   * blocks, which stay so on the device */
+  /* Files of safetensors or GGUF in place of the folder's transformer or, of Stable Diffusion, U-Net, and T5, or NULL:
+   * the names are those of the models' makers or ComfyUI, and of T5 transformers' or GGUF's; floats of 32, 16 or 8
+   * bits, or blocks, which stay so on the device where they are whole rows */
   const char *transformer, *t5;
   /* (control_count) up to 8 ControlNets, each a folder or file as for rdna_image_control_create, which need not stay;
    * none with FLUX. Requests say which are used. One for another version of the model is RDNA_BAD_DATA */

@@ -41,7 +41,7 @@ typedef struct image_model_choice {
        OPTION_TEXT,                                                                                                    \
        &(c).transformer,                                                                                               \
        "FILE",                                                                                                         \
-       "the transformer of FLUX and its like in a GGUF or safetensors file, not the folder's",                         \
+       "the transformer or U-Net in a GGUF or safetensors file, not the folder's",                                     \
        0,                                                                                                              \
        0},                                                                                                             \
       {"--refiner", OPTION_TEXT, &(c).refiner, "FOLDER", "XL's, which takes the last steps", 0, 0},                    \

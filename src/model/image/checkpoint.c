@@ -95,6 +95,7 @@ static rdna_status refuse_others(const rdna__safetensors *s) {
       {"enc.blk.", "T5; --t5 gives it to a folder with the other parts of FLUX or Stable Diffusion 3"},
       {"encoder.block.", "T5; --t5 gives it to a folder with the other parts of FLUX or Stable Diffusion 3"},
       {"lora_", "a LoRA, which is given to a model by --lora"},
+      {"input_blocks.", "a U-Net; --transformer gives it to a model with the other parts"},
       {"down_blocks.", "one part of a folder of diffusers; the folder is what is asked for"},
       {CONTROL, "a ControlNet, which is given to a model by --control"},
       {"decoder.", "an autoencoder without the rest of a model"}};
@@ -248,23 +249,41 @@ static json_t *pack_half(const rdna__safetensors *s, const char *prefix, const u
   return json;
 }
 
-static rdna_status read_unet(const rdna__safetensors *s, rdna__checkpoint_family family, json_t **out,
-                             rdna__checkpoint_part *part) {
+static rdna_status read_unet(const rdna__safetensors *s, const char *prefix, rdna__checkpoint_family family,
+                             json_t **out, rdna__checkpoint_part *part) {
   static const int samples[] = {64, 96, 128, 128};
   unet u;
-  RDNA_TRY(read_stages(s, UNET, &u));
-  *part = (rdna__checkpoint_part){CHECKPOINT_UNET, UNET, u.stages, u.layers, 0};
+  RDNA_TRY(read_stages(s, prefix, &u));
+  *part = (rdna__checkpoint_part){CHECKPOINT_UNET, prefix, u.stages, u.layers, 0};
   for (int i = 0; i < u.stages; i++) part->up_attends |= (unsigned)u.up_attends[i] << i;
-  json_t *json = pack_half(s, UNET, &u, family == CHECKPOINT_SD1);
+  json_t *json = pack_half(s, prefix, &u, family == CHECKPOINT_SD1);
   if (!json) return out_of_memory();
-  int guided = size_of(s, UNET, "time_embed.cond_proj.weight", 1);
+  int guided = size_of(s, prefix, "time_embed.cond_proj.weight", 1);
   json_object_set_new(json, "_class_name", json_string("UNet2DConditionModel"));
-  json_object_set_new(json, "out_channels", json_integer(size_of(s, UNET, "out.2.weight", 0)));
+  json_object_set_new(json, "out_channels", json_integer(size_of(s, prefix, "out.2.weight", 0)));
   json_object_set_new(json, "sample_size", json_integer(samples[family]));
   json_object_set_new(json, "up_block_types", kinds(&u, true));
   if (guided) json_object_set_new(json, "time_cond_proj_dim", json_integer(guided));
   *out = json;
   return RDNA_OK;
+}
+
+/* Stable Diffusion 1's transformers alone have windows of 1 x 1 where later ones have matrices. */
+static bool has_windows(const rdna__safetensors *s, const char *prefix) {
+  const rdna__safetensor *window = tensor(s, prefix, "middle_block.1.proj_in.weight");
+  return window && window->rank == 4;
+}
+
+rdna_status rdna__checkpoint_read_unet(const rdna__safetensors *s, json_t **out, rdna__checkpoint_part *part) {
+  const char *prefix = tensor(s, UNET, "input_blocks.0.0.weight") ? UNET : "";
+  if (!tensor(s, prefix, "input_blocks.0.0.weight")) return refuse_others(s);
+  RDNA_TRY(refuse_relatives(s));
+  bool numbers = tensor(s, prefix, "label_emb.0.0.weight") != NULL;
+  return read_unet(s, prefix,
+                   numbers                  ? CHECKPOINT_XL
+                   : has_windows(s, prefix) ? CHECKPOINT_SD1
+                                            : CHECKPOINT_SD2,
+                   out, part);
 }
 
 /* ---- ControlNets ---- */
@@ -299,9 +318,7 @@ rdna_status rdna__checkpoint_read_control(const rdna__safetensors *s, json_t **o
     return rdna__fail(RDNA_UNSUPPORTED, "it is the difference of a ControlNet to a model, which is not known");
   RDNA_TRY(read_stages(s, prefix, &u));
   *part = (rdna__checkpoint_part){CHECKPOINT_CONTROLNET, prefix, u.stages, u.layers, 0};
-  /* Stable Diffusion 1's transformers alone have windows of 1 x 1 where later ones have matrices */
-  const rdna__safetensor *window = tensor(s, prefix, "middle_block.1.proj_in.weight");
-  json_t *json = pack_half(s, prefix, &u, window && window->rank == 4), *sights = json_array();
+  json_t *json = pack_half(s, prefix, &u, has_windows(s, prefix)), *sights = json_array();
   for (int i = 0; i < 4; i++) {
     int channels = size_at(s, prefix, "input_hint_block.%d.weight", i < 3 ? 4 * i : 14, i < 3 ? 0 : 1);
     json_array_append_new(sights, json_integer(channels));
@@ -375,7 +392,7 @@ static rdna_status read_encoder(const rdna__safetensors *s, rdna__checkpoint_fam
 
 rdna_status rdna__checkpoint_read(const rdna__safetensors *s, rdna__checkpoint_family family, const char *name,
                                   json_t **out, rdna__checkpoint_part *part) {
-  if (strcmp(name, "unet") == 0) return read_unet(s, family, out, part);
+  if (strcmp(name, "unet") == 0) return read_unet(s, UNET, family, out, part);
   if (strcmp(name, "vae") == 0) return read_autoencoder(s, family, out, part);
   if (strcmp(name, "text_encoder") == 0) return read_encoder(s, family, false, out, part);
   if (strcmp(name, "text_encoder_2") == 0) return read_encoder(s, family, true, out, part);

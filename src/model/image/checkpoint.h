@@ -47,6 +47,10 @@ rdna_status rdna__checkpoint_detect(const rdna__safetensors *tensors, rdna__chec
  * RDNA_NOT_FOUND: the family has no such part. */
 rdna_status rdna__checkpoint_read(const rdna__safetensors *tensors, rdna__checkpoint_family family, const char *name,
                                   json_t **out_settings, rdna__checkpoint_part *out_part);
+/* The same of a file that has a U-Net, under the names of whole models or those without "model.diffusion_model.".
+ * RDNA_UNSUPPORTED: it is something else. */
+rdna_status rdna__checkpoint_read_unet(const rdna__safetensors *tensors, json_t **out_settings,
+                                       rdna__checkpoint_part *out_part);
 /* The same of a file that has a ControlNet, which as a part is called so. RDNA_UNSUPPORTED: it is something else. */
 #define RDNA__CHECKPOINT_CONTROL "controlnet"
 rdna_status rdna__checkpoint_read_control(const rdna__safetensors *tensors, json_t **out_settings,

@@ -80,6 +80,8 @@ static rdna_status open_part(const char *file, const char *name, rdna__component
     status = rdna__checkpoint_read_control(c->tensors, &c->settings, &c->part);
   } else if (strcmp(name, RDNA__CHECKPOINT_TINY) == 0) {
     status = rdna__checkpoint_read_tiny(c->tensors, &c->settings, &c->part);
+  } else if (strcmp(name, "unet") == 0) { /* which may be all that the file has */
+    status = rdna__checkpoint_read_unet(c->tensors, &c->settings, &c->part);
   } else if (rdna__checkpoint_is_flow(c->tensors, name)) {
     status = rdna__checkpoint_read_flow(c->tensors, name, &c->settings, &c->part);
   } else {
@@ -186,12 +188,20 @@ typedef struct passage {
   void *from_data, *wide_data;
 } passage;
 
+/* Blocks of |from|, which may go from one row on to the next. */
+static rdna_status unpack(const passage *p, const rdna_tensor *from, const rdna_tensor *wide) {
+  const int64_t flat[] = {1, rdna_tensor_count(from)};
+  const rdna_tensor row = rdna_tensor_contiguous(from->data, from->dtype, 2, flat),
+                    values = rdna_tensor_contiguous(wide->data, RDNA_F32, 2, flat);
+  return rdna_op_dequantize(p->stream, &row, &values);
+}
+
 /* |to| of |from|'s values in f32, with what is added to them there */
 static rdna_status pass_wide(const passage *p, const rdna_tensor *from, const rdna_tensor *to) {
   const rdna__component *c = p->c;
   rdna_tensor wide = rdna_tensor_contiguous(p->wide_data, RDNA_F32, from->rank, from->shape);
   if (is_blocks(from->dtype))
-    RDNA_TRY(rdna_op_dequantize(p->stream, from, &wide));
+    RDNA_TRY(unpack(p, from, &wide));
   else if (is_small(from->dtype))
     RDNA_TRY(rdna_op_cast(p->stream, from, &wide));
   else
@@ -273,6 +283,13 @@ static rdna_status find_scale(rdna__component *c, const rdna__safetensor *t, dou
   return RDNA_OK;
 }
 
+/* Whether what the first dimension counts is whole blocks, where there are some: a vector's are one row. */
+static bool has_whole_rows(const rdna__safetensor *t) {
+  int64_t values = 1;
+  for (int i = 1; i < t->rank; i++) values *= t->shape[i];
+  return !is_blocks(t->dtype) || values % (int64_t)rdna_dtype_block_values(t->dtype) == 0;
+}
+
 /* |to|, which is dense, becomes the values of |t|, which was asked for as |name|. */
 static rdna_status upload(rdna__component *c, const rdna__safetensor *t, const char *name, bool may_copy,
                           const rdna_tensor *to) {
@@ -284,7 +301,7 @@ static rdna_status upload(rdna__component *c, const rdna__safetensor *t, const c
   if (t->bytes == 0) return RDNA_OK;
   p.as_it_is = may_copy && t->dtype == to->dtype && !p.module && !c->transposed;
   p.wide = !p.as_it_is && (!is_plain(t->dtype) || is_blocks(to->dtype) || p.module);
-  if (t->rank > 0 && !c->transposed && (t->rank > 1 || !is_blocks(t->dtype))) { /* a vector's blocks are one row */
+  if (t->rank > 0 && !c->transposed && has_whole_rows(t)) {
     int64_t fit = (int64_t)(PIECE_BYTES / (t->bytes / (size_t)t->shape[0]));
     p.rows = t->shape[0];
     p.piece = p.module || fit > p.rows ? p.rows : fit < 1 ? 1 : fit;
@@ -321,7 +338,7 @@ rdna_status rdna__component_load(rdna__component *c, const char *prefix, const c
 /* Of a matrix with so many columns: blocks as the file has them, or what the network's are rounded to, or its own. */
 static rdna_dtype type_of_matrix(const rdna__component *c, rdna_dtype in_file, int64_t columns) {
   const rdna__network *n = c->network;
-  if (is_blocks(in_file)) return in_file;
+  if (is_blocks(in_file) && columns % (int64_t)rdna_dtype_block_values(in_file) == 0) return in_file;
   if (!is_blocks(n->weights) || c->kept) return n->dtype;
   rdna_dtype fitting = rdna__weight_type_fitting(n->weights, columns, RDNA_F16);
   return is_blocks(fitting) ? fitting : n->dtype;

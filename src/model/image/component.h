@@ -49,8 +49,9 @@ typedef struct rdna__component {
 
 /* config.json of |folder| and |stem|.safetensors, "diffusion_pytorch_model" for diffusers and "model" for transformers,
  * or the files that |stem|.safetensors.index.json lists; where there is neither, their variant fp16. Where |folder| is
- * a name behind that of a file, "model.safetensors/unet", it is that part of rdna__checkpoint_read. What is loaded
- * belongs to |network|. RDNA_NOT_FOUND, RDNA_BAD_DATA, RDNA_OUT_OF_MEMORY; nothing is to be closed then. */
+ * a name behind that of a file, "model.safetensors/unet", it is that part of rdna__checkpoint_read; of "unet" the rest
+ * of the model need not be there. What is loaded belongs to |network|. RDNA_NOT_FOUND, RDNA_BAD_DATA,
+ * RDNA_OUT_OF_MEMORY; nothing is to be closed then. */
 rdna_status rdna__component_open(const char *folder, const char *stem, rdna__network *network,
                                  rdna__component *out_component);
 void rdna__component_close(rdna__component *component); /* of zeros is fine */

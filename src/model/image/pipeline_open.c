@@ -93,6 +93,8 @@ static rdna_status open_settings(const rdna_image_model *m, const rdna__safetens
                                  rdna__checkpoint_family family, const char *name, json_t **out) {
   char path[PATH_BYTES];
   rdna__checkpoint_part part;
+  if (m->transformer_file && strcmp(name, "unet") == 0)
+    return rdna__flow_open_settings(m, m->transformer_file, name, out);
   if (file) return rdna__annotate(rdna__checkpoint_read(file, family, name, out, &part), "%s", m->folder);
   snprintf(path, sizeof path, "%s/config.json", name);
   return open_json(m->folder, path, out);
@@ -102,7 +104,9 @@ static rdna_status read_parts(const rdna_image_model *m, const rdna__safetensors
                               rdna__unet_settings *unet, rdna__autoencoder_settings *autoencoder) {
   json_t *json;
   RDNA_TRY(open_settings(m, file, family, "unet", &json));
-  rdna_status status = rdna__annotate(rdna__unet_settings_read(json, unet), "%s/unet/config.json", m->folder);
+  const char *where = m->transformer_file ? m->transformer_file : m->folder;
+  rdna_status status = rdna__annotate(rdna__unet_settings_read(json, unet), "%s%s", where,
+                                      m->transformer_file ? "" : "/unet/config.json");
   json_decref(json);
   if (status != RDNA_OK) return status;
   RDNA_TRY(open_settings(m, file, family, "vae", &json));
@@ -298,9 +302,9 @@ static rdna_status open_refiner(rdna_image_model *m, const rdna_image_model_opti
 
 /* What only some models have. */
 static rdna_status check_family(const rdna_image_model *m, const rdna_image_model_options *o) {
-  if ((o->transformer && !m->family) || (o->t5 && !(m->family && m->family->has_t5)))
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is %s, which has no %s that could be a file of its own", m->folder,
-                      m->info.family, o->t5 ? "T5" : "transformer");
+  if (o->t5 && !(m->family && m->family->has_t5))
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is %s, which has no T5 that could be a file of its own", m->folder,
+                      m->info.family);
   if (!m->family) return RDNA_OK;
   if (o->control_count > 0)
     return rdna__fail(RDNA_UNSUPPORTED, "%s is %s, which has no ControlNet that is known", m->folder, m->info.family);
@@ -391,7 +395,8 @@ rdna_status rdna__pipeline_need_encoder(rdna_image_model *m, int which) {
 
 rdna_status rdna__pipeline_need_unet(rdna_image_model *m) {
   if (m->unet) return RDNA_OK;
-  return rdna__unet_create(m->device, m->folder, "unet", m->dtype, m->weights, m->loras, &m->unet);
+  const char *where = m->transformer_file ? m->transformer_file : m->folder;
+  return rdna__unet_create(m->device, where, "unet", m->dtype, m->weights, m->loras, &m->unet);
 }
 
 rdna_status rdna__pipeline_need_control(rdna_image_model *m, size_t i) {

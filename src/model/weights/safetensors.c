@@ -228,6 +228,32 @@ rdna_status rdna__safetensors_open_file(const char *path, rdna__safetensors **ou
 
 /* ---- GGUF ---- */
 
+/* ComfyUI-GGUF's converter lays windows, and matrices of other widths, out as rows of 256 values, which become blocks,
+ * and says what they were (github.com/city96/ComfyUI-GGUF, tools/convert.py). */
+static rdna_status find_shape(const rdna_gguf *file, rdna__safetensor *t) {
+  char name[256];
+  rdna_gguf_key key;
+  int32_t sizes[4];
+  int64_t count = 1, had = 1;
+  if (snprintf(name, sizeof name, "comfy.gguf.orig_shape.%s", t->name) >= (int)sizeof name ||
+      !rdna_gguf_find_key(file, name, &key))
+    return RDNA_OK;
+  if (key.count < 1 || key.count > 4 || key.element_type == key.type)
+    return rdna__fail(RDNA_BAD_DATA, "'%s' is no array of 1 to 4 sizes", name);
+  RDNA_TRY(rdna_gguf_read_i32(file, name, 0, (size_t)key.count, sizes));
+  for (int i = 0; i < t->rank; i++) had *= t->shape[i];
+  for (uint64_t i = 0; i < key.count; i++) {
+    if (sizes[i] < 1 || count > had) return rdna__fail(RDNA_BAD_DATA, "'%s' has sizes that the tensor has not", name);
+    count *= sizes[i];
+  }
+  if (count != had)
+    return rdna__fail(RDNA_BAD_DATA, "'%s' is of %lld values, and the tensor has %lld", name, (long long)count,
+                      (long long)had);
+  t->rank = (int)key.count;
+  for (int i = 0; i < t->rank; i++) t->shape[i] = sizes[i];
+  return RDNA_OK;
+}
+
 rdna_status rdna__safetensors_of_gguf(rdna_gguf *file, rdna__safetensors **out_tensors) {
   rdna__safetensors *s;
   RDNA_TRY(create(1, &s));
@@ -243,7 +269,8 @@ rdna_status rdna__safetensors_of_gguf(rdna_gguf *file, rdna__safetensors **out_t
                           .data = from.data,
                           .bytes = from.bytes};
     memcpy(t.shape, from.shape, sizeof from.shape);
-    status = add_tensor(s, &t);
+    status = find_shape(file, &t);
+    if (status == RDNA_OK) status = add_tensor(s, &t);
   }
   if (status == RDNA_OK) {
     s->gguf = file;
@@ -268,7 +295,7 @@ rdna_status rdna__safetensors_open_either(const char *path, rdna__safetensors **
   if (!is_gguf(path)) return rdna__safetensors_open_file(path, out_tensors);
   rdna_gguf *file;
   RDNA_TRY(rdna_gguf_open(path, &file));
-  rdna_status status = rdna__safetensors_of_gguf(file, out_tensors);
+  rdna_status status = rdna__annotate(rdna__safetensors_of_gguf(file, out_tensors), "%s", path);
   if (status != RDNA_OK) rdna_gguf_close(file);
   return status;
 }

@@ -32,7 +32,8 @@ rdna_status rdna__safetensors_open_named(const char *folder, const char *file, c
                                          rdna__safetensors **out_tensors);
 /* The same of one file. */
 rdna_status rdna__safetensors_open_file(const char *path, rdna__safetensors **out_tensors);
-/* The same of one file of safetensors or of GGUF, which its first bytes tell. */
+/* The same of one file of safetensors or of GGUF, which its first bytes tell. Of GGUF's blocks a tensor's rows need be
+ * no whole number, where the file says that it had another shape ("comfy.gguf.orig_shape.NAME"). */
 rdna_status rdna__safetensors_open_either(const char *path, rdna__safetensors **out_tensors);
 /* Those of an open file of GGUF, which is closed with them; where they are refused it stays the caller's. */
 rdna_status rdna__safetensors_of_gguf(rdna_gguf *file, rdna__safetensors **out_tensors);
