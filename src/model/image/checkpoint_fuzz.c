@@ -36,6 +36,9 @@ static const char *const forms[] = {"model.diffusion_model.input_blocks.%d.0.wei
                                     "conditioner.embedders.1.model.token_embedding.weight",
                                     "conditioner.embedders.0.model.token_embedding.weight",
                                     "conditioner.embedders.1.model.transformer.resblocks.%d.attn.in_proj_weight",
+                                    "input_blocks.%d.0.weight",
+                                    "input_blocks.%d.0.out_layers.3.weight",
+                                    "middle_block.%d.proj_in.weight",
                                     "img_in.weight",
                                     "model.diffusion_model.img_in.weight",
                                     "txt_in.weight",
@@ -172,6 +175,20 @@ static void check_flow(const rdna__safetensors *file, const char *name) {
   json_decref(json);
 }
 
+/* One that may be all that the file has. */
+static void check_unet(const rdna__safetensors *file) {
+  json_t *json = NULL;
+  rdna__checkpoint_part part;
+  rdna__unet_settings settings;
+  if (rdna__checkpoint_read_unet(file, &json, &part) != RDNA_OK) {
+    if (!*rdna_last_error()) abort();
+    return;
+  }
+  if (part.kind != CHECKPOINT_UNET || part.stages < 1 || part.stages > 8) abort();
+  (void)!rdna__unet_settings_read(json, &settings);
+  json_decref(json);
+}
+
 static void check_control(const rdna__safetensors *file) {
   json_t *json = NULL;
   rdna__checkpoint_part part;
@@ -217,6 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_flow(file, "transformer");
     check_flow(file, "text_encoder_2");
     check_control(file);
+    check_unet(file);
     check_tiny(file);
     if (rdna__checkpoint_detect(file, &family) == RDNA_OK) {
       for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) check_part(file, family, parts[i]);

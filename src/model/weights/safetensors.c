@@ -243,7 +243,8 @@ static rdna_status find_shape(const rdna_gguf *file, rdna__safetensor *t) {
   RDNA_TRY(rdna_gguf_read_i32(file, name, 0, (size_t)key.count, sizes));
   for (int i = 0; i < t->rank; i++) had *= t->shape[i];
   for (uint64_t i = 0; i < key.count; i++) {
-    if (sizes[i] < 1 || count > had) return rdna__fail(RDNA_BAD_DATA, "'%s' has sizes that the tensor has not", name);
+    if (sizes[i] < 1 || sizes[i] > had / count)
+      return rdna__fail(RDNA_BAD_DATA, "'%s' has sizes that the tensor has not", name);
     count *= sizes[i];
   }
   if (count != had)
