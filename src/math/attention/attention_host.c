@@ -22,7 +22,7 @@ struct block {
   _Alignas(64) float o[ROWS * MAX_DV]; /* (rows, padded_dv) */
   _Alignas(64) float k[TILE * MAX_D];  /* (positions, padded_d) */
   _Alignas(64) float v[TILE * MAX_DV]; /* (positions, padded_dv) */
-  _Alignas(64) float s[TILE * ROWS];   /* (positions, padded_n) */
+  _Alignas(64) float s[TILE * ROWS];   /* (positions, padded_n), or (n, positions) when n <= FEW */
 };
 
 static int round_up(int n, int unit) { return (n + unit - 1) / unit * unit; }
@@ -52,45 +52,122 @@ static void row_to_f32(const struct block *b, const void *cache, int64_t row, in
   for (i = d; i < padded; i++) out[i] = 0;
 }
 
-/* The cache row of a position of the sequence that |base| is the first row or the number of. */
-static int64_t row_of(const struct attention_args *a, int64_t base, int64_t position) {
-  if (!a->block_table) return base + position;
-  int32_t block = a->block_table[base * a->table_stride + position / a->block_rows];
-  return block < 0 || block >= a->slots / a->block_rows ? -1
-                                                        : (int64_t)block * a->block_rows + position % a->block_rows;
+/* The cache rows of |count| positions from |first| on, of the sequence that |base| is the first row or the number of.
+ */
+static void rows_of_tile(const struct attention_args *a, int64_t base, int64_t first, int count, int64_t *rows) {
+  if (!a->block_table) {
+    for (int j = 0; j < count; j++) rows[j] = base + first + j;
+    return;
+  }
+  int64_t entry = base * a->table_stride + first / a->block_rows, in_block = first % a->block_rows;
+  for (int j = 0; j < count; entry++, in_block = 0) {
+    const int32_t block = a->block_table[entry];
+    const bool exists = block >= 0 && block < a->slots / a->block_rows;
+    for (; in_block < a->block_rows && j < count; in_block++, j++)
+      rows[j] = exists ? (int64_t)block * a->block_rows + in_block : -1;
+  }
 }
 
-/* Scores of few rows as dot products, which leaves no lane idle. */
-static void few_scores(struct block *b, int count) {
-  for (int j = 0; j < count; j++) {
-    const float *k = b->k + j * b->padded_d;
-    for (int r = 0; r < b->n; r++) {
-      const float *q = b->q + r * b->padded_d;
-      simd_float sum[2] = {simd_set(0), simd_set(0)};
-      for (int e = 0; e < b->padded_d; e += 2 * SIMD_WIDTH) {
-        sum[0] = simd_fma(simd_load(q + e), simd_load(k + e), sum[0]);
-        sum[1] = simd_fma(simd_load(q + e + SIMD_WIDTH), simd_load(k + e + SIMD_WIDTH), sum[1]);
-      }
-      b->s[j * b->padded_n + r] = simd_sum(sum[0] + sum[1]);
+/* Positions of few_scores at once. */
+enum { FEW_AT_ONCE = 4 };
+
+/* |rows| rows of q, |padded_d| apart, against FEW_AT_ONCE rows of k: what is to be added up over the lanes of
+ * sum[row][at + position]. */
+SIMD_INLINE void few_products(int rows, int padded_d, const float *q, const float *k, int at,
+                              simd_float sum[][SIMD_WIDTH]) {
+  simd_float total[4][FEW_AT_ONCE];
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+    for (int j = 0; j < FEW_AT_ONCE; j++) total[r][j] = simd_set(0);
+  for (int e = 0; e < padded_d; e += SIMD_WIDTH) {
+    simd_float v[FEW_AT_ONCE];
+#pragma GCC unroll 4
+    for (int j = 0; j < FEW_AT_ONCE; j++) v[j] = simd_load(k + j * padded_d + e);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+      simd_float u = simd_load(q + r * padded_d + e);
+#pragma GCC unroll 4
+      for (int j = 0; j < FEW_AT_ONCE; j++) total[r][j] = simd_fma(u, v[j], total[r][j]);
     }
-    for (int r = b->n; r < b->padded_n; r++) b->s[j * b->padded_n + r] = 0;
   }
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+    for (int j = 0; j < FEW_AT_ONCE; j++) sum[r][at + j] = total[r][j];
+}
+
+/* Scores of |rows| rows from row |first| on, (rows, TILE). */
+SIMD_INLINE void few_scores(struct block *b, int rows, int first, int count) {
+  for (int at = 0; at < TILE; at += SIMD_WIDTH) {
+    simd_float sum[4][SIMD_WIDTH];
+    for (int j = 0; j < SIMD_WIDTH; j += FEW_AT_ONCE) {
+      if (at + j < count) {
+        few_products(rows, b->padded_d, b->q + first * b->padded_d, b->k + (at + j) * b->padded_d, j, sum);
+      } else {
+        for (int r = 0; r < rows; r++)
+          for (int i = 0; i < FEW_AT_ONCE; i++) sum[r][j + i] = simd_set(0);
+      }
+    }
+    for (int r = 0; r < rows; r++) simd_store(b->s + (first + r) * TILE + at, simd_sum_each(sum[r]));
+  }
+}
+
+static float largest_of_tile(const float *s) {
+  float top[TILE / 2];
+  for (int j = 0; j < TILE / 2; j++) top[j] = max_f32(s[j], s[j + TILE / 2]);
+  for (int half = TILE / 4; half > 0; half /= 2)
+    for (int j = 0; j < half; j++) top[j] = max_f32(top[j], top[j + half]);
+  return top[0];
+}
+
+/* A tile of few rows, whose scores lie (rows, TILE), so that no lane is idle; its k and v are there. */
+static void add_few(struct block *b, int64_t first, int count) {
+  const struct attention_args *a = b->a;
+  for (int j = count; j % FEW_AT_ONCE != 0; j++) memset(b->k + j * b->padded_d, 0, (size_t)b->padded_d * sizeof(float));
+  int done = 0;
+  for (; done + 4 <= b->n; done += 4) few_scores(b, 4, done, count);
+  for (; done < b->n; done++) few_scores(b, 1, done, count);
+  for (int r = 0; r < b->n; r++) {
+    float *s = b->s + r * TILE, sum[SIMD_WIDTH] = {0}, all = 0;
+    if (a->softcap != 0) {
+      for (int j = 0; j < TILE; j++) s[j] = a->softcap * scalar_tanh(s[j] / a->softcap);
+    }
+    const int64_t low = b->low[r] - first, high = b->high[r] - first < count ? b->high[r] - first : count - 1;
+    if (low > 0 || high < TILE - 1) {
+      for (int j = 0; j < TILE; j++) s[j] = j >= low && j <= high ? s[j] : -__builtin_inff();
+    }
+    const float top = max_f32(b->m[r], largest_of_tile(s)), rescale = scalar_exp(b->m[r] - top);
+    for (int j = 0; j < TILE; j += SIMD_WIDTH) {
+      for (int i = 0; i < SIMD_WIDTH; i++) {
+        s[j + i] = scalar_exp(s[j + i] - top);
+        sum[i] += s[j + i];
+      }
+    }
+    for (int i = 0; i < SIMD_WIDTH; i++) all += sum[i];
+    b->m[r] = top;
+    b->l[r] = b->l[r] * rescale + all;
+    if (rescale == 1) continue;
+    for (int i = 0; i < b->padded_dv; i++) b->o[r * b->padded_dv + i] *= rescale;
+  }
+  multiply(b->n, b->padded_dv, count, b->s, TILE, 1, b->v, b->padded_dv, b->o, b->padded_dv, true);
 }
 
 /* Positions first..first+count-1, count <= TILE. */
 static void add_tile(struct block *b, int64_t base, int64_t first, int count, int kv_head) {
   const struct attention_args *a = b->a;
+  int64_t rows[TILE];
   int n = b->padded_n;
+  rows_of_tile(a, base, first, count, rows);
   for (int j = 0; j < count; j++) {
-    int64_t row = row_of(a, base, first + j);
-    row_to_f32(b, a->k, row, a->k_stride, (int64_t)kv_head * a->d, a->d, b->padded_d, b->k + j * b->padded_d);
-    row_to_f32(b, a->v, row, a->v_stride, (int64_t)kv_head * a->dv, a->dv, b->padded_dv, b->v + j * b->padded_dv);
+    row_to_f32(b, a->k, rows[j], a->k_stride, (int64_t)kv_head * a->d, a->d, b->padded_d, b->k + j * b->padded_d);
+    row_to_f32(b, a->v, rows[j], a->v_stride, (int64_t)kv_head * a->dv, a->dv, b->padded_dv, b->v + j * b->padded_dv);
   }
   if (b->n <= FEW) {
-    few_scores(b, count);
-  } else {
-    multiply(count, n, a->d, b->k, b->padded_d, 1, b->q, n, b->s, n, false);
+    add_few(b, first, count);
+    return;
   }
+  multiply(count, n, a->d, b->k, b->padded_d, 1, b->q, n, b->s, n, false);
   _Alignas(64) float top[ROWS], rescale[ROWS];
   memcpy(top, b->m, sizeof top);
   for (int j = 0; j < count; j++) {

@@ -4,6 +4,20 @@
 
 #include "math/common/host/simd.h"
 
+/* The sums over the lanes of each of SIMD_WIDTH vectors, in their order: the shuffles of simd_transpose, of which
+ * each round needs half as many as the one before, as halves are added up. */
+SIMD_INLINE simd_float simd_sum_each(const simd_float v[SIMD_WIDTH]) {
+  simd_float part[SIMD_WIDTH];
+#pragma GCC unroll 16
+  for (int i = 0; i < SIMD_WIDTH; i++) part[i] = v[i];
+#pragma GCC unroll 4
+  for (int half = SIMD_WIDTH / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+    for (int i = 0; i < half; i++)
+      part[i] = simd_zip_low(part[i], part[i + half]) + simd_zip_high(part[i], part[i + half]);
+  return part[0];
+}
+
 /* out(i, j) = add + sum over e < inner of x(i, e) y(e, j) for i < rows <= 4 and j < 2 SIMD_WIDTH. x lies with any
  * strides, y and out with rows of contiguous j. */
 SIMD_INLINE void multiply_rows(int rows, int inner, const float *x, int x_row, int x_inner, const float *y, int y_row,

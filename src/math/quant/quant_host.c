@@ -4,6 +4,7 @@
 
 #include "math/gemm/gemm_blocked.h"
 #include "math/quant/quant_coded.h"
+#include "math/quant/quant_digits.h"
 #include "math/quant/quant_pairs.h"
 #include "math/quant/quant_planes.h"
 #include "math/quant/quant_unpack.h"
@@ -350,21 +351,21 @@ static __attribute__((noinline)) bool run_prepared(const gemm_job *product) {
 }
 #elif defined(QUANT_PLANES)
 /* Two blocks of 32 values of a row of B, or one if no more are |left|, times |columns| rows of A. */
-SIMD_INLINE void add_pair(rdna_dtype format, int columns, bool two, const char *w, int64_t left, const planes **x,
-                          __m512 *sum, __m512 *least_sum) {
+SIMD_INLINE void add_pair(rdna_dtype format, int columns, const char *w, int64_t left, const planes **x, __m512 *sum,
+                          __m512 *least_sum) {
   const char *second = left > 32 ? w + quant_bytes(format) : w; /* its x has no digits */
   __m512 least, scale = plane_scale_of_pair(format, w, second, &least);
   __m512i codes = plane_codes(format, w, second, 0);
 #pragma GCC unroll 8
   for (int j = 0; j < columns; j++, x++) {
-    sum[j] = add_planes(format, sum[j], codes, *x, two, scale);
+    sum[j] = add_planes(format, sum[j], codes, *x, scale);
     if (quant_has_least(format)) least_sum[j] = _mm512_fmadd_ps(least, _mm512_load_ps((*x)->sum), least_sum[j]);
     ++*x;
   }
 }
 
 /* The same of a block of 256 values. */
-SIMD_INLINE void add_block(rdna_dtype format, int columns, bool two, const char *w, const planes **x, __m512 *sum,
+SIMD_INLINE void add_block(rdna_dtype format, int columns, const char *w, const planes **x, __m512 *sum,
                            __m512 *least_sum) {
   __m512 least, scale = plane_scales_of_block(format, w, &least);
 #pragma GCC unroll 4
@@ -373,7 +374,7 @@ SIMD_INLINE void add_block(rdna_dtype format, int columns, bool two, const char 
     __m512 of_lanes = plane_scale_of_runs(format, scale, v), least_of_lanes = plane_scale_of_runs(format, least, v);
 #pragma GCC unroll 8
     for (int j = 0; j < columns; j++) {
-      sum[j] = add_planes(format, sum[j], codes, x[j], two, of_lanes);
+      sum[j] = add_planes(format, sum[j], codes, x[j], of_lanes);
       if (quant_has_least(format))
         least_sum[j] = _mm512_fmadd_ps(least_of_lanes, _mm512_load_ps(x[j]->sum), least_sum[j]);
       x[j]++;
@@ -398,9 +399,9 @@ SIMD_INLINE void dot_planes(const plane_job *job, rdna_dtype format, int columns
   for (int64_t left = args->k; left > 0; left -= step, w += bytes) {
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(w + AHEAD + i);
     if (step == 64)
-      add_pair(format, columns, job->two, w, left, x, sum, least_sum);
+      add_pair(format, columns, w, left, x, sum, least_sum);
     else
-      add_block(format, columns, job->two, w, x, sum, least_sum);
+      add_block(format, columns, w, x, sum, least_sum);
   }
   for (int j = 0; j < columns && j < args->m; j++) {
     __m512 total = quant_has_least(format) ? _mm512_sub_ps(sum[j], least_sum[j]) : sum[j];
@@ -410,6 +411,10 @@ SIMD_INLINE void dot_planes(const plane_job *job, rdna_dtype format, int columns
 
 SIMD_INLINE void dot_rows_prepared(const void *prepared, rdna_dtype format, const char *b, char *c, int64_t first,
                                    int64_t last) {
+  if (((const gemm_job *)prepared)->args->flags & GEMM_MAY_ROUND) {
+    dot_rows_of_digits(prepared, format, b, c, first, last);
+    return;
+  }
   const plane_job *job = prepared;
   const int m = job->product.args->m;
   for (int64_t j = first; j < last; j++) {
@@ -429,11 +434,11 @@ static __attribute__((noinline)) bool run_prepared(const gemm_job *product) {
   planes room[MOST_PLANES];
   const struct gemm_args *args = product->args;
   plane_job job = {.product = *product, .format = product->type_b, .planes = room};
-  job.two = args->flags & GEMM_MAY_ROUND;
   job.row = (args->k + PLANE_VALUES - 1) / PLANE_VALUES;
   bool rows_of_b = (args->flags & (GEMM_A_TRANSPOSED | GEMM_B_TRANSPOSED)) == GEMM_B_TRANSPOSED;
   if (!has_planes(job.format) || !rows_of_b || args->batch != 1 || args->parts > 1 || args->m > GEMV_MAX_M)
     return false;
+  if (args->flags & GEMM_MAY_ROUND) return run_digits(product);
   if (args->m * job.row > MOST_PLANES) job.planes = aligned_alloc(64, (size_t)(args->m * job.row) * sizeof *job.planes);
   if (!job.planes) return false;
   rdna__parallel_for(args->m * job.row, 256, make_some_planes, &job);

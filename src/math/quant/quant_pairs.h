@@ -26,6 +26,8 @@
 
 enum { PAIR_VALUES = 32, PAIR_MOST = 127 * 254 + 126, MOST_PAIRS = 4096 }; /* 320 KiB of a stack; more are allocated */
 
+enum { PAIR_LEAST_BITS = 0x0da24260 }; /* of 1e-30 */
+
 typedef struct pair_run {
   _Alignas(16) int8_t high[PAIR_VALUES], low[PAIR_VALUES];
   float sum[2]; /* of x, or of X times the unit, over the first 16 values and the others */
@@ -37,7 +39,7 @@ typedef struct pair_run {
  * that is a thousandth of less would be no normal number. Floats of one sign are in their bits' order. */
 SIMD_INLINE uint32_t pair_largest(const __m256 v[4]) {
   const __m256i magnitude = _mm256_set1_epi32(INT32_MAX);
-  __m256i top = _mm256_set1_epi32(0x0da24260);
+  __m256i top = _mm256_set1_epi32(PAIR_LEAST_BITS);
   for (int i = 0; i < 4; i++) top = _mm256_max_epi32(top, _mm256_and_si256(_mm256_castps_si256(v[i]), magnitude));
   __m128i half = _mm_max_epi32(_mm256_castsi256_si128(top), _mm256_extracti128_si256(top, 1));
   half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0x4e));

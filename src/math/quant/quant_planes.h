@@ -8,10 +8,10 @@
  *                       digit 1           64 bytes    sum = sum 2^8 + dot(codes, digit 1)
  *                       digit 0           64 bytes    sum = sum 2^8 + dot(codes, digit 0)
  *
- * Where GEMM_MAY_ROUND allows it X has 16 bits, two digits, and one f for 32 neighbours: x is off by at most 2^-15.98
- * of the largest of them, or of 1e-30 if that is more. A lane sums four neighbours: 4 * 255 * 2^21 is less than 2^31.
- * What is infinite or no number has no digits: with two a row that has it gives NaN and changes no other, with three
- * the product is multiplied as f32. For quant_host.c only. */
+ * A lane sums four neighbours: 4 * 255 * 2^21 is less than 2^31. What is infinite or no number has no digits: then the
+ * product is multiplied as f32. Where GEMM_MAY_ROUND allows it two digits do, see quant_digits.h. For quant_host.c
+ * only.
+ */
 #ifndef RDNA_MATH_QUANT_PLANES_H
 #define RDNA_MATH_QUANT_PLANES_H
 
@@ -53,36 +53,25 @@ static void find_units(const __m512 v[4], planes *out, __m512 inverse[4]) {
     inverse[i] = _mm512_castsi512_ps(f);
   }
 }
-/* The same for X of 16 bits: as in quant_pairs.h, for each 32. */
-static void find_units_of_32(const __m512 v[4], planes *out, __m512 inverse[4]) {
-  for (int i = 0; i < 4; i += 2) {
-    const float top = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(v[i]), _mm512_abs_ps(v[i + 1])));
-    const float largest = top > 1e-30f ? top : 1e-30f;
-    _mm256_storeu_ps(out->unit + 4 * i, _mm256_set1_ps(largest * (1.0f / PAIR_MOST)));
-    inverse[i] = inverse[i + 1] = _mm512_set1_ps(PAIR_MOST / largest);
-  }
-}
-
-/* The digits of |count| values, 32 or 64; the others' are 0. With two, digit[0] is not used. False where a value is
- * infinite or no number. */
-static bool make_planes(const float *x, int count, int zero, bool two, planes *out) {
+/* The digits of |count| values, 32 or 64; the others' are 0. False where a value is infinite or no number. */
+static bool make_planes(const float *x, int count, int zero, planes *out) {
   const __m512i half = _mm512_set1_epi32(128), ones = _mm512_set1_epi8(1);
   __m512 v[4], inverse[4];
   for (int i = 0; i < 4; i++) {
     v[i] = 16 * i < count ? _mm512_loadu_ps(x + 16 * i) : _mm512_setzero_ps();
     if (_mm512_fpclass_ps_mask(v[i], 0x99)) return false; /* infinities and NaNs */
   }
-  (two ? find_units_of_32 : find_units)(v, out, inverse);
+  find_units(v, out, inverse);
   for (int i = 0; i < 4; i++) {
     __m512i low = _mm512_cvtps_epi32(_mm512_mul_ps(v[i], inverse[i]));
-    __m512i middle = two ? low : _mm512_srai_epi32(_mm512_add_epi32(low, half), 8);
+    __m512i middle = _mm512_srai_epi32(_mm512_add_epi32(low, half), 8);
     __m512i high = _mm512_srai_epi32(_mm512_add_epi32(middle, half), 8);
     _mm_store_si128((__m128i *)(void *)(out->digit[0] + 16 * i), _mm512_cvtepi32_epi8(low));
     _mm_store_si128((__m128i *)(void *)(out->digit[1] + 16 * i), _mm512_cvtepi32_epi8(middle));
     _mm_store_si128((__m128i *)(void *)(out->digit[2] + 16 * i), _mm512_cvtepi32_epi8(high));
   }
   __m512i sum = _mm512_setzero_si512();
-  for (int d = 2; d >= (two ? 1 : 0); d--)
+  for (int d = 2; d >= 0; d--)
     sum = _mm512_dpbusd_epi32(_mm512_slli_epi32(sum, 8), ones, _mm512_load_si512(out->digit[d]));
   _mm512_store_si512(out->from, _mm512_mullo_epi32(sum, _mm512_set1_epi32(-zero)));
   _mm512_store_ps(out->sum, _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_load_ps(out->unit)));
@@ -219,16 +208,12 @@ SIMD_INLINE __m512 plane_scale_of_runs(rdna_dtype format, __m512 all, int v) {
 }
 
 /* |sum| += the products of 64 codes and a row's digits, times |scale|. */
-SIMD_INLINE __m512 add_planes(rdna_dtype format, __m512 sum, __m512i codes, const planes *x, bool two, __m512 scale) {
+SIMD_INLINE __m512 add_planes(rdna_dtype format, __m512 sum, __m512i codes, const planes *x, __m512 scale) {
   const __m512i none = _mm512_setzero_si512();
   __m512i low = plane_zero(format) ? _mm512_load_si512(x->from) : none, high;
   high = _mm512_dpbusd_epi32(none, codes, _mm512_load_si512(x->digit[2]));
-  if (two) {
-    low = _mm512_dpbusd_epi32(low, codes, _mm512_load_si512(x->digit[1]));
-  } else {
-    low = _mm512_dpbusd_epi32(low, codes, _mm512_load_si512(x->digit[0]));
-    high = _mm512_dpbusd_epi32(_mm512_slli_epi32(high, 8), codes, _mm512_load_si512(x->digit[1]));
-  }
+  low = _mm512_dpbusd_epi32(low, codes, _mm512_load_si512(x->digit[0]));
+  high = _mm512_dpbusd_epi32(_mm512_slli_epi32(high, 8), codes, _mm512_load_si512(x->digit[1]));
   __m512 products = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
   return _mm512_fmadd_ps(products, _mm512_mul_ps(scale, _mm512_load_ps(x->unit)), sum);
 }
@@ -239,19 +224,8 @@ typedef struct plane_job {
   rdna_dtype format;
   planes *planes;
   int64_t row;
-  bool two;         /* digits: values may be rounded to 16 bits */
-  _Atomic bool odd; /* some value is infinite or no number, and may not be rounded */
+  _Atomic bool odd; /* some value is infinite or no number */
 } plane_job;
-
-/* Where values may be rounded, those with an infinity or a NaN among them are NaN. */
-static void make_odd_plane(plane_job *job, planes *out) {
-  if (!job->two) {
-    job->odd = true;
-    return;
-  }
-  memset(out, 0, sizeof *out);
-  _mm512_store_ps(out->unit, _mm512_set1_ps(__builtin_nanf("")));
-}
 
 static void make_some_planes(void *context, int64_t begin, int64_t end) {
   plane_job *job = context;
@@ -259,9 +233,8 @@ static void make_some_planes(void *context, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; i++) {
     int64_t at = i % job->row * PLANE_VALUES, left = args->k - at;
     const float *x = (const float *)args->a + i / job->row * args->lda + at;
-    if (!make_planes(x, left < PLANE_VALUES ? (int)left : PLANE_VALUES, plane_zero(job->format), job->two,
-                     &job->planes[i]))
-      make_odd_plane(job, &job->planes[i]);
+    if (!make_planes(x, left < PLANE_VALUES ? (int)left : PLANE_VALUES, plane_zero(job->format), &job->planes[i]))
+      job->odd = true;
   }
 }
 #endif
