@@ -6,6 +6,8 @@ fused operators took the places of what they fuse:
     product with a transposed weight, between views   one call              rdna::linear
     convolution, bias, activation          the convolution's epilogue       rdna::convolution
     batch norm of inference, residual, relu   one pass                      rdna::batch_norm
+    convolution, batch norm of inference   a convolution by other weights
+    max pool whose places nobody reads     without them                     rdna::max_pool
     RMS norm written out                   one operator                     rdna::rms_norm
 
 With mode="reduce-overhead" the driver records a graph of inference, and replays it with one call; _recorded.py says how.
@@ -25,8 +27,13 @@ import torch
 from torch.fx.graph import CodeGen
 
 from . import _C, _recorded, _views
+from ._channels import LAUNCH, channels_last, pass_over
 from ._device import is_ours
 from ._fake import hint as _hint, layout as _layout
+from ._nodes import arguments as _arguments, contiguous as _contiguous, floats as _floats, is_view as _is_view
+from ._nodes import name as _name, on_device as _on_device, only_user as _only_user, order as _order
+from ._nodes import same_layout as _same_layout, shape_equal as _shape_equal, shape_equal_but_last as _shape_equal_but_last
+from ._nodes import short as _short, value as _value, writes as _writes
 
 aten = torch.ops.aten
 log = logging.getLogger("torch_rdna.compile")
@@ -34,8 +41,6 @@ log = logging.getLogger("torch_rdna.compile")
 MAX_STEPS, MAX_INPUTS = 16, 6  # rdna/op/fused.h
 _numbers_of = _C.operations()  # asked of the library: they are its to give
 MAP, ZIP, ACTIVATION = _numbers_of["map"], _numbers_of["zip"], _numbers_of["activation"]
-
-_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 _report = Counter()
 _fused = Counter()
@@ -206,51 +211,6 @@ def _addc(op, x, a, b, value):
             for value_node, other, first in ((a, b, False), (b, a, True))]
 
 
-# ---- the graph
-
-
-def _name(node):
-    target = node.target
-    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
-        return ""
-    name = target.name()
-    return name[: -len(".default")] if name.endswith(".default") else name
-
-
-def _short(node):
-    return _name(node).split("::")[-1].split(".")[0]
-
-
-def _value(node):
-    return node.meta.get("val") if isinstance(node, torch.fx.Node) else None
-
-
-def _on_device(value):
-    return isinstance(value, torch.Tensor) and is_ours(value.device) and value.layout == torch.strided
-
-
-def _floats(*nodes):
-    """All are tensors of one floating type on rdna."""
-    values = [_value(n) for n in nodes]
-    return all(_on_device(v) and v.dtype in _FLOATS and v.dtype == values[0].dtype for v in values)
-
-
-def _only_user(node):
-    return next(iter(node.users)) if len(node.users) == 1 else None
-
-
-def _arguments(node):
-    """The arguments in the schema's order, without defaults."""
-    schema = node.target._schema.arguments
-    values = list(node.args)
-    for a in schema[len(values):]:
-        if a.name in node.kwargs:
-            values.append(node.kwargs[a.name])
-        elif a.has_default_value():
-            values.append(a.default_value)
-    return values
-
-
 def _steps(node):
     """Alternatives (value node, steps) for a pointwise operator on rdna, none for any other."""
     describe = _STEPS.get(_name(node))
@@ -261,50 +221,6 @@ def _steps(node):
     if not tensors or not _floats(node, *tensors):
         return []
     return [(v, s) for v, s in describe(*arguments) if isinstance(v, torch.fx.Node)]
-
-
-def _order(value):
-    """The dimensions of a dense tensor as they lie in memory, the slowest first; [] for the usual order, None for a
-    tensor with gaps or overlaps."""
-    layout = _layout(value)
-    if layout is None:
-        return None
-    sizes, strides = layout
-    usual = list(range(value.dim()))
-    real = [d for d in usual if sizes[d] != 1]  # the others may have any stride
-    order = sorted(real, key=lambda d: -strides[d])
-    step = 1
-    for d in reversed(order):
-        if strides[d] != step:
-            return None
-        step *= sizes[d]
-    return [] if order == real else [d for d in usual if sizes[d] == 1] + order
-
-
-def _contiguous(value):
-    return _order(value) == []
-
-
-def _shape_equal(a, b):
-    return len(a.shape) == len(b.shape) and all(x is y or x == y for x, y in zip(a.shape, b.shape))
-
-
-def _shape_equal_but_last(a, b):
-    return len(a.shape) == len(b.shape) and all(x is y or x == y for x, y in zip(a.shape[:-1], b.shape[:-1]))
-
-
-def _is_view(node):
-    return isinstance(node, torch.fx.Node) and _name(node) in ("aten::view", "aten::_unsafe_view", "aten::reshape") and \
-        not node.kwargs and _on_device(_value(node))
-
-
-def _same_layout(a, b):
-    return _shape_equal(a, b) and _contiguous(a) and _contiguous(b)
-
-
-def _writes(node):
-    target = node.target
-    return node.op == "call_function" and isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
 
 
 def vendors_is_faster(m, k, n, device):
@@ -515,17 +431,87 @@ class _Rewriter:
         self.replace(last, new, removed)
         return True
 
-    def batch_norm(self, norm):
-        if _name(norm) != "aten::_native_batch_norm_legit_no_training":
-            return False
+    def norm_of_inference(self, norm):
+        """What a batch norm by running statistics has for a result, and (x, weight, bias, mean, variance, epsilon)."""
+        if _name(norm) != "aten::_native_batch_norm_legit_no_training" or norm.kwargs or len(norm.args) != 7:
+            return None
         y = _only_user(norm)
-        if y is None or y.target is not operator.getitem or y.args[1] != 0:
+        if y is None or y.target is not operator.getitem or y.args[1] != 0 or not _floats(norm.args[0], y):
+            return None
+        return y, (*norm.args[:5], norm.args[6])
+
+    def scale(self, last, weight, variance, epsilon, more=()):
+        """weight / sqrt(variance + epsilon), and |more| steps, in one launch after |last|."""
+        steps = [_affine(1, epsilon), _Step("rsqrt"), *([_Step("mul", other=weight)] if weight is not None else []), *more]
+        inputs = [variance, *dict.fromkeys(s.other for s in steps if s.other is not None)]
+        of = _value(more[0].other if more else variance)
+        return self.put_chain(last, inputs, steps, _order(of), of)
+
+    def across(self, last, line, dims):
+        """The values of channels |line| for tensors of |dims| dimensions of which they are dimension 1, or 0 of weights."""
+        shape = [_value(line).shape[0], *[1] * dims]
+        return self.put(last, aten.reshape.default, (line, shape), _value(line).reshape(shape))
+
+    def fold_norm(self, norm):
+        """A convolution and its batch norm are a convolution by other weights, which are made each time, as programs may
+        change what they are made of. It leaves out the pass over the result, where there is no other to come."""
+        found = self.norm_of_inference(norm)
+        if found is None:
             return False
-        if norm.kwargs or len(norm.args) != 7:
+        y, (node, weight, bias, mean, variance, epsilon) = found
+        if _name(node) != "aten::convolution" or len(node.users) != 1 or node.kwargs or node.args[6]:
             return False
-        x, weight, bias, mean, variance, _, epsilon = norm.args
-        if not _floats(x, y):
+        x, taps, before, stride, padding, groups = *node.args[:5], node.args[8]
+        given = [t for t in (taps, before, weight, bias, mean, variance) if t is not None]
+        if not _floats(y, *given) or not self.movable.issuperset((node, norm, y)) or _order(_value(taps)) is None:
             return False
+        user = _only_user(y)
+        act = self.activation(user) and not vendors_window_is_faster(_value(x), _value(taps), stride, padding, groups)
+        if not act and user is not None and _steps(user):
+            return False
+        if _layout(_value(y)) is None or pass_over(_value(y)) < 2 * LAUNCH + pass_over(_value(taps)):
+            return False
+        at, dims = norm.prev, _value(taps).dim() - 1
+        wide = [at := self.across(at, t, dims) if t is not None else at for t in (variance, weight)]
+        scaled = at = self.scale(at, weight and wide[1], wide[0], epsilon, (_Step("mul", other=taps),))
+        if before is not None:
+            mean = at = self.put(at, aten.sub.Tensor, (mean, before), _value(mean))
+        rest = _Step("sub", other=bias, first=True) if bias is not None else _Step("neg")
+        shift = self.scale(at, weight, variance, epsilon, (_Step("mul", other=mean), rest))
+        new = self.put(y, aten.convolution.default, (x, scaled, shift, *node.args[3:]), _value(y))
+        self.replace(y, new, [node, norm, y])
+        return True
+
+    def norm_in_chain(self, norm, y, given):
+        """Where more follows than what a batch norm's own launch does, it is steps of a chain."""
+        x, weight, bias, mean, variance, epsilon = given
+        user, other = _only_user(y), None
+        if user is not None and _name(user) == "aten::add.Tensor":
+            other, user = user, _only_user(user)
+        if user is None or _name(user) == "aten::relu" or not any(v in (y, other) for v, _ in _steps(user)):
+            return False
+        lines = [t for t in (weight, bias, mean, variance) if t is not None]
+        if not _floats(y, *lines) or _layout(_value(y)) is None or pass_over(_value(y)) < 2 * LAUNCH or \
+                not self.movable.issuperset((norm, y)):
+            return False
+        dims = _value(y).dim() - 2
+        scale = at = self.scale(norm.prev, weight, variance, epsilon)
+        rest = _Step("sub", other=bias, first=True) if bias is not None else _Step("neg")
+        shift = at = self.scale(at, weight, variance, epsilon, (_Step("mul", other=mean), rest))
+        value = x
+        for target, line in ((aten.mul.Tensor, scale), (aten.add.Tensor, shift)):
+            line = self.across(at, line, dims)
+            value = at = self.put(line, target, (value, line), _value(y))
+        self.replace(y, value, [norm, y])
+        return True
+
+    def batch_norm(self, norm):
+        found = self.norm_of_inference(norm)
+        if found is None:
+            return False
+        y, (x, weight, bias, mean, variance, epsilon) = found
+        if self.norm_in_chain(norm, *found):
+            return True
         removed, last, residual, relu = [norm, y], y, None, False
         user = _only_user(last)
         if user is not None and _name(user) == "aten::add.Tensor" and not user.kwargs and len(user.args) == 2:
@@ -546,7 +532,20 @@ class _Rewriter:
         self.replace(last, new, removed)
         return True
 
-    # -- products and convolutions
+    # -- pools, products and convolutions
+
+    def max_pool(self, pool):
+        """Largest values without their places, where nobody reads these."""
+        if _name(pool) not in ("aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices") or pool.kwargs:
+            return False
+        values = _only_user(pool)
+        if values is None or values.target is not operator.getitem or values.args[1] != 0 or not _floats(pool.args[0], values) or \
+                len(pool.args[1]) != _value(values).dim() - 2:
+            return False
+        given = _arguments(pool)
+        new = self.put(values, torch.ops.rdna.max_pool.default, (*given[:2], given[2] or given[1], *given[3:]), _value(values))
+        self.replace(values, new, [pool, values])
+        return True
 
     def activation(self, node):
         """Its number in rdna_activation, or None."""
@@ -641,15 +640,17 @@ class _Rewriter:
         order = _order(_value(last))
         if order is None:
             return False
+        self.replace(last, self.put_chain(last, inputs, steps, order, _value(last)), nodes)
+        return True
+
+    def put_chain(self, last, inputs, steps, order, value):
         words, numbers = [], []
         for s in steps:
             zipped = s.other is not None
             operation = ZIP[s.op] if zipped else MAP[s.op]
             words += [operation, int(zipped), inputs.index(s.other) if zipped else 0, int(s.first)]
             numbers += [s.p, s.q]
-        new = self.put(last, torch.ops.rdna.fused.default, (inputs, words, numbers, order), _value(last))
-        self.replace(last, new, nodes)
-        return True
+        return self.put(last, torch.ops.rdna.fused.default, (inputs, words, numbers, order), value)
 
     def follow(self, first, value, steps):
         """The longest chain that begins with |first|: its nodes, its inputs and steps."""
@@ -735,7 +736,7 @@ class _Rewriter:
         self.wide_sums()
         self.write_in_place()
         self.find_movable()
-        for rule in (self.rms_norm, self.batch_norm, self.convolution, self.product, self.chain):
+        for rule in (self.rms_norm, self.fold_norm, self.batch_norm, self.max_pool, self.convolution, self.product, self.chain):
             self.number()
             for node in list(self.graph.nodes):
                 if node in self.place and node.op == "call_function" and node in self.movable and not node._erased:
@@ -804,6 +805,8 @@ def fuse(gm):
 
 def _compile_graph(gm, example_inputs, kind="graph", records=False):
     before = _count(gm.graph)
+    if kind == "inference":
+        gm.graph = channels_last(gm.graph)
     fuse(gm)
     if kind == "inference" and not any(_writes(node) for node in gm.graph.nodes):  # afterwards: what is used twice fuses with neither
         gm.graph = _computed_once(gm.graph)
@@ -854,7 +857,7 @@ def _partition(joint, inputs, **options):
     """The gradient of batch norm in training does not look at running statistics: they need not be kept for it."""
     from torch._functorch.partitioners import default_partition
 
-    joint.graph = _computed_once(joint.graph)
+    joint.graph = channels_last(_computed_once(joint.graph))
 
     for node in joint.graph.nodes:
         if _name(node) == "aten::native_batch_norm_backward" and len(node.args) > 7 and node.args[7] is True:

@@ -47,7 +47,11 @@ def _register_shapes():
     def rms_norm(x, weight, epsilon):
         return x.new_empty(x.shape)
 
-    for f in (fused, addmm, linear, convolution, batch_norm, rms_norm):
+    def max_pool(self, kernel_size, stride, padding, dilation, ceil_mode):
+        pool = aten.max_pool2d_with_indices if len(kernel_size) == 2 else aten.max_pool3d_with_indices
+        return pool.default(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+    for f in (fused, addmm, linear, convolution, batch_norm, rms_norm, max_pool):
         torch.library.register_fake(f"rdna::{f.__name__}", f)
 
 

@@ -143,7 +143,7 @@ bool rms_norm(Call &call) {  // x, weight?, epsilon
 
 const Single singles[] = {{"fused", fused}, {"addmm", addmm}, {"linear", linear}, {"rms_norm", rms_norm}};
 
-// convolution is conv.cpp's, batch_norm norm.cpp's.
+// convolution is conv.cpp's, batch_norm norm.cpp's, max_pool pool.cpp's.
 TORCH_LIBRARY(rdna, m) {
   m.def("fused(Tensor[] inputs, int[] steps, float[] numbers, int[] order) -> Tensor");
   m.def("addmm(Tensor? bias, Tensor a, Tensor b, int activation, Tensor? residual) -> Tensor");
@@ -155,6 +155,9 @@ TORCH_LIBRARY(rdna, m) {
       "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor variance, float epsilon, "
       "Tensor? residual, bool relu) -> Tensor");
   m.def("rms_norm(Tensor x, Tensor? weight, float epsilon) -> Tensor");
+  m.def(
+      "max_pool(Tensor self, int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode) -> "
+      "Tensor");
 }
 TORCH_LIBRARY_IMPL(rdna, PrivateUse1, m) { add(m, singles); }
 

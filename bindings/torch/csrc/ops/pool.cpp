@@ -125,6 +125,22 @@ bool max_forward_new(const Row &row, Call &call) {  // self, kernel_size, stride
 }
 const Row max_forwards_new[] = {{"max_pool3d_with_indices", 3}};
 
+// Of compiled graphs in which nobody reads the indices: their 8 bytes are most of what the operator above writes.
+bool max_alone(Call &call) {  // self, kernel_size, stride, padding, dilation, ceil_mode
+  const at::Tensor x = call.tensor(0);
+  const int dims = static_cast<int>(call.integers(1).size());
+  TORCH_CHECK((dims == 2 || dims == 3) && takes(x, dims),
+              "rdna::max_pool takes images of two or three dimensions that are not empty, got ", x.sizes(),
+              " and windows of ", dims);
+  const rdna_pooling p = max_pool(call, 1, dims);
+  const at::Tensor values = make_pooled({}, pooled(x, p), x.scalar_type(), x);
+  if (values.numel()) {
+    const rdna_tensor from = describe(batched(x, dims)), to = describe(batched(values, dims));
+    check(rdna_op_max_pool(stream_of(x), &p, &from, &to, nullptr));
+  }
+  return call.give(values);
+}
+
 // grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices, [grad_input!]
 bool max_backward(const Row &row, Call &call) {
   const at::Tensor grad = call.tensor(0), x = call.tensor(1), indices = call.tensor(7);
@@ -242,6 +258,9 @@ bool adaptive_max_backward(const Row &row, Call &call) {  // grad_output, self, 
 const Row adaptive_max_backwards[] = {{"adaptive_max_pool2d_backward.grad_input", 2},
                                       {"adaptive_max_pool3d_backward.grad_input", 3}};
 
+const Single fused[] = {{"max_pool", max_alone}};
+
+TORCH_LIBRARY_IMPL(rdna, PrivateUse1, m) { add(m, fused); }
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   add(m, max_forwards, max_forward);
   add(m, max_forwards_new, max_forward_new);
