@@ -1,9 +1,11 @@
 """Networks of ESRGAN's kind: librdna against modules of this file's own, in float64 on random weights, whole and by tiles;
 and rdna upscale, with opacity, other scales and files that are refused."""
 import ctypes
+import io
 import json
 import subprocess
 import unittest
+import zipfile
 
 import diffusers_python  # first: this goes on in a Python that has PyTorch
 import numpy as np
@@ -260,6 +262,59 @@ class Networks(unittest.TestCase):
         ours.run(self.picture(20, 30), 16, note)
         self.assertEqual((ours.status, said), (CANCELLED, [(0, 4), (1, 4)]))
 
+    def test_pytorch(self):
+        """Files as PyTorch saves them, in which programs for training have one of several dictionaries."""
+        network = random_network(RRDBNet(blocks=1), 4).float()
+        state, picture, path = network.state_dict(), self.picture(9, 7), self.folder / "n.pth"
+        want = self.opened(save(self.folder / "n.safetensors", state)).run(picture)
+        other = random_network(RRDBNet(blocks=1), 5).float().state_dict()
+        held = {name: nn.Parameter(t) for name, t in state.items()}
+        parts = torch.cat([t.flatten() for t in state.values()])  # of which each is a piece
+        at = np.cumsum([0, *(t.numel() for t in state.values())])
+        pieces = {name: parts[at[i]:at[i + 1]].view(t.shape) for i, (name, t) in enumerate(state.items())}
+        many = {f"more {i}": [i, float(i), None, True, (i, 2**40, -3), {"a": 3}] for i in range(300)}
+        for saved in (state, dict(state), {"params_ema": state, "params": other, "iter": 400000}, {"params": state, **many}, {"state_dict": held, "optimizer": {"lr": [1e-4]}}, held, pieces):
+            torch.save(saved, path)
+            np.testing.assert_array_equal(self.opened(path).run(picture), want)
+        torch.save({name: t.half() for name, t in state.items()}, path)
+        self.assertLess(error(self.opened(path).run(picture), want), 1e-3)
+
+    def test_pickles(self):
+        """Nothing is run, and what is damaged is refused."""
+        class Calls:
+            def __reduce__(self):
+                return (open, (str(folder / "made"), "w"))
+        folder, path, state = self.folder, self.folder / "n.pth", random_network(RRDBNet(blocks=1), 0).float().state_dict()
+
+        def refused(status, sentence):
+            ours = Upscaler(path)
+            self.assertEqual(ours.status, status, ours.sentence)
+            self.assertRegex(ours.sentence, sentence)
+        for saved, status, sentence in [({**state, "x": Calls()}, UNSUPPORTED, r"asks for \w+\.open"), ({**state, "x": torch.ones(3, 2).t()}, UNSUPPORTED, "contiguous"), (torch.ones(2), UNSUPPORTED, "no dictionary"),
+                                        ({"x": 3}, UNSUPPORTED, "no ESRGAN"), ({**state, "x": torch.ones(2).expand(4, 2)}, UNSUPPORTED, "contiguous"), ({**state, "x": torch.ones(2, dtype=torch.complex64)}, UNSUPPORTED, "ComplexFloatStorage")]:
+            torch.save(saved, path)
+            refused(status, sentence)
+        self.assertFalse((folder / "made").exists())
+        torch.save(state, path, _use_new_zipfile_serialization=False)
+        refused(UNSUPPORTED, "before 1.6.*safetensors.torch.save_file")
+        torch.save(state, path)
+        whole = path.read_bytes()
+        for at in [*range(4, 3000, 61), *range(len(whole) - 1500, len(whole) - 1, 61)]:
+            path.write_bytes(whole[:at])
+            refused(BAD_DATA, "n.pth")
+        chance = np.random.default_rng(0)
+        for _ in range(300):  # in the pickle, or in the directory
+            damaged, size = bytearray(whole), int(chance.integers(1, 4))
+            at = int(chance.choice([chance.integers(0, 4000), chance.integers(len(whole) - 2000, len(whole) - size)]))
+            damaged[at:at + size] = chance.bytes(size)
+            path.write_bytes(bytes(damaged))
+            ours = Upscaler(path)
+            self.assertIn(ours.status, (0, UNSUPPORTED, BAD_DATA), ours.sentence)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed, zipfile.ZipFile(io.BytesIO(whole)) as plain:
+            for name in plain.namelist():
+                packed.writestr(name, plain.read(name))
+        refused(UNSUPPORTED, "packed")
+
     def test_refused(self):
         network = random_network(RRDBNet(blocks=1), 0)
         state, compact = network.state_dict(), random_network(Compact(), 0).state_dict()
@@ -282,10 +337,6 @@ class Networks(unittest.TestCase):
                 self.assertEqual(ours.status, status, ours.sentence)
                 self.assertRegex(ours.sentence, sentence)
         self.assertEqual(Upscaler(self.folder / "none.safetensors").status, NOT_FOUND)
-        torch.save(state, self.folder / "n.pth")
-        ours = Upscaler(self.folder / "n.pth")
-        self.assertEqual(ours.status, UNSUPPORTED)
-        self.assertIn("safetensors.torch.save_file", ours.sentence)
         path = save(self.folder / "n.safetensors", state)
         self.assertEqual(Upscaler(path, 3).status, INVALID)  # f64
         ours = self.opened(path)

@@ -25,12 +25,13 @@ typedef struct rdna_image_upscaler_info {
   size_t weights_bytes; /* on the device */
 } rdna_image_upscaler_info;
 
-/* Of the safetensors file at |path|, of F32, F16 or BF16, whose tensors' names and shapes say what it is: RRDBNet,
- * under ESRGAN's older and newer names, which enlarges 1, 2, 4 or 8 times, of pictures whose pixels may be gathered
- * first (x2plus), and SRVGGNetCompact with PReLU. Weights and activations on the device are of |dtype|, f32, f16 or
- * bf16, or for RDNA_DTYPE_COUNT f16 on a GPU and f32 on the host. The device is retained. RDNA_NOT_FOUND.
- * RDNA_BAD_DATA: tensors that are missing or of shapes that do not fit. RDNA_UNSUPPORTED: another network, type or
- * format of file, which the sentence names where it is known. RDNA_OUT_OF_MEMORY. */
+/* Of the file at |path|, of safetensors or as PyTorch saves since 1.6 (of which nothing is run), of F32, F16 or BF16,
+ * whose tensors' names and shapes say what it is: RRDBNet, under ESRGAN's older and newer names, which enlarges 1, 2, 4
+ * or 8 times, of pictures whose pixels may be gathered first (x2plus), and SRVGGNetCompact with PReLU. Weights and
+ * activations on the device are of |dtype|, f32, f16 or bf16, or for RDNA_DTYPE_COUNT f16 on a GPU and f32 on the host.
+ * The device is retained. RDNA_NOT_FOUND. RDNA_BAD_DATA: tensors that are missing or of shapes that do not fit.
+ * RDNA_UNSUPPORTED: another network, type or format of file, which the sentence names where it is known.
+ * RDNA_OUT_OF_MEMORY. */
 RDNA_CHECKED rdna_status rdna_image_upscaler_create(rdna_device *device, const char *path, rdna_dtype dtype,
                                                     rdna_image_upscaler **out_upscaler);
 RDNA_API void rdna_image_upscaler_release(rdna_image_upscaler *upscaler); /* NULL is fine */

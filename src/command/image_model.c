@@ -53,7 +53,11 @@ rdna_status read_named_file(const char *option, const char *text, const char **o
   size_t length = equals && (!slash || equals < slash) ? (size_t)(equals - text) : 0;
   *out_path = length ? equals + 1 : text;
   size_t size = strlen(*out_path);
-  if (!length) return name_after(option, text, size > 12 && strcmp(text + size - 12, ".safetensors") == 0, name);
+  if (!length)
+    return name_after(option, text,
+                      (size > 12 && strcmp(text + size - 12, ".safetensors") == 0) ||
+                          (size > 4 && strcmp(text + size - 4, ".pth") == 0),
+                      name);
   if (length >= FILE_NAME_BYTES)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s %.200s: a name has 1 to %d bytes", option, text, FILE_NAME_BYTES - 1);
   snprintf(name, FILE_NAME_BYTES, "%.*s", (int)length, text);

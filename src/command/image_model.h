@@ -86,7 +86,7 @@ typedef struct image_model_files {
 rdna_dtype read_image_type(const char *name);
 
 /* [NAME=]FILE as |option| was given it, or a folder; a name has no slash. Without one it is the file's, without
- * .safetensors. */
+ * .safetensors or .pth. */
 rdna_status read_named_file(const char *option, const char *text, const char **out_path, char name[FILE_NAME_BYTES]);
 
 /* The caller frees |*out|, also after a failure; it must stay while its options are used. */

@@ -88,7 +88,7 @@ int command_upscale(int argc, char **argv) {
   };
   const command_line line = {"rdna upscale",
                              "Makes a picture larger, with a network of ESRGAN's or Real-ESRGAN's in a file of "
-                             "safetensors.",
+                             "safetensors or PyTorch's.",
                              "MODEL FILE",
                              2,
                              2,

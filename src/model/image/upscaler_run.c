@@ -6,6 +6,7 @@
 #include "device/traits.h"
 #include "model/image/tiles.h"
 #include "model/image/upscaler.h"
+#include "model/weights/pth.h"
 #include "rdna/image_upscaler.h"
 #include "rdna/memory.h"
 #include "rdna/op.h"
@@ -19,17 +20,6 @@ struct rdna_image_upscaler {
 };
 
 /* ---- making one ---- */
-
-/* PyTorch's own files are programs: their reader runs what is in them. */
-static rdna_status refuse_pickle(const char *path) {
-  const char *end = strrchr(path, '.');
-  if (!end || (strcmp(end, ".pth") != 0 && strcmp(end, ".pt") != 0 && strcmp(end, ".ckpt") != 0)) return RDNA_OK;
-  return rdna__fail(
-      RDNA_UNSUPPORTED,
-      "a file of PyTorch's, which may run anything when it is read, and is not read here; with PyTorch and "
-      "safetensors: m = torch.load(FILE, weights_only=True); m = m.get('params_ema', m.get('params', m)); "
-      "safetensors.torch.save_file(m, 'FILE.safetensors')");
-}
 
 static rdna_status load(rdna_image_upscaler *u, rdna__component *c) {
   rdna__upscaler_settings *s = &u->layers.set;
@@ -45,8 +35,7 @@ static rdna_status load(rdna_image_upscaler *u, rdna__component *c) {
 
 static rdna_status open_file(rdna_image_upscaler *u, const char *path) {
   rdna__component c = {.network = &u->network};
-  RDNA_TRY(refuse_pickle(path));
-  RDNA_TRY(rdna__safetensors_open_file(path, &c.tensors));
+  RDNA_TRY(rdna__pth_open_either(path, &c.tensors));
   rdna_status status = load(u, &c);
   rdna__component_close(&c);
   return status;

@@ -132,6 +132,21 @@ static rdna_status check_overlap(const rdna__safetensors *s, size_t first) {
   return status;
 }
 
+/* The tensors of |p|'s header, with |room| bytes of |data|. */
+static rdna_status read_entries(rdna__safetensors *s, const part *p, const uint8_t *data, uint64_t room) {
+  size_t first = s->count;
+  const char *name;
+  json_t *entry;
+  json_object_foreach(p->header, name, entry) {
+    if (strcmp(name, "__metadata__") == 0) continue;
+    rdna__safetensor t = {.name = name};
+    rdna_status status = read_tensor(entry, data, room, &t);
+    if (status == RDNA_OK) status = add_tensor(s, &t);
+    RDNA_TRY(rdna__annotate(status, "tensor '%.200s'", name));
+  }
+  return check_overlap(s, first);
+}
+
 /* The tensors of |p|, whose file is mapped. */
 static rdna_status read_part(rdna__safetensors *s, part *p) {
   uint64_t length = 0;
@@ -151,17 +166,7 @@ static rdna_status read_part(rdna__safetensors *s, part *p) {
   if (!json_is_object(p->header))
     return rdna__fail(RDNA_BAD_DATA, "its header is no JSON object: %s",
                       p->header ? "it is another value" : error.text);
-  size_t first = s->count;
-  const char *name;
-  json_t *entry;
-  json_object_foreach(p->header, name, entry) {
-    if (strcmp(name, "__metadata__") == 0) continue;
-    rdna__safetensor t = {.name = name};
-    rdna_status status = read_tensor(entry, header + length, room - length, &t);
-    if (status == RDNA_OK) status = add_tensor(s, &t);
-    RDNA_TRY(rdna__annotate(status, "tensor '%.200s'", name));
-  }
-  return check_overlap(s, first);
+  return read_entries(s, p, header + length, room - length);
 }
 
 static rdna_status create(size_t parts, rdna__safetensors **out) {
@@ -219,6 +224,24 @@ rdna_status rdna__safetensors_open_file(const char *path, rdna__safetensors **ou
   rdna__safetensors *s;
   RDNA_TRY(create(1, &s));
   rdna_status status = add_path(s, path);
+  if (status == RDNA_OK)
+    *out_tensors = s;
+  else
+    rdna__safetensors_close(s);
+  return status;
+}
+
+rdna_status rdna__safetensors_of_header(rdna__file *map, json_t *header, rdna__safetensors **out_tensors) {
+  rdna__safetensors *s;
+  rdna_status status = create(1, &s);
+  if (status != RDNA_OK) {
+    rdna__file_unmap(map);
+    json_decref(header);
+    return status;
+  }
+  part *p = &s->parts[s->part_count++];
+  *p = (part){*map, header};
+  status = read_entries(s, p, p->map.data, p->map.size);
   if (status == RDNA_OK)
     *out_tensors = s;
   else

@@ -6,6 +6,9 @@
 #ifndef RDNA_MODEL_WEIGHTS_SAFETENSORS_H
 #define RDNA_MODEL_WEIGHTS_SAFETENSORS_H
 
+#include <jansson.h>
+
+#include "base/file.h"
 #include "base/status.h"
 #include "rdna/model.h"
 #include "rdna/tensor.h"
@@ -35,6 +38,9 @@ rdna_status rdna__safetensors_open_file(const char *path, rdna__safetensors **ou
 /* The same of one file of safetensors or of GGUF, which its first bytes tell. Of GGUF's blocks a tensor's rows need be
  * no whole number, where the file says that it had another shape ("comfy.gguf.orig_shape.NAME"). */
 rdna_status rdna__safetensors_open_either(const char *path, rdna__safetensors **out_tensors);
+/* Those of a file of another format, of which |header| says what a header would, with offsets from the file's begin;
+ * both are taken, also by a failure. */
+rdna_status rdna__safetensors_of_header(rdna__file *map, json_t *header, rdna__safetensors **out_tensors);
 /* Those of an open file of GGUF, which is closed with them; where they are refused it stays the caller's. */
 rdna_status rdna__safetensors_of_gguf(rdna_gguf *file, rdna__safetensors **out_tensors);
 /* That file; NULL: they are of no such one. Borrowed. */
