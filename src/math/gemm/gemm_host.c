@@ -39,37 +39,65 @@ SIMD_INLINE void dot_block(const gemm_job *job, rdna_dtype type_a, rdna_dtype ty
   }
 }
 
-/* The same of one row of B and a single row of A. Bytes of B are prefetched AHEAD: the processor's own prefetching ends
- * with each page, which may be a row. */
-SIMD_INLINE void dot_row(const gemm_job *job, rdna_dtype type_a, rdna_dtype type_b, const char *a, const char *b,
-                         char *c, int64_t row) {
-  enum { AHEAD = 2048, CHAINS = 4, STEP = CHAINS * SIMD_WIDTH };
+/* As many as there are registers for their sums. */
+enum { LONG_ROWS = SIMD_WIDTH == 16 ? 4 : 2 };
+
+/* The same of |rows| rows of B and a single row of A, as which the cache need not be read for each row. The rows that
+ * come next are prefetched in memory's order, which is read fastest; what would not stay in the first-level cache until
+ * then goes to the second. */
+SIMD_INLINE void dot_long_rows(const gemm_job *job, rdna_dtype type_a, rdna_dtype type_b, int rows, const char *a,
+                               const char *b, char *c, int64_t first, int64_t last) {
+  enum { CHAINS = 4, STEP = CHAINS * SIMD_WIDTH, LEAST_AHEAD = 4096, NEAR_BYTES = 24576, NEAR = 1024 };
   const struct gemm_args *args = job->args;
-  const char *w = b + row * args->ldb * gemm_value_size(type_b);
-  simd_float sum[CHAINS];
-  for (int n = 0; n < CHAINS; n++) sum[n] = simd_set(0);
+  const int size = gemm_value_size(type_b);
+  const int64_t row_bytes = args->ldb * size;
+  const int64_t ahead = rows * row_bytes > LEAST_AHEAD ? rows * row_bytes : LEAST_AHEAD;
+  const bool far = 2 * ahead + args->k * gemm_value_size(type_a) > NEAR_BYTES;
+  const char *w[LONG_ROWS], *next;
+  simd_float sum[LONG_ROWS][CHAINS];
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; r++) {
+    w[r] = b + gemm_clamp(first + r, last) * row_bytes;
+    for (int n = 0; n < CHAINS; n++) sum[r][n] = simd_set(0);
+  }
+  next = w[0] + ahead;
   int64_t p = 0;
-  for (; p + STEP <= args->k; p += STEP) {
-    for (int i = 0; i < STEP * gemm_value_size(type_b); i += 64)
-      __builtin_prefetch(w + p * gemm_value_size(type_b) + AHEAD + i);
+  for (; p + STEP <= args->k; p += STEP, next += rows * STEP * size) {
+    if (far) {
+      for (int i = 0; i < rows * STEP * size; i += 64) __builtin_prefetch(next + i, 0, 2);
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; r++)
+        for (int i = 0; i < STEP * size; i += 64) __builtin_prefetch(w[r] + p * size + NEAR + i);
+    } else {
+      for (int i = 0; i < rows * STEP * size; i += 64) __builtin_prefetch(next + i);
+    }
 #pragma GCC unroll 4
     for (int n = 0; n < CHAINS; n++) {
-      int64_t at = p + n * SIMD_WIDTH;
-      sum[n] = simd_fma(gemm_load_vector(type_b, w, at), gemm_load_vector(type_a, a, at), sum[n]);
+      const int64_t at = p + n * SIMD_WIDTH;
+      const simd_float u = simd_keep(gemm_load_vector(type_a, a, at));
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; r++) sum[r][n] = simd_fma(gemm_load_vector(type_b, w[r], at), u, sum[r][n]);
     }
   }
   for (; p + SIMD_WIDTH <= args->k; p += SIMD_WIDTH)
-    sum[0] = simd_fma(gemm_load_vector(type_b, w, p), gemm_load_vector(type_a, a, p), sum[0]);
-  float total = simd_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
-  for (; p < args->k; p++) total += gemm_load(type_b, w, p) * gemm_load(type_a, a, p);
-  gemm_finish_dot(job, c, 0, row, total);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+      sum[r][0] = simd_fma(gemm_load_vector(type_b, w[r], p), gemm_load_vector(type_a, a, p), sum[r][0]);
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; r++) {
+    if (first + r >= last) continue;
+    float total = simd_sum((sum[r][0] + sum[r][1]) + (sum[r][2] + sum[r][3]));
+    for (int64_t q = p; q < args->k; q++) total += gemm_load(type_b, w[r], q) * gemm_load(type_a, a, q);
+    gemm_finish_dot(job, c, 0, first + r, total);
+  }
 }
 
 #define DOT_DEFINE(A, B)                                                                                               \
   static void dot_##A##_##B(const gemm_job *job, const char *a, const char *b, char *c, int64_t first, int64_t last) { \
     int m = job->args->m;                                                                                              \
     if (m == 1) {                                                                                                      \
-      for (int64_t j = first; j < last; j++) dot_row(job, RDNA_##A, RDNA_##B, a, b, c, j);                             \
+      for (int64_t j = first; j < last; j += LONG_ROWS)                                                                \
+        dot_long_rows(job, RDNA_##A, RDNA_##B, LONG_ROWS, a, b, c, j, last);                                           \
     } else if (m <= 4) {                                                                                               \
       for (int64_t j = first; j < last; j += 4) dot_block(job, RDNA_##A, RDNA_##B, 4, 4, a, b, c, j, last);            \
     } else {                                                                                                           \
