@@ -148,6 +148,12 @@ typedef struct rdna_image_control_use {
   double scale;
 } rdna_image_control_use;
 
+typedef struct rdna_image_adapter rdna_image_adapter;
+typedef struct rdna_image_adapter_use {
+  rdna_image_adapter *adapter; /* which has seen as many pictures as there are samples */
+  double scale;
+} rdna_image_adapter_use;
+
 typedef struct rdna_image_unet_input {
   size_t size; /* of the struct: RDNA_IMAGE_UNET_INPUT_INIT sets it */
   int count;   /* 1 to 64 */
@@ -166,6 +172,8 @@ typedef struct rdna_image_unet_input {
    * guidance (Ahn et al., 2024): "mid", "down.1", "up.0.2", …, see docs/image.md */
   int perturbed;
   const char *perturbed_layers;
+  const rdna_image_adapter_use *adapters; /* (adapter_count) on the U-Net's device, of its type */
+  size_t adapter_count;
 } rdna_image_unet_input;
 #define RDNA_IMAGE_UNET_INPUT_INIT .size = sizeof(rdna_image_unet_input)
 
@@ -208,6 +216,58 @@ RDNA_API size_t rdna_image_control_size(const rdna_image_control *control, int c
  * RDNA_INVALID_ARGUMENT: as rdna_image_unet_run, or nothing of that size was seen. */
 RDNA_CHECKED rdna_status rdna_image_control_run(rdna_image_control *control, const rdna_image_unet_input *input,
                                                 float *out);
+
+/* ---- Pictures as prompts ---- */
+
+/* CLIP's encoder of pictures (Radford et al., 2021), CLIPVisionModelWithProjection of transformers. Weights are f32 on
+ * the device. One thread at a time. */
+typedef struct rdna_image_vision_encoder rdna_image_vision_encoder;
+
+typedef struct rdna_image_vision_encoder_info {
+  int side, patch;   /* pixels of the square that it sees, and of the squares in that */
+  int tokens, width; /* one for each of these and one more; values of a token's state */
+  int projected;     /* values of a picture's vector */
+  int layers;
+  size_t weights_bytes; /* on the device */
+} rdna_image_vision_encoder_info;
+
+/* Of |folder|, with config.json and model.safetensors of f32, f16 or bf16, or that name's index or variant fp16. The
+ * device is retained. RDNA_NOT_FOUND, RDNA_BAD_DATA, RDNA_UNSUPPORTED, RDNA_OUT_OF_MEMORY: as for text encoders. */
+RDNA_CHECKED rdna_status rdna_image_vision_encoder_create(rdna_device *device, const char *folder,
+                                                          rdna_image_vision_encoder **out_encoder);
+RDNA_API void rdna_image_vision_encoder_release(rdna_image_vision_encoder *encoder); /* NULL is fine */
+/* Borrowed; lives as long as the encoder. */
+RDNA_API const rdna_image_vision_encoder_info *rdna_image_vision_encoder_get_info(
+    const rdna_image_vision_encoder *encoder);
+/* What it makes of |pixels| (height, width, 3), red, green and blue, 0 to 255, of which the shorter side is resized to
+ * |side| by bicubic interpolation, as Pillow has it, and the middle square is seen; NULL: of a picture of zeros behind
+ * the norm of colours. In host memory, f32, each NULL where it is not wanted: |out_vector| (projected), and
+ * |out_states| (tokens, width) before the last layer. RDNA_INVALID_ARGUMENT: sides above 16,384, also behind the
+ * resizing. RDNA_OUT_OF_MEMORY. RDNA_DEVICE_ERROR. */
+RDNA_CHECKED rdna_status rdna_image_vision_encoder_encode(rdna_image_vision_encoder *encoder, const uint8_t *pixels,
+                                                          int height, int width, float *out_vector, float *out_states);
+
+/* An IP-Adapter (Ye et al., 2023) for Stable Diffusion 1, 2 or XL: of what that encoder makes of a picture it makes
+ * tokens, which the U-Net's attention over texts reads by keys and values of their own. One thread at a time. */
+typedef struct rdna_image_adapter_info {
+  bool reads_states; /* of all patches ("plus"), else a picture's vector */
+  int seen;          /* values of a state, or of the vector */
+  int tokens, width; /* that it makes of a picture; values of a token */
+} rdna_image_adapter_info;
+
+/* Of a file of safetensors with image_proj.* and ip_adapter.*, as its authors publish them. |dtype| is the U-Net's. The
+ * file is read again by the function below. RDNA_UNSUPPORTED: another kind, which the sentence names. */
+RDNA_CHECKED rdna_status rdna_image_adapter_create(rdna_device *device, const char *path, rdna_dtype dtype,
+                                                   rdna_image_adapter **out_adapter);
+RDNA_API void rdna_image_adapter_release(rdna_image_adapter *adapter); /* NULL is fine */
+/* Borrowed; lives as long as the adapter. */
+RDNA_API const rdna_image_adapter_info *rdna_image_adapter_get_info(const rdna_image_adapter *adapter);
+/* From now on the U-Net's samples read what becomes of |seen| (count, rows, seen): of each sample a picture's vector,
+ * of one row, or its states. Keys and values of all blocks are computed now and stay on the device; weights do not.
+ * |out_tokens| (count, tokens, width), unless NULL: the tokens. RDNA_INVALID_ARGUMENT, RDNA_BAD_DATA,
+ * RDNA_OUT_OF_MEMORY, RDNA_DEVICE_ERROR. */
+RDNA_CHECKED rdna_status rdna_image_adapter_see(rdna_image_adapter *adapter, const float *seen, int count, int rows,
+                                                float *out_tokens);
 
 /* ---- Noise ---- */
 

@@ -81,6 +81,12 @@ typedef struct rdna_image_model_options {
    * stay. RDNA_BAD_DATA: one for other latents. Of equal shapes those of two versions of Stable Diffusion cannot be
    * told apart */
   const char *vae, *preview;
+  /* Of Stable Diffusion 1, 2 and XL, (adapter_count) up to 8 IP-Adapters' files, and the folder of the encoder of
+   * pictures that they were trained with, as for rdna_image_adapter_create and rdna_image_vision_encoder_create, which
+   * need not stay. Requests say which are used. One for another version of the model is RDNA_BAD_DATA */
+  const char *const *adapters;
+  size_t adapter_count;
+  const char *image_encoder;
 } rdna_image_model_options;
 #define RDNA_IMAGE_MODEL_OPTIONS_INIT .size = sizeof(rdna_image_model_options)
 
@@ -111,6 +117,14 @@ typedef struct rdna_image_guide {
   double scale;
   double start, end; /* of the steps those that begin from the share |start| on and end up to |end|: 0 and 1 are all */
 } rdna_image_guide;
+
+/* An IP-Adapter of the model in a request: the U-Net reads, beside the texts, what the picture shows. */
+typedef struct rdna_image_reference {
+  size_t adapter;        /* which one of the model's, from 0; each may be used once */
+  const uint8_t *pixels; /* (height, width, 3), 0 to 255, of any size, of which a square in the middle is seen */
+  int width, height;
+  double scale; /* how much it counts beside the texts */
+} rdna_image_reference;
 
 typedef struct rdna_image_request {
   size_t size;          /* of the struct: RDNA_IMAGE_REQUEST_INIT sets it */
@@ -143,8 +157,9 @@ typedef struct rdna_image_request {
    *     "states" (texts, tokens, width)  "pooled" (texts, width)  "timesteps" (steps)      of the negative text first
    *     "refiner_states"                 "refiner_pooled"
    *
-   * and of a picture "noise" and "init" (channels, height, width), with each step "latents", "picture" (3, height,
-   * width). What it returns other than RDNA_OK is what the request returns. */
+   * of IP-Adapters "adapter_tokens" (texts, tokens, width) with their number in the request as the step, and of a
+   * picture "noise" and "init" (channels, height, width), with each step "latents", "picture" (3, height, width). What
+   * it returns other than RDNA_OK is what the request returns. */
   bool (*progress)(void *data, const rdna_image_progress *progress);
   rdna_status (*values)(void *data, const char *name, int picture, int step, int rank, const int64_t *shape,
                         const float *values);
@@ -177,6 +192,8 @@ typedef struct rdna_image_request {
   /* Of the same, with guidance: the share, up to 1, of an answer that is only spread as much as that to the prompt (Lin
    * et al., 2024, section 3.4) */
   double rescale;
+  const rdna_image_reference *references; /* (reference_count) IP-Adapters that are used; the refiner has none */
+  size_t reference_count;
   bool previews; /* |progress| is given pictures, and |values| "preview" with each step, by the model's preview */
 } rdna_image_request;
 #define RDNA_IMAGE_REQUEST_INIT .size = sizeof(rdna_image_request), .guidance = -1

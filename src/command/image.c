@@ -28,9 +28,10 @@ typedef struct image_options {
   device_choice device;
   image_model_choice model;
   const char *pag_layers, *negative, *size, *sampler, *spacing, *out, *latents, *dump, *init, *mask, *upscale;
-  option_texts loras, control_images, control_scales;
+  option_texts loras, control_images, control_scales, adapters;
   double control_start, control_end;
   int64_t steps, seed, count, clip_skip, tile;
+  const char *ip_encoder;
   double guidance, strength, refine_from, pag, rescale;
   bool json, grid, plain, plan;
 } image_options;
@@ -48,6 +49,9 @@ typedef struct imaging {
   float *mask; /* (height, width) */
   rdna_image_guide guides[OPTION_TEXTS_MOST];
   float *control_pictures[OPTION_TEXTS_MOST]; /* (3, height, width) */
+  rdna_image_reference references[OPTION_TEXTS_MOST];
+  rdna__picture reference_pictures[OPTION_TEXTS_MOST];
+  char adapter_paths[OPTION_TEXTS_MOST][PATH_BYTES], reference_paths[OPTION_TEXTS_MOST][PATH_BYTES];
   float *pictures;
   rdna_image_plan plan;
   rdna__enlargement enlargement; /* upscaler NULL: none */
@@ -182,6 +186,50 @@ static rdna_status read_controls(imaging *g) {
   return RDNA_OK;
 }
 
+/* FILE:IMAGE[:SCALE] of each --ip-adapter. */
+static rdna_status read_adapters(imaging *g) {
+  const image_options *o = g->options;
+  for (int i = 0; i < o->adapters.count; i++) {
+    const char *text = o->adapters.values[i], *end = text + strlen(text), *colon = strrchr(text, ':');
+    double scale = 1;
+    char *rest = NULL;
+    if (colon && colon[1]) scale = strtod(colon + 1, &rest);
+    if (rest && !*rest && rest != colon + 1)
+      end = colon; /* it says a scale */
+    else
+      scale = 1;
+    const char *middle = NULL;
+    for (const char *at = text; at < end; at++)
+      if (*at == ':') middle = at;
+    if (!middle || middle == text || middle + 1 == end || middle - text >= PATH_BYTES || end - middle > PATH_BYTES)
+      return rdna__fail(RDNA_INVALID_ARGUMENT, "--ip-adapter '%.200s' is not FILE:IMAGE[:SCALE]", text);
+    snprintf(g->adapter_paths[i], PATH_BYTES, "%.*s", (int)(middle - text), text);
+    snprintf(g->reference_paths[i], PATH_BYTES, "%.*s", (int)(end - middle - 1), middle + 1);
+    g->references[i] = (rdna_image_reference){.adapter = (size_t)i, .scale = scale};
+    g->files->ip_adapters[i] = g->adapter_paths[i];
+  }
+  g->files->options.adapters = g->files->ip_adapters;
+  g->files->options.adapter_count = (size_t)o->adapters.count;
+  g->files->options.image_encoder = o->ip_encoder;
+  return RDNA_OK;
+}
+
+/* Their pictures, without opacity. */
+static rdna_status read_references(imaging *g) {
+  for (int i = 0; i < g->options->adapters.count; i++) {
+    rdna__picture *p = &g->reference_pictures[i];
+    RDNA_TRY(rdna__png_load(g->reference_paths[i], p));
+    for (size_t k = 0; p->channels == 4 && k < (size_t)p->width * (size_t)p->height; k++)
+      memmove(p->pixels + 3 * k, p->pixels + 4 * k, 3);
+    g->references[i].pixels = p->pixels;
+    g->references[i].width = p->width;
+    g->references[i].height = p->height;
+  }
+  g->request.references = g->references;
+  g->request.reference_count = (size_t)g->options->adapters.count;
+  return RDNA_OK;
+}
+
 static rdna_status read_mask(imaging *g) {
   rdna__picture picture = {0};
   rdna_image_request *r = &g->request;
@@ -259,6 +307,7 @@ static rdna_status prepare(imaging *g) {
   if (o->size) RDNA_TRY(read_size(o->size, &r->width, &r->height));
   if (o->init) RDNA_TRY(read_init(g));
   RDNA_TRY(read_controls(g));
+  RDNA_TRY(read_references(g));
   if (o->mask) RDNA_TRY(read_mask(g));
   if (o->latents) RDNA_TRY(read_latents(g));
   if (r->width == 0) r->width = g->info->width;
@@ -495,6 +544,7 @@ static rdna_status draw(imaging *g) {
   const rdna_image_request *r = &g->request;
   RDNA_TRY(open_chosen_device(&g->options->device, &g->device));
   RDNA_TRY(read_image_model(&g->options->model, &g->options->loras, &g->files));
+  RDNA_TRY(read_adapters(g));
   RDNA_TRY(rdna_image_model_open(g->device, g->folder, &g->files->options, &g->model));
   g->info = rdna_image_model_get_info(g->model);
   if (!g->info->own_sampler && !g->options->sampler)
@@ -543,6 +593,7 @@ static int draw_chosen(const image_options *o, const char *folder, const char *p
   free(g.init);
   free(g.mask);
   for (int i = 0; i < OPTION_TEXTS_MOST; i++) free(g.control_pictures[i]);
+  for (int i = 0; i < OPTION_TEXTS_MOST; i++) rdna__picture_deinit(&g.reference_pictures[i]);
   rdna_image_upscaler_release(g.enlargement.upscaler);
   rdna_image_model_release(g.model);
   rdna_device_release(g.device);
@@ -596,6 +647,9 @@ int command_image(int argc, char **argv) {
       {"--control-scale", OPTION_TEXTS, &o.control_scales, "X", "how much it counts, for all or for each (1)", 0, 0},
       {"--control-start", OPTION_NUMBER, &o.control_start, "X", "from which share of the steps on (0)", 0, 1},
       {"--control-end", OPTION_NUMBER, &o.control_end, "X", "up to which share of the steps (1)", 0, 1},
+      {"--ip-adapter", OPTION_TEXTS, &o.adapters, "FILE:IMAGE[:SCALE]",
+       "a picture as a prompt, by an IP-Adapter; several times", 0, 0},
+      {"--ip-encoder", OPTION_TEXT, &o.ip_encoder, "FOLDER", "CLIP's encoder of pictures that they read by", 0, 0},
       IMAGE_MODEL_OPTIONS(o.model),
       {"--refine-from", OPTION_NUMBER, &o.refine_from, "X", "behind which share of the noise levels it does (0.8)", 0,
        1},

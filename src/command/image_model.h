@@ -78,6 +78,7 @@ typedef struct image_model_files {
   rdna_image_embedding embeddings[OPTION_TEXTS_MOST];
   char embedding_paths[OPTION_TEXTS_MOST][4096];
   const char *controls[OPTION_TEXTS_MOST];
+  const char *ip_adapters[OPTION_TEXTS_MOST]; /* of IP-Adapters, whom the caller counts */
   /* By which a request names them: as the option says it, or the file's without its ending */
   char lora_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES], control_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES];
 } image_model_files;

@@ -48,10 +48,13 @@ STRUCTS = {  # fields and their types
     "rdna_image_unet_info": "in_channels c_int, out_channels c_int, sample c_int, text_width c_int, added_width c_int, number_width c_int, guidance_width "
         "c_int, weights_bytes c_size_t",
     "rdna_image_control_use": "control c_void_p, scale c_double",
+    "rdna_image_adapter_use": "adapter c_void_p, scale c_double",
     "rdna_image_unet_input": "size c_size_t, count c_int, height c_int, width c_int, tokens c_int, sample c_void_p, states c_void_p, timestep c_double, pooled "
         "c_void_p, numbers c_void_p, pooled_width c_int, number_count c_int, guidance c_double, controls c_void_p, control_count c_size_t, "
-        "perturbed c_int, perturbed_layers c_char_p",
+        "perturbed c_int, perturbed_layers c_char_p, adapters c_void_p, adapter_count c_size_t",
     "rdna_image_control_info": "in_channels c_int, factor c_int, outputs c_int, weights_bytes c_size_t",
+    "rdna_image_vision_encoder_info": "side c_int, patch c_int, tokens c_int, width c_int, projected c_int, layers c_int, weights_bytes c_size_t",
+    "rdna_image_adapter_info": "reads_states c_bool, seen c_int, tokens c_int, width c_int",
     "rdna_image_t5_info": "layers c_int, width c_int, vocabulary c_int, weights_bytes c_size_t",
     "rdna_image_flux_info": "in_channels c_int, out_channels c_int, text_width c_int, pooled_width c_int, guided c_bool, weights_bytes c_size_t",
     "rdna_image_flux_input": "size c_size_t, height c_int, width c_int, tokens c_int, sample c_void_p, states c_void_p, pooled c_void_p, timestep c_double, "
@@ -62,14 +65,15 @@ STRUCTS = {  # fields and their types
     "rdna_image_embedding": "path c_char_p, name c_char_p",
     "rdna_image_model_options": "size c_size_t, dtype c_int, tokenizer c_char_p, prediction c_char_p, loras c_void_p, lora_count c_int, weights c_int, transformer "
         "c_char_p, t5 c_char_p, controls c_void_p, control_count c_size_t, embeddings c_void_p, embedding_count c_size_t, refiner c_char_p,"
-        " vae c_char_p, preview c_char_p",
+        " vae c_char_p, preview c_char_p, adapters c_void_p, adapter_count c_size_t, image_encoder c_char_p",
     "rdna_image_progress": "stage c_char_p, picture c_int, count c_int, step c_int, steps c_int, latents c_void_p, preview c_void_p",
     "rdna_image_guide": "control c_size_t, picture c_void_p, scale c_double, start c_double, end c_double",
+    "rdna_image_reference": "adapter c_size_t, pixels c_void_p, width c_int, height c_int, scale c_double",
     "rdna_image_request": "size c_size_t, prompt c_char_p, negative c_char_p, count c_int, width c_int, height c_int, steps c_int, guidance c_double, sampler"
         " c_char_p, spacing c_char_p, seed c_uint64, latents c_void_p, init c_void_p, strength c_double, skip c_int, tile c_int, frugal "
         "c_bool, progress c_void_p, values c_void_p, data c_void_p, plain c_bool, mask c_void_p, guides c_void_p, guide_count c_size_t, "
-        "lora_scales c_void_p, lora_count c_size_t, refine_from c_double, pag c_double, pag_layers c_char_p, rescale c_double, previews "
-        "c_bool",
+        "lora_scales c_void_p, lora_count c_size_t, refine_from c_double, pag c_double, pag_layers c_char_p, rescale c_double, references "
+        "c_void_p, reference_count c_size_t, previews c_bool",
     "rdna_image_plan_part": "name c_char_p, weights c_uint64, activations c_uint64, peak c_uint64",
     "rdna_image_plan": "parts rdna_image_plan_part*8, count c_int, tile c_int, peak c_uint64, reserved c_uint64, free c_uint64, budget c_uint64, fits "
         "c_bool, sentence c_char*327",
@@ -283,6 +287,10 @@ FUNCTIONS = {  # result, arguments
     "rdna_graph_release": "None c_void_p",
     "rdna_host_alloc": "c_int c_void_p c_size_t c_void_p",
     "rdna_host_free": "None c_void_p c_void_p",
+    "rdna_image_adapter_create": "c_int c_void_p c_char_p c_int c_void_p",
+    "rdna_image_adapter_get_info": "c_void_p c_void_p",
+    "rdna_image_adapter_release": "None c_void_p",
+    "rdna_image_adapter_see": "c_int c_void_p c_void_p c_int c_int c_void_p",
     "rdna_image_autoencoder_create": "c_int c_void_p c_char_p c_char_p c_int c_bool c_void_p",
     "rdna_image_autoencoder_decode": "c_int c_void_p c_void_p c_int c_int c_int c_int c_void_p",
     "rdna_image_autoencoder_encode": "c_int c_void_p c_void_p c_int c_int c_int c_int c_void_p c_void_p",
@@ -341,6 +349,10 @@ FUNCTIONS = {  # result, arguments
     "rdna_image_upscaler_get_info": "c_void_p c_void_p",
     "rdna_image_upscaler_release": "None c_void_p",
     "rdna_image_upscaler_run": "c_int c_void_p c_void_p c_void_p",
+    "rdna_image_vision_encoder_create": "c_int c_void_p c_char_p c_void_p",
+    "rdna_image_vision_encoder_encode": "c_int c_void_p c_void_p c_int c_int c_void_p c_void_p",
+    "rdna_image_vision_encoder_get_info": "c_void_p c_void_p",
+    "rdna_image_vision_encoder_release": "None c_void_p",
     "rdna_kernel_get": "c_int c_void_p c_char_p c_void_p",
     "rdna_last_error": "c_char_p",
     "rdna_launch": "c_int c_void_p c_void_p rdna_grid c_void_p",

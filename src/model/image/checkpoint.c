@@ -300,7 +300,7 @@ static rdna_status refuse_other_controls(const rdna__safetensors *s) {
       {"adapter.", "a T2I-Adapter, which is not known"},
       {"body.", "a T2I-Adapter, which is not known"},
       {"controlnet_blocks.", "a ControlNet of FLUX or Stable Diffusion 3, which is not known"},
-      {"image_proj", "an IP-Adapter, which is not known"},
+      {"image_proj", "an IP-Adapter, which is given to a model by --ip-adapter"},
       {"lora_", "a LoRA, which is given to a model by --lora"},
       {UNET, "a whole model, and no ControlNet"}};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)

@@ -60,6 +60,8 @@ rdna_status rdna__checkpoint_read_control(const rdna__safetensors *tensors, json
 #define RDNA__CHECKPOINT_TINY "taesd"
 rdna_status rdna__checkpoint_read_tiny(const rdna__safetensors *tensors, json_t **out_settings,
                                        rdna__checkpoint_part *out_part);
+/* An IP-Adapter's file, as a part, which has no settings: see adapter.h. */
+#define RDNA__CHECKPOINT_ADAPTER "ip_adapter"
 /* The same of "scheduler". |prediction|: "epsilon", "v_prediction", or NULL for what is usual. */
 rdna_status rdna__checkpoint_schedule(const rdna__safetensors *tensors, rdna__checkpoint_family family,
                                       const char *prediction, json_t **out_settings);

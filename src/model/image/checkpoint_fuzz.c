@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/image/adapter.h"
 #include "model/image/autoencoder.h"
 #include "model/image/checkpoint.h"
 #include "model/image/flux.h"
@@ -83,6 +84,14 @@ static const char *const forms[] = {"model.diffusion_model.input_blocks.%d.0.wei
                                     "%d.weight",
                                     "%d.bias",
                                     "%d.conv.0.weight",
+                                    "image_proj.proj.weight",
+                                    "image_proj.norm.weight",
+                                    "image_proj.latents",
+                                    "image_proj.proj_in.weight",
+                                    "image_proj.proj_out.weight",
+                                    "image_proj.layers.%d.0.to_q.weight",
+                                    "image_proj.layers.%d.1.1.weight",
+                                    "ip_adapter.%d.to_k_ip.weight",
                                     "v_pred",
                                     "lora_unet_%d"};
 enum { FORMS = sizeof forms / sizeof *forms };
@@ -222,6 +231,17 @@ static void check_tiny(const rdna__safetensors *file) {
   json_decref(json);
 }
 
+static void check_adapter(const rdna__safetensors *file) {
+  rdna__adapter_settings set;
+  if (rdna__adapter_settings_read(file, &set) != RDNA_OK) {
+    if (!*rdna_last_error()) abort();
+    return;
+  }
+  if (set.layers < 1 || set.layers > RDNA__ADAPTER_LAYERS || set.tokens < 1 || set.width < 1 || set.seen < 1) abort();
+  for (int i = 0; i < set.layers; i++)
+    if (set.channels[i] < 1) abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const char *const parts[] = {"unet", "vae", "text_encoder", "text_encoder_2", "x"};
   size_t length = 0;
@@ -236,6 +256,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_control(file);
     check_unet(file);
     check_tiny(file);
+    check_adapter(file);
     if (rdna__checkpoint_detect(file, &family) == RDNA_OK) {
       for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) check_part(file, family, parts[i]);
       if (rdna__checkpoint_schedule(file, family, "v_prediction", &json) != RDNA_OK) abort();

@@ -78,6 +78,10 @@ static rdna_status open_part(const char *file, const char *name, rdna__component
   rdna_status status;
   if (strcmp(name, RDNA__CHECKPOINT_CONTROL) == 0) {
     status = rdna__checkpoint_read_control(c->tensors, &c->settings, &c->part);
+  } else if (strcmp(name, RDNA__CHECKPOINT_ADAPTER) == 0) {
+    c->part = (rdna__checkpoint_part){CHECKPOINT_DIFFUSERS, "", 0, 0, 0};
+    c->settings = json_object();
+    status = c->settings ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for settings");
   } else if (strcmp(name, RDNA__CHECKPOINT_TINY) == 0) {
     status = rdna__checkpoint_read_tiny(c->tensors, &c->settings, &c->part);
   } else if (strcmp(name, "unet") == 0) { /* which may be all that the file has */

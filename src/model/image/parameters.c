@@ -67,6 +67,13 @@ static void write_guides(FILE *to, const rdna_image_model *m, const rdna_image_r
     fprintf(to, "%s%g-%g", i ? " " : ", Control steps: ", r->guides[i].start, r->guides[i].end);
 }
 
+static void write_references(FILE *to, const rdna_image_model *m, const rdna_image_request *r) {
+  for (size_t i = 0; i < r->reference_count; i++) {
+    write_name(to, i ? " " : ", IP-Adapter: ", m->adapter_paths[r->references[i].adapter]);
+    fprintf(to, ":%g", r->references[i].scale);
+  }
+}
+
 char *rdna__image_parameters(const rdna_image_model *m, const rdna_image_request *r, int i, const char *path,
                              const char *more) {
   char *text = NULL;
@@ -97,6 +104,7 @@ char *rdna__image_parameters(const rdna_image_model *m, const rdna_image_request
   write_loras(to, m, r);
   write_files(to, m);
   write_guides(to, m, r);
+  write_references(to, m, r);
   fprintf(to, "%s, Version: rdna %s", more, RDNA_VERSION);
   if (fclose(to) == 0) return text;
   free(text);

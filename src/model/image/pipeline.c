@@ -213,6 +213,7 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   RDNA_TRY(check_limits(m, r));
   RDNA_TRY(check_given(m, r));
   RDNA_TRY(check_guides(m, r, true));
+  RDNA_TRY(rdna__pipeline_check_references(m, r));
   RDNA_TRY(check_loras(m, r));
   RDNA_TRY(check_refining(m, r));
   RDNA_TRY(check_guidance(m, r));
@@ -320,6 +321,8 @@ rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_req
   RDNA_TRY(check_limits(m, &r));
   *out_part = RDNA__REQUEST_GUIDES;
   RDNA_TRY(check_guides(m, &r, false));
+  *out_part = RDNA__REQUEST_REFERENCES;
+  RDNA_TRY(rdna__pipeline_check_references(m, &r));
   *out_part = RDNA__REQUEST_LORAS;
   RDNA_TRY(check_loras(m, &r));
   *out_part = RDNA__REQUEST_REFINER;
@@ -425,6 +428,8 @@ static bool perturbs(const drawing *d) { return d->r.pag > 0 && d->now == &d->st
 static rdna_status ask(drawing *d, int step) {
   const rdna__image_texts *t = &d->now->texts;
   rdna_image_control_use uses[RDNA__PIPELINE_CONTROLS];
+  rdna_image_adapter_use adapters[RDNA__PIPELINE_ADAPTERS];
+  bool base = d->now == &d->stages[0]; /* the refiner has none */
   rdna_image_unet *unet = d->now->model->unet;
   const rdna_image_unet_info *info = rdna_image_unet_get_info(unet);
   float numbers[3 * NUMBERS];
@@ -444,6 +449,8 @@ static rdna_status ask(drawing *d, int step) {
                                        .guidance = d->r.guidance - 1,
                                        .controls = uses,
                                        .control_count = guides_of(d, step, uses),
+                                       .adapters = adapters,
+                                       .adapter_count = base ? rdna__pipeline_adapters(d->model, &d->r, adapters) : 0,
                                        .perturbed = perturbs(d),
                                        .perturbed_layers = d->r.pag_layers};
   return rdna_image_unet_run(unet, &input, d->output);
@@ -755,6 +762,7 @@ static rdna_status draw(drawing *d, float *out) {
     d->now = &d->stages[i];
     RDNA_TRY(read_texts(d));
   }
+  RDNA_TRY(rdna__pipeline_see_references(m, &d->r, d->stages[0].guided, d->stages[0].texts.count));
   RDNA_TRY(give_timesteps(d));
   if (d->r.init) RDNA_TRY(rdna__pipeline_need_autoencoder(m, true));
   for (int i = 0; d->r.init && i < d->r.count; i++) RDNA_TRY(encode_init(d, i, d->latents + (size_t)i * d->count));

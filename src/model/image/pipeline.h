@@ -12,7 +12,7 @@
 #include "rdna/image_flow.h"
 #include "rdna/image_model.h"
 
-enum { RDNA__PIPELINE_ENCODERS = 2, RDNA__PIPELINE_CONTROLS = 8 };
+enum { RDNA__PIPELINE_ENCODERS = 2, RDNA__PIPELINE_CONTROLS = 8, RDNA__PIPELINE_ADAPTERS = 8 };
 
 /* What parts took of a device that only counts, noted when they leave it (plan.c). */
 typedef struct rdna__image_notes {
@@ -48,6 +48,10 @@ struct rdna_image_model {
   char *control_paths[RDNA__PIPELINE_CONTROLS]; /* (control_count) */
   rdna_image_control *controls[RDNA__PIPELINE_CONTROLS];
   int control_count;
+  char *image_encoder_path, *adapter_paths[RDNA__PIPELINE_ADAPTERS]; /* (adapter_count) of IP-Adapters */
+  rdna_image_vision_encoder *image_encoder;
+  rdna_image_adapter *adapters[RDNA__PIPELINE_ADAPTERS]; /* with what pictures became in the last request */
+  int adapter_count;
   rdna__unet_settings unet_settings;
   const rdna__image_family *family; /* of models that flow: see family.h; NULL: it has a U-Net */
   bool looks;                       /* FLUX Kontext, FLUX.2: it looks at the initial picture, and takes all steps */
@@ -90,6 +94,7 @@ typedef enum rdna__request_part {
   RDNA__REQUEST_GUIDES,
   RDNA__REQUEST_LORAS,
   RDNA__REQUEST_REFINER,
+  RDNA__REQUEST_REFERENCES,
   RDNA__REQUEST_GUIDANCE /* of perturbed attention, or rescaled */
 } rdna__request_part;
 /* What rdna_image_model_draw would refuse before it reads the texts, in its sentence; but values are not looked at.
@@ -113,6 +118,17 @@ void rdna__pipeline_drop_autoencoder(rdna_image_model *model);
 
 /* Of a model that is open but for these: what |options| say of autoencoders, if they fit. */
 rdna_status rdna__pipeline_keep_autoencoders(rdna_image_model *model, const rdna_image_model_options *options);
+rdna_status rdna__pipeline_keep_adapters(rdna_image_model *model, const rdna_image_model_options *options);
+rdna_status rdna__pipeline_check_references(const rdna_image_model *model, const rdna_image_request *request);
+/* What becomes of a request's pictures for |count| texts, the first of which says what is not to be seen if |guided|.
+ */
+rdna_status rdna__pipeline_see_references(rdna_image_model *model, const rdna_image_request *request, bool guided,
+                                          int count);
+/* |uses| (RDNA__PIPELINE_ADAPTERS) of a request whose pictures were seen; returns how many. */
+size_t rdna__pipeline_adapters(const rdna_image_model *model, const rdna_image_request *request,
+                               rdna_image_adapter_use *uses);
+void rdna__pipeline_drop_image_encoder(rdna_image_model *model);
+void rdna__pipeline_drop_adapters(rdna_image_model *model);
 uint64_t rdna__pipeline_preview_bytes(const rdna_image_model *model); /* of its weights on the device */
 /* |out| (3, factor height, factor width): what the preview makes of |latents|. */
 rdna_status rdna__pipeline_preview(rdna_image_model *model, const float *latents, int height, int width, float *out);

@@ -323,6 +323,7 @@ static rdna_status open_path(rdna_image_model *m, const rdna_image_model_options
     RDNA_TRY(whole ? open_file(m, o) : open_folder(m));
     RDNA_TRY(check_family(m, o));
     RDNA_TRY(rdna__pipeline_keep_autoencoders(m, o));
+    RDNA_TRY(rdna__pipeline_keep_adapters(m, o));
     if (m->family) return o->refiner ? open_refiner(m, o) : RDNA_OK;
     int words = o->embedding_count < INT_MAX ? (int)o->embedding_count : INT_MAX;
     RDNA_TRY(rdna__inversions_open(o->embeddings, words, m->encoders, &m->words));
@@ -367,6 +368,8 @@ void rdna_image_model_release(rdna_image_model *m) {
   free(m->transformer_file);
   free(m->t5_file);
   free(m->vae_path);
+  free(m->image_encoder_path);
+  for (int i = 0; i < RDNA__PIPELINE_ADAPTERS; i++) free(m->adapter_paths[i]);
   free(m->preview_path);
   rdna__loras_close(m->loras);
   rdna__inversions_close(m->words);
@@ -414,6 +417,7 @@ void rdna__pipeline_drop_encoders(rdna_image_model *m) {
     m->encoder[i] = NULL;
   }
   if (weights) rdna__pipeline_left(m);
+  rdna__pipeline_drop_image_encoder(m);
   rdna__flow_drop_encoders(m);
 }
 
@@ -427,6 +431,7 @@ void rdna__pipeline_drop_unet(rdna_image_model *m) {
     rdna_image_control_release(m->controls[i]);
     m->controls[i] = NULL;
   }
+  rdna__pipeline_drop_adapters(m);
   rdna_image_unet_release(m->unet);
   if (m->unet) rdna__pipeline_left(m);
   m->unet = NULL;
@@ -442,6 +447,8 @@ void rdna__pipeline_forget_parts(rdna_image_model *m) {
   for (int i = 0; i < RDNA__PIPELINE_CONTROLS; i++) m->controls[i] = NULL;
   m->autoencoder = NULL;
   m->preview = NULL;
+  m->image_encoder = NULL;
+  for (int i = 0; i < RDNA__PIPELINE_ADAPTERS; i++) m->adapters[i] = NULL;
   m->t5 = NULL;
   m->language = NULL;
   m->network = NULL;

@@ -1,30 +1,21 @@
-/* CLIP's text encoder: a row of layers in which a token sees those before it.
- *
- *     x = embedding + positions  --+-- norm -- attention --(+)--+-- norm -- up, activation, down --(+)--  …  norm
- *                                  |_________________________|  |_________________________________|           */
-#include <math.h>
+/* CLIP's text encoder: embeddings and positions, a row of layers (clip_layers.c) in which a token sees those before it,
+ * and a norm. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/status.h"
-#include "math/common/plan/scratch.h"
 #include "model/image/clip.h"
-#include "model/image/component.h"
+#include "model/image/clip_layers.h"
 #include "model/image/text_encoder.h"
 #include "rdna/image.h"
 #include "rdna/op.h"
 
 enum { PATH_BYTES = 4096, NAME_BYTES = 128, MOST_TEXTS = 64 };
 
-typedef struct affine { /* of a product or a norm */
-  rdna_tensor weight, bias;
-} affine;
-
-typedef struct layer {
-  affine norm1, q, k, v, out, norm2, up, down;
-} layer;
+typedef rdna__clip_affine affine;
+typedef rdna__clip_layer layer;
 
 typedef struct settings {
   int vocabulary, width, hidden, layers, heads, positions, projection;
@@ -80,6 +71,16 @@ static rdna_status read_settings(const json_t *config, settings *out) {
                     out->heads);
 }
 
+static rdna__clip_shape shape_of(const settings *set) {
+  return (rdna__clip_shape){.tokens = set->positions,
+                            .width = set->width,
+                            .hidden = set->hidden,
+                            .heads = set->heads,
+                            .epsilon = set->epsilon,
+                            .quick = set->quick,
+                            .causal = true};
+}
+
 /* ---- weights ---- */
 
 typedef struct loading {
@@ -92,31 +93,6 @@ typedef struct loading {
 static rdna_status load(loading *l, const char *prefix, const char *name, int rows, int columns, rdna_tensor *out) {
   const int64_t shape[] = {rows, columns};
   return rdna__component_load(&l->component, prefix, name, RDNA_F32, columns ? 2 : 1, shape, out);
-}
-
-static rdna_status load_affine(loading *l, int layer_index, const char *name, int rows, int columns, affine *out) {
-  char names[2][NAME_BYTES];
-  static const char *const kinds[] = {"weight", "bias"};
-  for (int i = 0; i < 2; i++) {
-    if (layer_index >= 0)
-      snprintf(names[i], sizeof names[i], "encoder.layers.%d.%s.%s", layer_index, name, kinds[i]);
-    else
-      snprintf(names[i], sizeof names[i], "%s.%s", name, kinds[i]);
-  }
-  RDNA_TRY(load(l, l->prefix, names[0], rows, columns, &out->weight));
-  return load(l, l->prefix, names[1], rows, 0, &out->bias);
-}
-
-static rdna_status load_layer(loading *l, int i, layer *out) {
-  int width = l->encoder->set.width, hidden = l->encoder->set.hidden;
-  RDNA_TRY(load_affine(l, i, "layer_norm1", width, 0, &out->norm1));
-  RDNA_TRY(load_affine(l, i, "self_attn.q_proj", width, width, &out->q));
-  RDNA_TRY(load_affine(l, i, "self_attn.k_proj", width, width, &out->k));
-  RDNA_TRY(load_affine(l, i, "self_attn.v_proj", width, width, &out->v));
-  RDNA_TRY(load_affine(l, i, "self_attn.out_proj", width, width, &out->out));
-  RDNA_TRY(load_affine(l, i, "layer_norm2", width, 0, &out->norm2));
-  RDNA_TRY(load_affine(l, i, "mlp.fc1", hidden, width, &out->up));
-  return load_affine(l, i, "mlp.fc2", width, hidden, &out->down);
 }
 
 static int vectors_of(const rdna__inversions *words) {
@@ -172,13 +148,14 @@ static rdna_status load_embedding(loading *l, const char *name) {
 static rdna_status load_all(loading *l) {
   rdna_image_text_encoder *e = l->encoder;
   const settings *set = &e->set;
+  const rdna__clip_shape shape = shape_of(set);
   const char *embedding = "embeddings.token_embedding.weight";
   /* transformers 5 saves a model without a projection without it */
   l->prefix = rdna__component_rank(&l->component, "", embedding) >= 0 ? "" : "text_model";
   RDNA_TRY(load_embedding(l, embedding));
   RDNA_TRY(load(l, l->prefix, "embeddings.position_embedding.weight", set->positions, set->width, &e->positions));
-  for (int i = 0; i < set->layers; i++) RDNA_TRY(load_layer(l, i, &e->layers[i]));
-  RDNA_TRY(load_affine(l, -1, "final_layer_norm", set->width, 0, &e->norm));
+  RDNA_TRY(rdna__clip_load_layers(&l->component, l->prefix, &shape, set->layers, e->layers));
+  RDNA_TRY(rdna__clip_load_affine(&l->component, l->prefix, "final_layer_norm", set->width, 0, &e->norm));
   if (!set->projected) return RDNA_OK;
   return load(l, "", "text_projection.weight", set->projection, set->width, &e->projection);
 }
@@ -331,69 +308,19 @@ rdna_status rdna_image_text_encoder_tokens(const rdna_image_text_encoder *e, con
 
 typedef struct pass {
   const rdna_image_text_encoder *encoder;
-  rdna_stream *stream;
-  rdna__scratch scratch;
-  int count;            /* texts; tokens are count x positions */
-  rdna_tensor x, h;     /* (tokens, width): the residual stream, and what blocks read */
-  rdna_tensor q, k, v;  /* (tokens, width) */
-  rdna_tensor up, gate; /* (tokens, 1, hidden) */
+  rdna__clip_pass clip;
 } pass;
-
-/* (count, positions, width) as (count, heads, positions, width of a head). */
-static rdna_tensor by_head(const pass *p, const rdna_tensor *t) {
-  const settings *set = &p->encoder->set;
-  int64_t each = set->width / set->heads, row = set->width, text = row * set->positions;
-  return (rdna_tensor){.data = t->data,
-                       .dtype = RDNA_F32,
-                       .rank = 4,
-                       .shape = {p->count, set->heads, set->positions, each},
-                       .stride = {text, each, row, 1}};
-}
-
-static rdna_status norm(const pass *p, const affine *of, const rdna_tensor *x, const rdna_tensor *out) {
-  return rdna_op_layer_norm(p->stream, x, &of->weight, &of->bias, p->encoder->set.epsilon, out, NULL, NULL);
-}
-
-static rdna_status attend(const pass *p, const layer *l) {
-  const settings *set = &p->encoder->set;
-  RDNA_TRY(norm(p, &l->norm1, &p->x, &p->h));
-  RDNA_TRY(rdna_op_linear(p->stream, &p->h, &l->q.weight, &l->q.bias, &p->q));
-  RDNA_TRY(rdna_op_linear(p->stream, &p->h, &l->k.weight, &l->k.bias, &p->k));
-  RDNA_TRY(rdna_op_linear(p->stream, &p->h, &l->v.weight, &l->v.bias, &p->v));
-  rdna_sdpa options = {RDNA_SDPA_INIT, .scale = (float)(1 / sqrt((double)set->width / set->heads)), .causal = true};
-  rdna_tensor q = by_head(p, &p->q), k = by_head(p, &p->k), v = by_head(p, &p->v), out = by_head(p, &p->h);
-  RDNA_TRY(rdna_op_sdpa(p->stream, &options, &q, &k, &v, &out, NULL));
-  return rdna_op_linear_add(p->stream, &p->h, &l->out.weight, &l->out.bias, &p->x);
-}
-
-static rdna_tensor as_matrix(const rdna_tensor *t) {
-  return rdna_tensor_contiguous(t->data, RDNA_F32, 2, (const int64_t[]){t->shape[0], t->shape[2]});
-}
-
-static rdna_status feed_forward(const pass *p, const layer *l) {
-  const rdna_scalar zero = rdna_scalar_real(0);
-  rdna_tensor up = as_matrix(&p->up);
-  RDNA_TRY(norm(p, &l->norm2, &p->x, &p->h));
-  RDNA_TRY(rdna_op_linear(p->stream, &p->h, &l->up.weight, &l->up.bias, &up));
-  if (p->encoder->set.quick) {
-    RDNA_TRY(rdna_op_map(p->stream, RDNA_MAP_AFFINE, &p->up, rdna_scalar_real(1.702), zero, &p->gate));
-    RDNA_TRY(rdna_op_mul_sigmoid(p->stream, &p->up, &p->gate, &p->up));
-  } else {
-    RDNA_TRY(rdna_op_map(p->stream, RDNA_MAP_GELU_ERF, &up, zero, zero, &up));
-  }
-  return rdna_op_linear_add(p->stream, &up, &l->down.weight, &l->down.bias, &p->x);
-}
 
 /* x = the tokens' embeddings and those of their places. */
 static rdna_status embed(pass *p, const int32_t *ids) {
   const settings *set = &p->encoder->set;
-  rdna_tensor on_device, x = p->x, positions = p->encoder->positions;
-  int64_t tokens = p->x.shape[0];
-  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_I32, 1, &tokens, &on_device));
-  RDNA_TRY(rdna_copy_to_device(p->stream, on_device.data, ids, (size_t)tokens * sizeof *ids));
-  RDNA_TRY(rdna_op_embedding(p->stream, &p->encoder->embedding, &on_device, &p->x, NULL));
+  rdna_tensor on_device, x = p->clip.x, positions = p->encoder->positions;
+  int64_t tokens = p->clip.x.shape[0];
+  RDNA_TRY(rdna__scratch_tensor(&p->clip.scratch, RDNA_I32, 1, &tokens, &on_device));
+  RDNA_TRY(rdna_copy_to_device(p->clip.stream, on_device.data, ids, (size_t)tokens * sizeof *ids));
+  RDNA_TRY(rdna_op_embedding(p->clip.stream, &p->encoder->embedding, &on_device, &p->clip.x, NULL));
   x.rank = positions.rank = 3;
-  x.shape[0] = positions.shape[0] = p->count;
+  x.shape[0] = positions.shape[0] = p->clip.count;
   x.shape[1] = positions.shape[1] = set->positions;
   x.shape[2] = positions.shape[2] = set->width;
   x.stride[0] = (int64_t)set->positions * set->width;
@@ -401,22 +328,11 @@ static rdna_status embed(pass *p, const int32_t *ids) {
   x.stride[1] = positions.stride[1] = set->width;
   x.stride[2] = positions.stride[2] = 1;
   const rdna_scalar zero = rdna_scalar_real(0);
-  return rdna_op_zip(p->stream, RDNA_ZIP_ADD, &x, &positions, zero, zero, &x);
-}
-
-static rdna_status prepare(pass *p) {
-  const settings *set = &p->encoder->set;
-  const int64_t tokens = (int64_t)p->count * set->positions;
-  const int64_t wide[] = {tokens, set->width}, hidden[] = {tokens, 1, set->hidden};
-  rdna_tensor *const of_width[] = {&p->x, &p->h, &p->q, &p->k, &p->v};
-  for (size_t i = 0; i < sizeof of_width / sizeof *of_width; i++)
-    RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_F32, 2, wide, of_width[i]));
-  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_F32, 3, hidden, &p->up));
-  return set->quick ? rdna__scratch_tensor(&p->scratch, RDNA_F32, 3, hidden, &p->gate) : RDNA_OK;
+  return rdna_op_zip(p->clip.stream, RDNA_ZIP_ADD, &x, &positions, zero, zero, &x);
 }
 
 static rdna_status copy_out(const pass *p, const rdna_tensor *from, float *to) {
-  return rdna_copy_to_host(p->stream, to, from->data, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(from)));
+  return rdna_copy_to_host(p->clip.stream, to, from->data, rdna_dtype_bytes(RDNA_F32, rdna_tensor_count(from)));
 }
 
 static int end_of(const settings *set, const int32_t *ids) {
@@ -433,33 +349,32 @@ static rdna_status pool(pass *p, const int32_t *ids, float *out) {
   const rdna_image_text_encoder *e = p->encoder;
   int32_t ends[MOST_TEXTS];
   rdna_tensor rows, states, projected;
-  for (int i = 0; i < p->count; i++)
+  for (int i = 0; i < p->clip.count; i++)
     ends[i] = i * e->set.positions + end_of(&e->set, ids + (ptrdiff_t)i * e->set.positions);
-  const int64_t count = p->count, wide[] = {count, e->set.width}, pooled[] = {count, e->info.pooled};
-  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_I32, 1, &count, &rows));
-  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_F32, 2, wide, &states));
-  RDNA_TRY(rdna_copy_to_device(p->stream, rows.data, ends, (size_t)count * sizeof *ends));
-  RDNA_TRY(rdna_op_index_select(p->stream, &p->x, 0, &rows, &states, NULL));
-  RDNA_TRY(norm(p, &e->norm, &states, &states));
+  const int64_t count = p->clip.count, wide[] = {count, e->set.width}, pooled[] = {count, e->info.pooled};
+  RDNA_TRY(rdna__scratch_tensor(&p->clip.scratch, RDNA_I32, 1, &count, &rows));
+  RDNA_TRY(rdna__scratch_tensor(&p->clip.scratch, RDNA_F32, 2, wide, &states));
+  RDNA_TRY(rdna_copy_to_device(p->clip.stream, rows.data, ends, (size_t)count * sizeof *ends));
+  RDNA_TRY(rdna_op_index_select(p->clip.stream, &p->clip.x, 0, &rows, &states, NULL));
+  RDNA_TRY(rdna__clip_norm(&p->clip, &e->norm, &states, &states));
   if (!e->set.projected) return copy_out(p, &states, out);
-  RDNA_TRY(rdna__scratch_tensor(&p->scratch, RDNA_F32, 2, pooled, &projected));
-  RDNA_TRY(rdna_op_linear(p->stream, &states, &e->projection, NULL, &projected));
+  RDNA_TRY(rdna__scratch_tensor(&p->clip.scratch, RDNA_F32, 2, pooled, &projected));
+  RDNA_TRY(rdna_op_linear(p->clip.stream, &states, &e->projection, NULL, &projected));
   return copy_out(p, &projected, out);
 }
 
 static rdna_status run(pass *p, const int32_t *ids, int skip, bool normed, float *states, float *pooled) {
   const rdna_image_text_encoder *e = p->encoder;
   int last = e->set.layers - skip, layers = pooled ? e->set.layers : last;
-  RDNA_TRY(prepare(p));
+  RDNA_TRY(rdna__clip_prepare(&p->clip));
   RDNA_TRY(embed(p, ids));
   for (int i = 0; i <= layers; i++) {
     if (i == last && states) {
-      if (normed) RDNA_TRY(norm(p, &e->norm, &p->x, &p->h));
-      RDNA_TRY(copy_out(p, normed ? &p->h : &p->x, states));
+      if (normed) RDNA_TRY(rdna__clip_norm(&p->clip, &e->norm, &p->clip.x, &p->clip.h));
+      RDNA_TRY(copy_out(p, normed ? &p->clip.h : &p->clip.x, states));
     }
     if (i == layers) break;
-    RDNA_TRY(attend(p, &e->layers[i]));
-    RDNA_TRY(feed_forward(p, &e->layers[i]));
+    RDNA_TRY(rdna__clip_layer_run(&p->clip, &e->layers[i]));
   }
   return pooled ? pool(p, ids, pooled) : RDNA_OK;
 }
@@ -483,10 +398,11 @@ rdna_status rdna_image_text_encoder_encode(rdna_image_text_encoder *e, const int
                       e->set.layers);
   RDNA_TRY(check_ids(e, ids, count));
   if (!out_states && !out_pooled) return RDNA_OK;
-  pass p = {.encoder = e, .stream = rdna_device_default_stream(e->network.device), .count = count};
-  p.scratch = (rdna__scratch){.stream = p.stream, .holder = "a text encoder"};
+  pass p = {.encoder = e, .clip = {.shape = shape_of(&e->set), .count = count}};
+  p.clip.stream = rdna_device_default_stream(e->network.device);
+  p.clip.scratch = (rdna__scratch){.stream = p.clip.stream, .holder = "a text encoder"};
   rdna_status status = run(&p, ids, skip, normed, out_states, out_pooled);
-  rdna_status waited = rdna_stream_synchronize(p.stream);
-  status = rdna__scratch_release(&p.scratch, status);
+  rdna_status waited = rdna_stream_synchronize(p.clip.stream);
+  status = rdna__scratch_release(&p.clip.scratch, status);
   return status == RDNA_OK ? waited : status;
 }

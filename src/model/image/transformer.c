@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "model/image/adapter.h"
 #include "model/image/unet.h"
 #include "rdna/op.h"
 
@@ -127,8 +128,39 @@ static rdna_status feed_forward(rdna__image_pass *pass, const rdna__image_transf
   return rdna__pass_drop(pass, &gated);
 }
 
+/* h += scale attention(q over the adapter's tokens) */
+static rdna_status add_adapter(rdna__image_pass *pass, const rdna_image_adapter_use *use, int place, int heads,
+                               const rdna_tensor *q, const rdna_tensor *h) {
+  const rdna_tensor *k = rdna__adapter_keys(use->adapter, place), *v = rdna__adapter_values(use->adapter, place);
+  rdna_tensor more;
+  if (use->scale == 0) return RDNA_OK;
+  RDNA_TRY(rdna__pass_tensor(pass, pass->dtype, 3, h->shape, &more));
+  RDNA_TRY(rdna__image_attend(pass, heads, q, k, v, &more));
+  RDNA_TRY(
+      rdna_op_zip(pass->stream, RDNA_ZIP_ADD_SCALED, h, &more, rdna_scalar_real(use->scale), rdna_scalar_real(0), h));
+  return rdna__pass_drop(pass, &more);
+}
+
+/* The same over |text|, and over the tokens of adapters, each by itself. */
+static rdna_status attend_text(rdna__image_pass *pass, const rdna__image_heads *a, int heads, int place,
+                               const rdna__image_attending *attending, const rdna_tensor *h, const rdna_tensor *text,
+                               const rdna_tensor *t) {
+  if (!attending->adapter_count) return attend(pass, a, heads, h, text, t);
+  rdna_tensor q, k, v;
+  RDNA_TRY(rdna__image_linear_run(pass, &a->q, h, &q));
+  RDNA_TRY(rdna__image_linear_run(pass, &a->k, text, &k));
+  RDNA_TRY(rdna__image_linear_run(pass, &a->v, text, &v));
+  RDNA_TRY(rdna__image_attend(pass, heads, &q, &k, &v, h));
+  RDNA_TRY(rdna__pass_drop(pass, &k));
+  RDNA_TRY(rdna__pass_drop(pass, &v));
+  for (size_t i = 0; i < attending->adapter_count; i++)
+    RDNA_TRY(add_adapter(pass, &attending->adapters[i], place, heads, &q, h));
+  RDNA_TRY(rdna__pass_drop(pass, &q));
+  return rdna_op_linear_add(pass->stream, h, &a->out.weight, &a->out.bias, t);
+}
+
 rdna_status rdna__image_transformer_run(rdna__image_pass *pass, const rdna__image_transformer *of,
-                                        const rdna_tensor *text, rdna__image_perturbing perturbing,
+                                        const rdna_tensor *text, const rdna__image_attending *attending,
                                         const rdna_tensor *x) {
   rdna_tensor image, t, outer = rdna__image_tokens(x);
   RDNA_TRY(rdna__pass_image(pass, x->shape[0], x->shape[1], x->shape[2], x->shape[3], &image));
@@ -138,10 +170,10 @@ rdna_status rdna__image_transformer_run(rdna__image_pass *pass, const rdna__imag
   for (int i = 0; i < of->count; i++) {
     const rdna__image_transformer_block *b = &of->blocks[i];
     RDNA_TRY(norm_into(pass, &b->norm1, &t, &h));
-    int perturbed = perturbing.blocks >> i & 1 ? perturbing.perturbed : 0;
+    int perturbed = attending->blocks >> i & 1 ? attending->perturbed : 0;
     RDNA_TRY(attend_own(pass, &b->own, of->heads, perturbed, &h, &t));
     RDNA_TRY(norm_into(pass, &b->norm2, &t, &h));
-    RDNA_TRY(attend(pass, &b->text, of->heads, &h, text, &t));
+    RDNA_TRY(attend_text(pass, &b->text, of->heads, of->place + i, attending, &h, text, &t));
     RDNA_TRY(norm_into(pass, &b->norm3, &t, &h));
     RDNA_TRY(feed_forward(pass, b, &h, &t));
   }

@@ -2,6 +2,7 @@
  *
  *     conv_in -- stage 0 -- stage 1 --  …  -- middle --  …  -- stage 1 -- stage 0 -- norm, SiLU, conv_out
  *             |_____________|_______________________________________|__________|   each image is kept for the way up */
+#include "model/image/adapter.h"
 #include "model/image/control.h"
 #include "model/image/unet_half.h"
 
@@ -104,6 +105,15 @@ rdna_status rdna__unet_load_half(rdna_image_unet *u, rdna__component *c) {
   return load_middle(u, c);
 }
 
+/* Numbers the places of a stage's attention over texts from |first| on; returns that of the next. */
+static int number_places(stage *s, int first) {
+  for (int i = 0; i < s->layers && s->attends; i++) {
+    s->transformers[i].place = first;
+    first += s->transformers[i].count;
+  }
+  return first;
+}
+
 static rdna_status load(rdna_image_unet *u, rdna__component *c, rdna__loras *loras) {
   rdna__unet_settings *s = &u->set;
   RDNA_TRY(rdna__annotate(rdna__unet_settings_read(c->settings, s), "config.json"));
@@ -112,6 +122,10 @@ static rdna_status load(rdna_image_unet *u, rdna__component *c, rdna__loras *lor
   const rdna__image_window out = {s->channels[0], s->out_channels, 3, 1, 1, 1};
   RDNA_TRY(rdna__unet_load_half(u, c));
   for (int i = 0; i < s->stages; i++) RDNA_TRY(load_up(u, c, i));
+  int places = 0;
+  for (int i = 0; i < 2 * s->stages; i++)
+    places = number_places(i < s->stages ? &u->down[i] : &u->up[i - s->stages], places);
+  number_places(&u->middle, places);
   RDNA_TRY(rdna__image_load_norm(c, "", "conv_norm_out", s->channels[0], s->groups, s->epsilon, &u->norm));
   RDNA_TRY(rdna__image_load_conv(c, "", "conv_out", &out, &u->out));
   return rdna__component_check_all_read(c);
@@ -290,8 +304,9 @@ static rdna_status run_resnet(running *r, const rdna__image_resnet *block, bool 
 /* Transformer |i| of |s|, which is stage |of| on its way. */
 static rdna_status run_transformer(running *r, const stage *s, rdna__unet_way way, int of, int i) {
   if (!s->attends) return RDNA_OK;
-  const rdna__image_perturbing perturbing = {r->given->perturbed, rdna__unet_places_in(&r->perturbed, way, of, i)};
-  return rdna__image_transformer_run(&r->pass, &s->transformers[i], &r->text, perturbing, &r->x);
+  const rdna__image_attending attending = {r->given->perturbed, rdna__unet_places_in(&r->perturbed, way, of, i),
+                                           r->adapters, r->adapter_count};
+  return rdna__image_transformer_run(&r->pass, &s->transformers[i], &r->text, &attending, &r->x);
 }
 
 static rdna_status run_down(running *r, int of) {
@@ -429,7 +444,15 @@ rdna_status rdna_image_unet_run(rdna_image_unet *u, const rdna_image_unet_input 
   if (read.control_count && !read.controls)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_unet_run needs the ControlNets that it is to read");
   for (size_t i = 0; i < read.control_count; i++) RDNA_TRY(rdna__control_check(&read.controls[i], u, &read));
-  running r = {.unet = u, .given = &read, .channels = u->set.in_channels};
+  if (read.adapter_count && !read.adapters)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_unet_run needs the IP-Adapters that it is to read");
+  for (size_t i = 0; i < read.adapter_count; i++)
+    RDNA_TRY(rdna__adapter_check(&read.adapters[i], &u->network, &u->set, &read));
+  running r = {.unet = u,
+               .given = &read,
+               .channels = u->set.in_channels,
+               .adapters = read.adapters,
+               .adapter_count = read.adapter_count};
   if (read.perturbed) RDNA_TRY(rdna__unet_places_read(read.perturbed_layers, &u->set, &r.perturbed));
   rdna_stream *stream = rdna_device_default_stream(u->network.device);
   r.pass = (rdna__image_pass){.stream = stream, .dtype = u->network.dtype, .holder = "a U-Net"};

@@ -77,6 +77,7 @@ typedef struct rdna__image_transformer {
   rdna__image_linear in, out;
   rdna__image_transformer_block *blocks; /* (count) */
   int count, heads;
+  int place; /* of the first block among all of a U-Net's, which an IP-Adapter counts: down, up, and the middle */
 } rdna__image_transformer;
 
 /* Names are |prefix| and those of diffusers behind it. To be given back by _deinit whatever is returned. */
@@ -84,15 +85,17 @@ rdna_status rdna__image_load_transformer(rdna__component *component, const char 
                                          int heads, int groups, int blocks, rdna__image_transformer *out);
 void rdna__image_transformer_deinit(rdna__image_transformer *transformer); /* of zeros is fine; weights stay */
 
-/* Of the images of a pass the last |perturbed|, whose tokens see themselves alone in the blocks of |blocks| (bit i). */
-typedef struct rdna__image_perturbing {
-  int perturbed;
-  uint32_t blocks;
-} rdna__image_perturbing;
+/* What changes attention. */
+typedef struct rdna__image_attending {
+  int perturbed;                          /* of the images of a pass the last ones, whose tokens see themselves alone */
+  uint32_t blocks;                        /* in block i, where bit i is set */
+  const rdna_image_adapter_use *adapters; /* (adapter_count) whose tokens are read beside a text's */
+  size_t adapter_count;
+} rdna__image_attending;
 
 /* Changes the image |x| (n, channels, height, width). |text| (n, tokens, text_width). */
 rdna_status rdna__image_transformer_run(rdna__image_pass *pass, const rdna__image_transformer *transformer,
-                                        const rdna_tensor *text, rdna__image_perturbing perturbing,
+                                        const rdna_tensor *text, const rdna__image_attending *attending,
                                         const rdna_tensor *x);
 
 /* ---- Numbers as vectors ---- */

@@ -38,11 +38,13 @@ typedef struct rdna__unet_pass {
   const rdna_image_unet *unet;
   rdna__image_pass pass;
   const rdna_image_unet_input *given;
-  int channels;                /* of the sample; the U-Net reads the first of them */
-  rdna__unet_places perturbed; /* where tokens of the last images see themselves alone */
-  const rdna_tensor *seen;     /* NULL, or an image (1, channels, height, width) that is added to what conv_in makes */
-  rdna_tensor text;            /* (n, tokens, text_width) */
-  rdna_tensor time;            /* (n, time_width): SiLU of the embedding */
+  int channels;                           /* of the sample; the U-Net reads the first of them */
+  rdna__unet_places perturbed;            /* where tokens of the last images see themselves alone */
+  const rdna_image_adapter_use *adapters; /* (adapter_count), which a ControlNet does not read */
+  size_t adapter_count;
+  const rdna_tensor *seen; /* NULL, or an image (1, channels, height, width) that is added to what conv_in makes */
+  rdna_tensor text;        /* (n, tokens, text_width) */
+  rdna_tensor time;        /* (n, time_width): SiLU of the embedding */
   rdna_tensor x;
   rdna_tensor skips[RDNA__UNET_SKIPS]; /* (skip_count), the last of which is read first */
   int skip_count;
