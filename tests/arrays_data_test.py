@@ -107,8 +107,8 @@ class Batches(Case):
         own, = data.DataLoader(data.ArrayDataset(np.arange(3)), 3, collate=lambda items: sum(items))
         self.assertEqual(own, 3)  # asked for, though the dataset has batches
         for function, mentions in ((lambda i: np.zeros(i), "items of shapes"), (lambda i: {i: 1}, "different forms"), (lambda i: (1,) * (i + 1), "different forms"),
-                                   (lambda i: np.zeros(2, "u4"), None)):
-            with self.assertRaisesRegex(ValueError if mentions else TypeError, mentions or "hold no values of type uint32"):
+                                   (lambda i: np.zeros(2, "g"), None)):
+            with self.assertRaisesRegex(ValueError if mentions else TypeError, mentions or "hold no values of type (float128|longdouble)"):
                 list(data.DataLoader(Items(3, function), 3))
 
     def test_failures(self):

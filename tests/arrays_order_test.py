@@ -56,7 +56,7 @@ class Order(Case):
         for _ in range(80):
             a = draw(rng.choice(TYPES), any_shape(empty=False) or (3,))
             x, axis = ra.asarray(a), int(rng.integers(-a.ndim, a.ndim))
-            dtype = a.dtype if a.dtype.kind == "f" else np.dtype("i8")
+            dtype = a.dtype if a.dtype.kind == "f" else np.dtype("u8" if a.dtype.kind == "u" else "i8")
             for name, function in (("cumulative_sum", np.cumsum), ("cumulative_prod", np.cumprod)):
                 want = function(a.astype("f8"), axis)
                 self.same(getattr(ra, name)(x, axis=axis), want, dtype, 2)

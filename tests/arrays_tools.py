@@ -18,9 +18,9 @@ import rdna.arrays as ra
 from rdna import _types
 from rdna.arrays import _core
 
-TYPES = [np.dtype(t) for t in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")]
+TYPES = [np.dtype(t) for t in ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64")]
 COMPLEX = [np.dtype("complex64"), np.dtype("complex128")]
-NARROW = {np.dtype(t) for t in ("bool", "uint8", "int8", "int16")}
+NARROW = {np.dtype(t) for t in ("bool", "uint8", "uint16", "int8", "int16")}
 rng = np.random.default_rng(7)
 
 

@@ -8,9 +8,10 @@
  *     rdna_array_to_host(z, data, sizeof data);
  *     rdna_array_release(x); …
  *
- * Values are of plain types: f32 f16 bf16 f64, i8 i16 i32 i64 u8, bool. Work is queued on the stream that an array was
- * made on, which must outlive it; arrays of one call are of one stream. Arrays never change, so that views are safe to
- * keep; whoever writes through rdna_array_tensor asks rdna_array_own first. Counting is safe from any thread.
+ * Values are of plain types: f32 f16 bf16 f64, i8 i16 i32 i64, u8 u16 u32 u64, bool. Work is queued on the stream that
+ * an array was made on, which must outlive it; arrays of one call are of one stream. Arrays never change, so that views
+ * are safe to keep; whoever writes through rdna_array_tensor asks rdna_array_own first. Counting is safe from any
+ * thread.
  *
  * A failure gives no array and leaves the arguments as they were. RDNA_INVALID_ARGUMENT: shapes that cannot be
  * broadcast, dims that are not there, arrays of two streams. RDNA_UNSUPPORTED: a type or operation of which there is
@@ -38,7 +39,8 @@ RDNA_API const rdna_tensor *rdna_array_tensor(const rdna_array *array);
 RDNA_API rdna_stream *rdna_array_stream(const rdna_array *array); /* borrowed */
 
 /* The smallest type that holds every value of both, as NumPy's result_type: i8 with u8 is i16, i16 with f16 f32, i32
- * with f32 f64, f16 with bf16 f32. i64 with a float is f64, which holds most. RDNA_DTYPE_COUNT: one is not plain. */
+ * with f32 f64, f16 with bf16 f32. i64 and u64 with a float, and with each other, are f64, which holds most.
+ * RDNA_DTYPE_COUNT: one is not plain. */
 RDNA_API rdna_dtype rdna_dtype_promote(rdna_dtype a, rdna_dtype b);
 
 /* ---- making ---- */
@@ -128,8 +130,8 @@ RDNA_CHECKED rdna_status rdna_array_compare_number(rdna_array *a, rdna_scalar nu
 /* |a| where |condition|, which is bool, is true, else |b|; all three broadcast. */
 RDNA_CHECKED rdna_status rdna_array_where(rdna_array *condition, rdna_array *a, rdna_array *b, rdna_array **out_array);
 /* Over the dimensions whose bits are set in |dims|, which stay with size 1 where |keep_dims|. Sums and products of
- * integers and bool are i64; means and what else is of floats alone take them as f64, and i8, i16, u8 and bool as f32;
- * argmin and argmax give i64. */
+ * integers and bool are i64, of u8 to u64 u64; means and what else is of floats alone take them as f64, and those of up
+ * to 16 bits and bool as f32; argmin and argmax give i64. */
 RDNA_CHECKED rdna_status rdna_array_reduce(rdna_array *x, rdna_reduction reduction, uint32_t dims, bool keep_dims,
                                            double parameter, rdna_array **out_array);
 /* Products of matrices, the last two dimensions, with the others broadcast, as numpy.matmul: of one dimension |a| is a

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* A number that is the same for all values: floating types take |real|, integers and bool |integer|. */
+/* A number that is the same for all values: floating types take |real|, integers and bool |integer|; of u64 that has
+ * the bits. */
 typedef struct rdna_scalar {
   double real;
   int64_t integer;

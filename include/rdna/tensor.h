@@ -52,6 +52,9 @@ typedef enum rdna_dtype {
   RDNA_IQ3_S,   /* 3.44: 9-bit indices, signs, 8 scales */
   RDNA_IQ1_S,   /* 1.56: 11-bit indices of values -1, 0, 1, with 1/8 added or taken off, 8 scales of 3 bits */
   RDNA_IQ1_M,   /* 1.75: the same, 16 scales, a sign of the 1/8 for 8 values */
+  RDNA_U16,
+  RDNA_U32,
+  RDNA_U64,
   RDNA_DTYPE_COUNT
 } rdna_dtype;
 

@@ -75,6 +75,7 @@ rdna_status rdna__array_check(const char *function, rdna_array *const *arrays, i
 /* Whether an array can hold values of the type: the first ten of rdna_dtype, which the table of promotions has. */
 bool rdna__array_is_plain(rdna_dtype dtype);
 bool rdna__array_is_float(rdna_dtype dtype);
+bool rdna__array_is_unsigned(rdna_dtype dtype); /* u8 to u64 */
 /* The type in which integers and bool are taken where only floats will do: f64 for i32 and i64, f32 for what fits. */
 rdna_dtype rdna__array_float_for(rdna_dtype dtype);
 

@@ -63,12 +63,15 @@ static void put(rdna_dtype dtype, void *data, int64_t i, double v) {
       ((uint8_t *)data)[i] = (uint8_t)(int)v;
       break;
     case RDNA_I16:
+    case RDNA_U16:
       ((int16_t *)data)[i] = (int16_t)v;
       break;
     case RDNA_I32:
+    case RDNA_U32:
       ((int32_t *)data)[i] = (int32_t)v;
       break;
     case RDNA_I64:
+    case RDNA_U64:
       ((int64_t *)data)[i] = (int64_t)v;
       break;
     default:
@@ -96,10 +99,21 @@ static double get(rdna_dtype dtype, const void *data, int64_t i) {
       return ((const int32_t *)data)[i];
     case RDNA_I64:
       return (double)((const int64_t *)data)[i];
+    case RDNA_U16:
+      return ((const uint16_t *)data)[i];
+    case RDNA_U32:
+      return ((const uint32_t *)data)[i];
+    case RDNA_U64:
+      return (double)((const uint64_t *)data)[i];
     default:
       return ((const uint8_t *)data)[i];
   }
 }
+
+static bool has_no_sign(rdna_dtype t) {
+  return t == RDNA_U8 || t == RDNA_U16 || t == RDNA_U32 || t == RDNA_U64 || t == RDNA_BOOL;
+}
+static bool is_wide(rdna_dtype t) { return t == RDNA_I32 || t == RDNA_I64 || t == RDNA_U32 || t == RDNA_U64; }
 
 /* An array of small whole numbers, which every type holds, and its model. */
 static rdna_array *draw(rdna_dtype dtype, int rank, const int64_t *shape, model *m) {
@@ -108,7 +122,7 @@ static rdna_array *draw(rdna_dtype dtype, int rank, const int64_t *shape, model 
   m->rank = rank;
   memcpy(m->shape, shape, (size_t)rank * sizeof *shape);
   for (int64_t i = 0; i < count_of(rank, shape); i++) {
-    int64_t low = dtype == RDNA_U8 || dtype == RDNA_BOOL ? 0 : -9, high = dtype == RDNA_BOOL ? 1 : 9;
+    int64_t low = has_no_sign(dtype) ? 0 : -9, high = dtype == RDNA_BOOL ? 1 : 9;
     m->values[i] = (double)(low + below(high - low + 1));
     put(dtype, data, i, m->values[i]);
   }
@@ -143,15 +157,15 @@ static uint64_t live_blocks(void) {
 
 /* ---- types ---- */
 
-static const rdna_dtype plain[] = {RDNA_BOOL, RDNA_U8,  RDNA_I8,  RDNA_I16, RDNA_F16,
-                                   RDNA_BF16, RDNA_I32, RDNA_F32, RDNA_I64, RDNA_F64}; /* by their bytes */
+static const rdna_dtype plain[] = {RDNA_BOOL, RDNA_U8,  RDNA_I8,  RDNA_U16, RDNA_I16, RDNA_F16, RDNA_BF16,
+                                   RDNA_U32,  RDNA_I32, RDNA_F32, RDNA_U64, RDNA_I64, RDNA_F64}; /* by their bytes */
 enum { PLAIN = sizeof plain / sizeof *plain };
 
 /* Digits of base 2 that a type's whole numbers have, and whether they have a sign; of floats those of the fraction, and
  * of the exponent. */
 static void measure(rdna_dtype t, int *digits, int *sign, int *exponent) {
-  static const int table[PLAIN][3] = {{1, 0, 0}, {8, 0, 0},  {7, 1, 0},  {15, 1, 0}, {11, 1, 5},
-                                      {8, 1, 8}, {31, 1, 0}, {24, 1, 8}, {63, 1, 0}, {53, 1, 11}};
+  static const int table[PLAIN][3] = {{1, 0, 0},  {8, 0, 0},  {7, 1, 0},  {16, 0, 0}, {15, 1, 0}, {11, 1, 5}, {8, 1, 8},
+                                      {32, 0, 0}, {31, 1, 0}, {24, 1, 8}, {64, 0, 0}, {63, 1, 0}, {53, 1, 11}};
   int i = 0;
   while (plain[i] != t) i++;
   *digits = table[i][0], *sign = table[i][1], *exponent = table[i][2];
@@ -180,8 +194,8 @@ static void promotes_to_the_smallest_type_that_holds_both(void **state) {
 /* ---- value by value ---- */
 
 static rdna_dtype any_type(void) {
-  static const rdna_dtype types[] = {RDNA_F32, RDNA_F64, RDNA_F16, RDNA_I8,  RDNA_U8,
-                                     RDNA_I16, RDNA_I32, RDNA_I64, RDNA_BOOL};
+  static const rdna_dtype types[] = {RDNA_F32, RDNA_F64, RDNA_F16,  RDNA_I8,  RDNA_U8,  RDNA_I16,
+                                     RDNA_I32, RDNA_I64, RDNA_BOOL, RDNA_U16, RDNA_U32, RDNA_U64};
   return types[below(sizeof types / sizeof *types)];
 }
 
@@ -231,8 +245,7 @@ static void zips_are_broadcast_and_promoted(void **state) {
     rdna_array *a = draw(ta, part_of(rank, shape, part), part, &of_a);
     rdna_array *b = draw(tb, part_of(rank, shape, part), part, &of_b), *c;
     rdna_zip op = ops[below(4)];
-    bool narrow = dtype == RDNA_BOOL || dtype == RDNA_I8 || dtype == RDNA_U8 || dtype == RDNA_I16;
-    bool whole = narrow || dtype == RDNA_I32 || dtype == RDNA_I64;
+    bool whole = dtype != RDNA_F32 && dtype != RDNA_F64 && dtype != RDNA_F16, narrow = whole && !is_wide(dtype);
     if (op == RDNA_ZIP_DIV && whole) dtype = narrow ? RDNA_F32 : RDNA_F64;
     join((const model *[]){&of_a, &of_b}, 2, &want);
     for (int64_t i = 0; i < count_of(want.rank, want.shape); i++) {
@@ -265,9 +278,7 @@ static void maps_take_integers_as_floats_where_they_must(void **state) {
     want = of_x;
     for (int64_t i = 0; i < count_of(want.rank, want.shape); i++) want.values[i] = exp(of_x.values[i]);
     assert_ok(rdna_array_map(x, RDNA_MAP_EXP, zero, zero, &y));
-    rdna_dtype dtype = type == RDNA_I32 || type == RDNA_I64   ? RDNA_F64
-                       : type == RDNA_F16 || type == RDNA_F64 ? type
-                                                              : RDNA_F32;
+    rdna_dtype dtype = is_wide(type) ? RDNA_F64 : type == RDNA_F16 || type == RDNA_F64 ? type : RDNA_F32;
     expect(y, dtype, &want, dtype == RDNA_F16 ? 0x1p-10 : dtype == RDNA_F32 ? 0x1p-22 : 0x1p-51);
     rdna_array_release(y);
     for (int64_t i = 0; i < count_of(want.rank, want.shape); i++) want.values[i] = of_x.values[i] * of_x.values[i];
@@ -527,8 +538,9 @@ static void reductions(void **state) {
     rdna_dtype dtype = type;
     if (reduction == RDNA_REDUCTION_ANY) dtype = RDNA_BOOL;
     if (reduction == RDNA_REDUCTION_ARGMAX) dtype = RDNA_I64;
-    if ((reduction == RDNA_REDUCTION_SUM || reduction == RDNA_REDUCTION_PROD) && !real) dtype = RDNA_I64;
-    if (reduction == RDNA_REDUCTION_MEAN && !real) dtype = type == RDNA_I32 || type == RDNA_I64 ? RDNA_F64 : RDNA_F32;
+    if ((reduction == RDNA_REDUCTION_SUM || reduction == RDNA_REDUCTION_PROD) && !real)
+      dtype = has_no_sign(type) && type != RDNA_BOOL ? RDNA_U64 : RDNA_I64;
+    if (reduction == RDNA_REDUCTION_MEAN && !real) dtype = is_wide(type) ? RDNA_F64 : RDNA_F32;
     assert_ok(rdna_array_reduce(x, reduction, dims, keep, 0, &y));
     expect(y, dtype, &want, dtype == RDNA_F16 ? 0x1p-11 : dtype == RDNA_F32 ? 0x1p-23 : 0x1p-52);
     rdna_array_release(y);

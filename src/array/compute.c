@@ -143,12 +143,13 @@ rdna_status rdna_array_where(rdna_array *condition, rdna_array *a, rdna_array *b
 
 void rdna__array_reduce_types(rdna_reduction reduction, rdna_dtype dtype, rdna_dtype *in, rdna_dtype *sum,
                               rdna_dtype *out) {
-  bool narrow = dtype == RDNA_I8 || dtype == RDNA_I16; /* of which there are no kernels */
-  *in = narrow ? RDNA_I32 : dtype;
+  bool narrow = dtype == RDNA_I8 || dtype == RDNA_I16 || dtype == RDNA_U16; /* of which there are no kernels */
+  *in = narrow ? RDNA_I32 : dtype == RDNA_U32 || dtype == RDNA_U64 ? RDNA_I64 : dtype;
   switch (reduction) {
     case RDNA_REDUCTION_SUM:
     case RDNA_REDUCTION_PROD:
-      *sum = *out = rdna__array_is_float(dtype) ? dtype : RDNA_I64;
+      *sum = rdna__array_is_float(dtype) ? dtype : RDNA_I64;
+      *out = rdna__array_is_unsigned(dtype) ? RDNA_U64 : *sum; /* the same bits */
       break;
     case RDNA_REDUCTION_MIN:
     case RDNA_REDUCTION_MAX:
@@ -168,6 +169,29 @@ void rdna__array_reduce_types(rdna_reduction reduction, rdna_dtype dtype, rdna_d
   }
 }
 
+/* Turns the first bits of |x|, 64 bits each, over: what is in the order of i64 comes into that of u64, and back. */
+static rdna_status turn(rdna_stream *stream, const rdna_tensor *x, const rdna_tensor *out) {
+  return rdna_op_zip_scalar(stream, RDNA_ZIP_BITWISE_XOR, x, rdna_scalar_integer(INT64_MIN), false,
+                            rdna_scalar_integer(0), rdna_scalar_integer(0), out);
+}
+
+/* |x|'s bits as i64, of which there are kernels; in their order where it is asked about that. */
+static rdna_status take_u64(call *c, rdna_array *x, bool ordered) {
+  rdna_array *bits, *made;
+  RDNA_TRY(rdna_array_bits(x, RDNA_I64, &bits));
+  if (!ordered) {
+    c->inputs[c->count++] = bits;
+    return RDNA_OK;
+  }
+  rdna_status status = rdna__array_make(x->stream, RDNA_I64, x->tensor.rank, x->tensor.shape, &made);
+  if (status == RDNA_OK) {
+    c->inputs[c->count++] = made;
+    status = turn(x->stream, &bits->tensor, &made->tensor);
+  }
+  rdna_array_release(bits);
+  return status;
+}
+
 rdna_status rdna_array_reduce(rdna_array *x, rdna_reduction reduction, uint32_t dims, bool keep_dims, double parameter,
                               rdna_array **out_array) {
   RDNA_TRY(rdna__array_check("rdna_array_reduce", &x, 1, out_array));
@@ -185,10 +209,16 @@ rdna_status rdna_array_reduce(rdna_array *x, rdna_reduction reduction, uint32_t 
   for (int i = 0; i < tensor->rank; i++)
     if (!(dims >> i & 1) || keep_dims) shape[rank++] = dims >> i & 1 ? 1 : tensor->shape[i];
   call c = {.count = 0};
-  rdna_status status = cast_inputs(&c, &x, 1, in);
+  bool of_u64 = tensor->dtype == RDNA_U64 && in == RDNA_I64;
+  bool extreme = reduction == RDNA_REDUCTION_MIN || reduction == RDNA_REDUCTION_MAX ||
+                 reduction == RDNA_REDUCTION_ARGMIN || reduction == RDNA_REDUCTION_ARGMAX;
+  rdna_status status = of_u64 ? take_u64(&c, x, extreme) : cast_inputs(&c, &x, 1, in);
   if (status == RDNA_OK) status = rdna__array_make(x->stream, sum, rank, shape, &c.out);
   if (status == RDNA_OK)
     status = rdna_op_reduce(x->stream, reduction, &c.inputs[0]->tensor, dims, parameter, &c.out->tensor);
+  if (status == RDNA_OK && of_u64 && out == RDNA_U64 && extreme)
+    status = turn(x->stream, &c.out->tensor, &c.out->tensor);
+  if (status == RDNA_OK && out == RDNA_U64 && sum == RDNA_I64) c.out->tensor.dtype = sum = RDNA_U64;
   if (status != RDNA_OK || sum == out) return end(&c, status, out_array);
   rdna_array *made;
   RDNA_TRY(end(&c, status, &made));

@@ -41,7 +41,8 @@ static const struct {
   uint8_t code, bits;
 } codes[] = {[RDNA_F32] = {FLOAT, 32}, [RDNA_F16] = {FLOAT, 16}, [RDNA_BF16] = {BFLOAT, 16}, [RDNA_F64] = {FLOAT, 64},
              [RDNA_I8] = {INT, 8},     [RDNA_U8] = {UINT, 8},    [RDNA_I16] = {INT, 16},     [RDNA_I32] = {INT, 32},
-             [RDNA_I64] = {INT, 64},   [RDNA_BOOL] = {BOOL, 8}};
+             [RDNA_I64] = {INT, 64},   [RDNA_BOOL] = {BOOL, 8},  [RDNA_U16] = {UINT, 16},    [RDNA_U32] = {UINT, 32},
+             [RDNA_U64] = {UINT, 64}};
 enum { CODES = sizeof codes / sizeof *codes };
 
 void rdna_dlpack_device(const rdna_stream *stream, int32_t *out_type, int32_t *out_index) {
@@ -156,7 +157,8 @@ static rdna_status find_dtype(dl_dtype dtype, rdna_dtype *out, bool *out_pairs) 
   bool pairs = dtype.code == COMPLEX;
   uint8_t code = pairs ? FLOAT : dtype.code, bits = pairs ? dtype.bits / 2 : dtype.bits;
   for (int i = 0; i < CODES; i++) {
-    if (codes[i].code != code || codes[i].bits != bits || dtype.lanes != 1 || (pairs && bits < 32)) continue;
+    if (!codes[i].bits || codes[i].code != code || codes[i].bits != bits || dtype.lanes != 1 || (pairs && bits < 32))
+      continue;
     *out = (rdna_dtype)i;
     *out_pairs = pairs;
     return RDNA_OK;

@@ -96,7 +96,8 @@ static void refusals(void **state) {
     assert_true(out == (rdna_array *)&out && deleted == 0);                                         \
   } while (0)
   WRONG(RDNA_INVALID_ARGUMENT, "device (7, 0)", m.device_type = 7, m.device_index = 0);
-  WRONG(RDNA_UNSUPPORTED, "code 1, 32 bits", m.code = 1);
+  WRONG(RDNA_UNSUPPORTED, "code 3, 32 bits", m.code = 3);
+  WRONG(RDNA_UNSUPPORTED, "code 0, 0 bits", m.code = 0, m.bits = 0);
   WRONG(RDNA_UNSUPPORTED, "2 lanes", m.lanes = 2);
   WRONG(RDNA_UNSUPPORTED, "code 5, 32 bits", m.code = 5);
   WRONG(RDNA_UNSUPPORTED, "9 dimensions", m.rank = 9);

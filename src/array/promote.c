@@ -4,11 +4,14 @@
 #include "array/array.h"
 
 enum {
-  PLAIN = 10,
+  PLAIN = 13,
   B = RDNA_BOOL,
   U = RDNA_U8,
   I = RDNA_I8,
   S = RDNA_I16,
+  US = RDNA_U16,
+  UN = RDNA_U32,
+  UL = RDNA_U64,
   N = RDNA_I32,
   L = RDNA_I64,
   H = RDNA_F16,
@@ -18,17 +21,35 @@ enum {
 };
 
 /* NumPy's (github.com/numpy/numpy, doc/source/reference/arrays.promotion.rst): the smallest type that holds every value
- * of both. bf16, which it has not, holds the integers of 8 bits. In the order of rdna_dtype. */
+ * of both; of u64 and signed integers f64. bf16, which it has not, holds the integers of 8 bits. By places. */
 static const uint8_t promotions[PLAIN][PLAIN] = {
-    /*              F   H   BF  D  I   U   S   N  L  B */
-    [RDNA_F32] = {F, F, F, D, F, F, F, D, D, F},      [RDNA_F16] = {F, H, F, D, H, H, F, D, D, H},
-    [RDNA_BF16] = {F, F, BF, D, BF, BF, F, D, D, BF}, [RDNA_F64] = {D, D, D, D, D, D, D, D, D, D},
-    [RDNA_I8] = {F, H, BF, D, I, S, S, N, L, I},      [RDNA_U8] = {F, H, BF, D, S, U, S, N, L, U},
-    [RDNA_I16] = {F, F, F, D, S, S, S, N, L, S},      [RDNA_I32] = {D, D, D, D, N, N, N, N, L, N},
-    [RDNA_I64] = {D, D, D, D, L, L, L, L, L, L},      [RDNA_BOOL] = {F, H, BF, D, I, U, S, N, L, B},
+    /*   F  H  BF D  I  U  S  N  L  B  US UN UL */
+    /* F  */ {F, F, F, D, F, F, F, D, D, F, F, D, D},
+    /* H  */ {F, H, F, D, H, H, F, D, D, H, F, D, D},
+    /* BF */ {F, F, BF, D, BF, BF, F, D, D, BF, F, D, D},
+    /* D  */ {D, D, D, D, D, D, D, D, D, D, D, D, D},
+    /* I  */ {F, H, BF, D, I, S, S, N, L, I, N, L, D},
+    /* U  */ {F, H, BF, D, S, U, S, N, L, U, US, UN, UL},
+    /* S  */ {F, F, F, D, S, S, S, N, L, S, N, L, D},
+    /* N  */ {D, D, D, D, N, N, N, N, L, N, N, L, D},
+    /* L  */ {D, D, D, D, L, L, L, L, L, L, L, L, D},
+    /* B  */ {F, H, BF, D, I, U, S, N, L, B, US, UN, UL},
+    /* US */ {F, F, F, D, N, US, N, N, L, US, US, UN, UL},
+    /* UN */ {D, D, D, D, L, UN, L, L, L, UN, UN, UN, UL},
+    /* UL */ {D, D, D, D, D, UL, D, D, D, UL, UL, UL, UL},
 };
 
-bool rdna__array_is_plain(rdna_dtype dtype) { return (unsigned)dtype < PLAIN; }
+/* The plain types are the first ten, and the three that came last. PLAIN: another. */
+static int place_of(rdna_dtype dtype) {
+  if ((unsigned)dtype <= RDNA_BOOL) return (int)dtype;
+  return dtype == RDNA_U16 ? 10 : dtype == RDNA_U32 ? 11 : dtype == RDNA_U64 ? 12 : PLAIN;
+}
+
+bool rdna__array_is_plain(rdna_dtype dtype) { return place_of(dtype) < PLAIN; }
+
+bool rdna__array_is_unsigned(rdna_dtype dtype) {
+  return dtype == RDNA_U8 || dtype == RDNA_U16 || dtype == RDNA_U32 || dtype == RDNA_U64;
+}
 
 bool rdna__array_is_float(rdna_dtype dtype) {
   return dtype == RDNA_F32 || dtype == RDNA_F16 || dtype == RDNA_BF16 || dtype == RDNA_F64;
@@ -36,12 +57,13 @@ bool rdna__array_is_float(rdna_dtype dtype) {
 
 rdna_dtype rdna__array_float_for(rdna_dtype dtype) {
   if (rdna__array_is_float(dtype)) return dtype;
-  return dtype == RDNA_I32 || dtype == RDNA_I64 ? RDNA_F64 : RDNA_F32;
+  bool wide = dtype == RDNA_I32 || dtype == RDNA_I64 || dtype == RDNA_U32 || dtype == RDNA_U64;
+  return wide ? RDNA_F64 : RDNA_F32;
 }
 
 rdna_dtype rdna_dtype_promote(rdna_dtype a, rdna_dtype b) {
   if (!rdna__array_is_plain(a) || !rdna__array_is_plain(b)) return RDNA_DTYPE_COUNT;
-  return (rdna_dtype)promotions[a][b];
+  return (rdna_dtype)promotions[place_of(a)][place_of(b)];
 }
 
 /* Of |tensor|'s sizes, aligned at the end with |rank| others, that of dimension |i|. */

@@ -22,6 +22,9 @@ static const struct {
     [RDNA_F8_E5M2] = {"f8_e5m2", 1, 1},
     [RDNA_F8_E4M3FNUZ] = {"f8_e4m3fnuz", 1, 1},
     [RDNA_F8_E5M2FNUZ] = {"f8_e5m2fnuz", 1, 1},
+    [RDNA_U16] = {"u16", 1, 2},
+    [RDNA_U32] = {"u32", 1, 4},
+    [RDNA_U64] = {"u64", 1, 8},
 };
 
 static bool known(rdna_dtype dtype) { return (unsigned)dtype < RDNA_DTYPE_COUNT; }

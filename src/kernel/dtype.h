@@ -12,7 +12,8 @@ RDNA_SCALAR bool dtype_is_float(rdna_dtype t) { return t == RDNA_F32 || t == RDN
 RDNA_SCALAR bool dtype_is_real(rdna_dtype t) { return dtype_is_float(t) || t == RDNA_F64; }
 /* The types that are computed in 64-bit integers, bool among them. */
 RDNA_SCALAR bool dtype_is_integer(rdna_dtype t) {
-  return t == RDNA_I8 || t == RDNA_U8 || t == RDNA_I16 || t == RDNA_I32 || t == RDNA_I64 || t == RDNA_BOOL;
+  return t == RDNA_I8 || t == RDNA_U8 || t == RDNA_I16 || t == RDNA_I32 || t == RDNA_I64 || t == RDNA_BOOL ||
+         t == RDNA_U16 || t == RDNA_U32 || t == RDNA_U64;
 }
 
 #endif

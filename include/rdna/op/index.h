@@ -46,7 +46,7 @@ RDNA_CHECKED rdna_status rdna_op_embedding(rdna_stream *stream, const rdna_tenso
  * same bits whatever the timing: LAST keeps the value that comes last in src's order, the rest join values in an order
  * that the indices alone decide, in f32 for f32, f16 and bf16, in f64 for f64, and in 64 bits for integers, which wrap.
  * MIN and MAX keep a NaN. MEAN is not offered for bool; of integers it is rounded towards minus infinity. bool adds as
- * "or" and multiplies as "and". 8-bit floats take ASSIGN and LAST alone. */
+ * "or" and multiplies as "and". 8-bit floats take ASSIGN and LAST alone, u16 to u64 neither MIN, MAX nor MEAN. */
 typedef enum rdna_scatter {
   RDNA_SCATTER_ASSIGN = 0,
   RDNA_SCATTER_LAST,

@@ -4,7 +4,7 @@
  * or 1. Strides may be anything, negative too, but no two values of |out| may share a place. |out| may be one of the
  * inputs, with its shape and strides, or must not overlap them. Promotion of types is the caller's.
  *
- * f16 and bf16 compute in f32 and round once; f32 in f32; f64 in f64; i8, u8, i16, i32, i64 and bool in 64 bits,
+ * f16 and bf16 compute in f32 and round once; f32 in f32; f64 in f64; i8 to i64, u8 to u64 and bool in 64 bits,
  * cut to the type (bool: whether it is not 0). Integer division by zero gives 0, its remainder the dividend. What an
  * operation is not offered for is RDNA_UNSUPPORTED. RDNA_INVALID_ARGUMENT: types or shapes that disagree, missing data,
  * partial overlap. Empty tensors are RDNA_OK. */

@@ -65,7 +65,7 @@ OPERATOR(scatter, last, .types = PLAIN) {
                          in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
                          in("src", MAIN, STRIDED | FREE_ALL, SHAPE(M, B)), RDNA_SCATTER_LAST, true, OUTSIDE);
 }
-OPERATOR(scatter, mean, .types = NUMBERS - BIT(RDNA_BOOL)) {
+OPERATOR(scatter, mean, .types = (REALS | INTEGERS) - BIT(RDNA_BOOL), .besides = UNSIGNED) {
   return rdna_op_scatter(stream, out("dst", MAIN, STRIDED | FREE_ALL, SHAPE(M, N)), 1,
                          in("indices", ANY(RDNA_I64, INDICES), STRIDED, SHAPE(M, B)),
                          in("src", MAIN, STRIDED | FREE_ALL, SHAPE(M, B)), RDNA_SCATTER_MEAN, true, OUTSIDE);

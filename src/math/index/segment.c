@@ -8,6 +8,9 @@
 
 enum { MOST_GROUPS = 1 << 16 }; /* of a launch; groups stride over the rest */
 
+/* Their sums and products are, bit by bit, those of signed integers. */
+static bool is_wide_unsigned(rdna_dtype dtype) { return dtype == RDNA_U16 || dtype == RDNA_U32 || dtype == RDNA_U64; }
+
 rdna_status rdna__check_segments(const char *name, rdna_dtype dtype, rdna_scatter mode, int64_t n, int64_t rows) {
   if (dtype == RDNA_BOOL && mode == RDNA_SCATTER_MEAN) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: a mean of bool is not offered; convert to a type of numbers first", name);
@@ -15,6 +18,10 @@ rdna_status rdna__check_segments(const char *name, rdna_dtype dtype, rdna_scatte
   if (float8_is(dtype) && mode != RDNA_SCATTER_LAST) {
     return rdna__fail(RDNA_UNSUPPORTED, "%s: values of %s are not joined; convert to another type first", name,
                       rdna_dtype_name(dtype));
+  }
+  if (is_wide_unsigned(dtype) && (mode == RDNA_SCATTER_MIN || mode == RDNA_SCATTER_MAX || mode == RDNA_SCATTER_MEAN)) {
+    return rdna__fail(RDNA_UNSUPPORTED, "%s: values of %s are added and multiplied; convert to i32 or i64 for others",
+                      name, rdna_dtype_name(dtype));
   }
   if (n > INT32_MAX || rows >= UINT32_MAX) {
     return rdna__fail(RDNA_UNSUPPORTED,
@@ -88,7 +95,12 @@ rdna_status rdna__segments_queue(rdna__scratch *scratch, const rdna__segments *s
                            .op = op_of(s->mode, s->dtype),
                            .include_self = s->include_self && s->mode != RDNA_SCATTER_LAST};
   bool bytes = s->dtype == RDNA_BOOL || float8_is(s->dtype); /* 8-bit floats are only moved, as bytes */
-  const char *type = rdna_dtype_name(bytes ? RDNA_U8 : s->dtype);
+  rdna_dtype joined = bytes                  ? RDNA_U8
+                      : s->dtype == RDNA_U16 ? RDNA_I16
+                      : s->dtype == RDNA_U32 ? RDNA_I32
+                      : s->dtype == RDNA_U64 ? RDNA_I64
+                                             : s->dtype;
+  const char *type = rdna_dtype_name(joined);
   for (int level = 0;; level++) {
     a.chunks = (a.n - 1) / SEGMENT_CHUNK + 1;
     parts *next = &memory[level % 2];

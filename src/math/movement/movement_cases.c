@@ -133,8 +133,8 @@ RDNA_CASE_MAKER(rdna__lines_case) {
 
 /* Of those that are no blocks, nor of 8-bit floats. */
 static rdna_dtype any_type(rdna__random *random) {
-  static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,
-                                     RDNA_U8,  RDNA_I16, RDNA_I32,  RDNA_I64, RDNA_BOOL};
+  static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,  RDNA_U8, RDNA_I16,
+                                     RDNA_I32, RDNA_I64, RDNA_BOOL, RDNA_U16, RDNA_U32, RDNA_U64};
   return types[rdna__random_below(random, sizeof types / sizeof *types)];
 }
 

@@ -24,6 +24,13 @@ RDNA_SCALAR int64_t movement_real_to_integer(uint32_t to, double v) {
       return movement_limited_(v, -0x1p15, 0x1p15);
     case RDNA_I32:
       return movement_limited_(v, -0x1p31, 0x1p31);
+    case RDNA_U16:
+      return movement_limited_(v, 0, 0x1p16);
+    case RDNA_U32:
+      return movement_limited_(v, 0, 0x1p32);
+    case RDNA_U64: /* as bits */
+      if (!(v >= 0x1p63)) return movement_limited_(v, 0, 0x1p63);
+      return v >= 0x1p64 ? -1 : (int64_t)(v - 0x1p63) ^ INT64_MIN;
     case RDNA_BOOL:
       return v != 0;
     default:
@@ -35,9 +42,9 @@ RDNA_SCALAR void movement_store_integer(uint32_t to, void *out, int64_t at, int6
     ((uint8_t *)out)[at] = v != 0;
   } else if (to == RDNA_I8 || to == RDNA_U8) {
     ((uint8_t *)out)[at] = (uint8_t)v;
-  } else if (to == RDNA_I16) {
+  } else if (to == RDNA_I16 || to == RDNA_U16) {
     ((uint16_t *)out)[at] = (uint16_t)v;
-  } else if (to == RDNA_I32) {
+  } else if (to == RDNA_I32 || to == RDNA_U32) {
     ((uint32_t *)out)[at] = (uint32_t)v;
   } else {
     ((int64_t *)out)[at] = v;
@@ -93,11 +100,17 @@ RDNA_SCALAR void movement_convert(uint32_t from, uint32_t to, const void *in, in
               : from == RDNA_I16  ? ((const int16_t *)in)[i]
               : from == RDNA_I32  ? ((const int32_t *)in)[i]
               : from == RDNA_I64  ? ((const int64_t *)in)[i]
+              : from == RDNA_U16  ? ((const uint16_t *)in)[i]
+              : from == RDNA_U32  ? ((const uint32_t *)in)[i]
+              : from == RDNA_U64  ? ((const int64_t *)in)[i]
               : from == RDNA_BOOL ? ((const uint8_t *)in)[i] != 0
                                   : ((const uint8_t *)in)[i];
-  if (movement_is_narrow_(to)) return movement_store_f32(to, out, at, (float)v);
-  if (to == RDNA_F64) return movement_store_real(to, out, at, (double)v);
-  movement_store_integer(to, out, at, v);
+  if (!movement_is_narrow_(to) && to != RDNA_F64) return movement_store_integer(to, out, at, v);
+  /* A u64 of 64 bits is halved; the bit that it loses stays where it decides how the rest is rounded. */
+  bool large = from == RDNA_U64 && v < 0;
+  int64_t whole = large ? (int64_t)((uint64_t)v >> 1 | ((uint64_t)v & 1)) : v;
+  if (to == RDNA_F64) return movement_store_real(to, out, at, (double)whole * (large ? 2 : 1));
+  movement_store_f32(to, out, at, (float)whole * (large ? 2 : 1));
 }
 
 /* Where place |i| of the padded extent comes from in |size| values; -1: nowhere. */

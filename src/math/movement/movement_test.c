@@ -133,11 +133,13 @@ static void copies_in_a_row_see_each_other(void **state) {
 
 /* |v|, a number of type |from|, as |to|: what the header promises. */
 static double converted(rdna_dtype to, double v) {
-  static const double above[RDNA_BOOL] = {
-      [RDNA_I8] = 0x1p7, [RDNA_U8] = 0x1p8, [RDNA_I16] = 0x1p15, [RDNA_I32] = 0x1p31, [RDNA_I64] = 0x1p63};
+  static const double above[RDNA_DTYPE_COUNT] = {
+      [RDNA_I8] = 0x1p7,   [RDNA_U8] = 0x1p8,   [RDNA_I16] = 0x1p15, [RDNA_I32] = 0x1p31,
+      [RDNA_I64] = 0x1p63, [RDNA_U16] = 0x1p16, [RDNA_U32] = 0x1p32, [RDNA_U64] = 0x1p64};
   if (to <= RDNA_F64) return v;
   if (to == RDNA_BOOL) return v != 0;
-  double low = to == RDNA_U8 ? 0 : -above[to];
+  bool no_sign = to == RDNA_U8 || to == RDNA_U16 || to == RDNA_U32 || to == RDNA_U64;
+  double low = no_sign ? 0 : -above[to];
   if (isnan(v)) return 0;
   if (v <= low) return low;
   return v >= above[to] ? above[to] - 1 : trunc(v); /* of I64, 2^63 - 1 reads back as 2^63 */
@@ -162,13 +164,21 @@ static void copy_converts(void **state) {
                                 -3e9,
                                 1e19,
                                 -1e19,
-                                70000};
-  for (int from = RDNA_F32; from <= RDNA_BOOL; from++) {
-    for (int to = RDNA_F32; to <= RDNA_BOOL; to++) {
+                                70000,
+                                4294967295,
+                                4294967296,
+                                0x1.fffffep63,
+                                0x1p63,
+                                0x1p64};
+  static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,  RDNA_U8, RDNA_I16,
+                                     RDNA_I32, RDNA_I64, RDNA_BOOL, RDNA_U16, RDNA_U32, RDNA_U64};
+  enum { TYPES = sizeof types / sizeof *types };
+  for (int f = 0; f < TYPES; f++) {
+    for (int t = 0; t < TYPES; t++) {
+      rdna_dtype from = types[f], to = types[t];
       int64_t shape[RDNA_MAX_RANK];
       int rank = random_shape(shape);
-      operand x = strided_make((rdna_dtype)from, rank, shape, from % 2),
-              out = strided_make((rdna_dtype)to, rank, shape, false);
+      operand x = strided_make(from, rank, shape, from % 2), out = strided_make(to, rank, shape, false);
       for (int64_t i = 0; i < operand_span(&x); i++) {
         double v = 60 * rdna__random_normal(&random_state);
         if (from <= RDNA_F64 && i % 5 == 0) v = hard[rdna__random_below(&random_state, sizeof hard / sizeof *hard)];
@@ -179,16 +189,17 @@ static void copy_converts(void **state) {
       assert_ok(rdna_op_copy(stream, &x.tensor, &out.tensor));
       operand_download(&out);
       for (int64_t i = 0; i < rdna_tensor_count(&out.tensor); i++) {
-        double v = real_get(&x, place_of(&x.tensor, &out.tensor, i)), want = converted((rdna_dtype)to, v);
+        double v = real_get(&x, place_of(&x.tensor, &out.tensor, i)), want = converted(to, v);
         if (from > RDNA_F64 && to > RDNA_F64) {
-          want = (double)wrapped((rdna_dtype)to, integer_get(&x, place_of(&x.tensor, &out.tensor, i)));
+          int64_t whole = wrapped(to, integer_get(&x, place_of(&x.tensor, &out.tensor, i)));
+          want = to == RDNA_U64 ? (double)(uint64_t)whole : (double)whole;
         }
         int64_t at = place_of(&out.tensor, &out.tensor, i);
         if (to < RDNA_F64) {
-          assert_close((rdna_dtype)to, real_get(&out, at), want, fabs(want) * 0x1p-24, "copy", i);
+          assert_close(to, real_get(&out, at), want, fabs(want) * 0x1p-24, "copy", i);
         } else if (real_get(&out, at) != want && !(isnan(want) && isnan(real_get(&out, at)))) {
-          fail_msg("%s to %s of %.17g: got %.17g want %.17g", rdna_dtype_name((rdna_dtype)from),
-                   rdna_dtype_name((rdna_dtype)to), v, real_get(&out, at), want);
+          fail_msg("%s to %s of %.17g: got %.17g want %.17g", rdna_dtype_name(from), rdna_dtype_name(to), v,
+                   real_get(&out, at), want);
         }
       }
       assert_gaps_whole(&out);

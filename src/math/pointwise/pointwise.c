@@ -48,6 +48,8 @@ static const struct type_traits {
     [RDNA_I8] = {KERNELS(int), false, 4},   [RDNA_U8] = {KERNELS(int), false, 4},
     [RDNA_I16] = {KERNELS(int), false, 4},  [RDNA_I32] = {KERNELS(int), false, 4},
     [RDNA_I64] = {KERNELS(int), false, 4},  [RDNA_BOOL] = {KERNELS(int), false, 4},
+    [RDNA_U16] = {KERNELS(int), false, 4},  [RDNA_U32] = {KERNELS(int), false, 4},
+    [RDNA_U64] = {KERNELS(int), false, 4},
 };
 
 #define TYPES "{f32|f16|bf16|f64|int}"
@@ -167,6 +169,41 @@ static rdna_status begin_operation(request *r, const operation *op, const rdna_t
   return RDNA_OK;
 }
 
+/* ---- u64, which kernels compute in int64_t ---- */
+
+static void turn(rdna_scalar *value) { value->integer ^= INT64_MIN; }
+
+/* What goes by the order of values has them as kernels see RDNA_U64, constants likewise; else they are any 64 bits. */
+static void take_u64(request *r, bool ordered) {
+  if (r->args.dtype != RDNA_U64) return;
+  r->args.dtype = ordered ? RDNA_U64 : RDNA_I64;
+  if (ordered) turn(&r->args.constant);
+}
+
+/* Of maps: |x| and relu are x itself, the sign is x but 1 at most. */
+static void map_of_u64(request *r) {
+  struct pointwise_args *a = &r->args;
+  if (a->dtype != RDNA_U64) return;
+  bool itself = a->op == RDNA_MAP_ABS || a->op == RDNA_MAP_RELU, sign = a->op == RDNA_MAP_SIGN;
+  if (itself || sign) {
+    a->p = rdna_scalar_integer(0), a->q = rdna_scalar_integer(sign ? 1 : -1); /* -1: the largest */
+    a->op = RDNA_MAP_CLAMP;
+  }
+  take_u64(r, a->op == RDNA_MAP_CLAMP);
+  if (a->dtype == RDNA_U64) turn(&a->p), turn(&a->q);
+}
+
+/* Of zips, of integers, |p| tells those that have no use for the caller's whether values are u64. */
+static void zip_of_integers(request *r, rdna_dtype dtype) {
+  if (traits[dtype].real) return;
+  if (r->args.op != RDNA_ZIP_ADD_SCALED) r->args.p = rdna_scalar_integer(dtype == RDNA_U64);
+  take_u64(r, r->args.op == RDNA_ZIP_MAXIMUM || r->args.op == RDNA_ZIP_MINIMUM);
+}
+
+static bool is_ordered(rdna_compare op) {
+  return op == RDNA_COMPARE_LT || op == RDNA_COMPARE_LE || op == RDNA_COMPARE_GT || op == RDNA_COMPARE_GE;
+}
+
 rdna_status rdna_op_map(rdna_stream *stream, rdna_map op, const rdna_tensor *x, rdna_scalar p, rdna_scalar q,
                         const rdna_tensor *out) {
   bool done;
@@ -183,6 +220,7 @@ rdna_status rdna_op_map(rdna_stream *stream, rdna_map op, const rdna_tensor *x, 
   if (op == RDNA_MAP_BITWISE_NOT && x->dtype == RDNA_BOOL) {
     return rdna_op_compare(stream, RDNA_COMPARE_LOGICAL_NOT, x, NULL, out);
   }
+  map_of_u64(&r);
   RDNA_TRY(check_operands(&r, &done));
   if (!done) RDNA_TRY(rdna__contiguous_map(stream, op, x, p, q, out, &done));
   return done ? RDNA_OK : launch_strided(&r);
@@ -208,6 +246,7 @@ rdna_status rdna_op_zip(rdna_stream *stream, rdna_zip op, const rdna_tensor *a, 
   RDNA_TRY(rdna__check_tensor(r.name, "b", b));
   RDNA_TRY(begin_operation(&r, &zips[op], a, traits[a->dtype].zip, "zip_elementary_f64"));
   if (op == RDNA_ZIP_NEXTAFTER) r.args.p = missing_bits(a->dtype);
+  zip_of_integers(&r, a->dtype);
   RDNA_TRY(check_operands(&r, &done));
   if (!done) RDNA_TRY(rdna__contiguous_zip(stream, op, a, b, out, &done));
   return done ? RDNA_OK : launch_strided(&r);
@@ -227,6 +266,7 @@ rdna_status rdna_op_zip_scalar(rdna_stream *stream, rdna_zip op, const rdna_tens
   RDNA_TRY(rdna__check_tensor(r.name, "x", x));
   RDNA_TRY(begin_operation(&r, &zips[op], x, traits[x->dtype].zip, "zip_elementary_f64"));
   if (op == RDNA_ZIP_NEXTAFTER) r.args.p = missing_bits(x->dtype);
+  zip_of_integers(&r, x->dtype);
   RDNA_TRY(check_operands(&r, &done));
   if (!done) RDNA_TRY(rdna__contiguous_zip_number(stream, op, x, scalar.real, scalar_first, out, &done));
   return done ? RDNA_OK : launch_strided(&r);
@@ -244,6 +284,7 @@ rdna_status rdna_op_zip3(rdna_stream *stream, rdna_zip3 op, const rdna_tensor *a
                .args = {.op = (uint32_t)op, .p = p}};
   for (int k = 0; k < 3; k++) RDNA_TRY(rdna__check_tensor(r.name, r.argument[k], r.input[k]));
   RDNA_TRY(begin_operation(&r, &zip3s[op], a, traits[a->dtype].zip3, NULL));
+  take_u64(&r, op == RDNA_ZIP3_CLAMP);
   return run(&r);
 }
 
@@ -262,6 +303,7 @@ static rdna_status compare(rdna_stream *stream, rdna_compare op, const rdna_tens
   RDNA_TRY(check_offered(r.name, a, true, true));
   RDNA_TRY(begin(&r, a, true));
   r.kernel = traits[a->dtype].compare;
+  take_u64(&r, is_ordered(op));
   return run(&r);
 }
 

@@ -63,6 +63,8 @@ struct doubles {
   }
 };
 
+/* Of RDNA_U64 the first bit is turned over, so that signed values are in the order of the unsigned ones. What does not
+ * go by their order takes them as RDNA_I64. */
 struct integers {
   typedef int64_t value;
   enum { COUNT = 4 };
@@ -76,6 +78,12 @@ struct integers {
         return ((const int32_t *)p)[i];
       case RDNA_I64:
         return ((const int64_t *)p)[i];
+      case RDNA_U16:
+        return ((const uint16_t *)p)[i];
+      case RDNA_U32:
+        return ((const uint32_t *)p)[i];
+      case RDNA_U64:
+        return ((const int64_t *)p)[i] ^ INT64_MIN;
       case RDNA_BOOL:
         return ((const uint8_t *)p)[i] != 0;
       default:
@@ -85,13 +93,18 @@ struct integers {
   RDNA_DEVICE void store(uint32_t dtype, void *p, int64_t i, value v) {
     switch (dtype) {
       case RDNA_I16:
+      case RDNA_U16:
         ((int16_t *)p)[i] = (int16_t)v;
         break;
       case RDNA_I32:
+      case RDNA_U32:
         ((int32_t *)p)[i] = (int32_t)v;
         break;
       case RDNA_I64:
         ((int64_t *)p)[i] = v;
+        break;
+      case RDNA_U64:
+        ((int64_t *)p)[i] = v ^ INT64_MIN;
         break;
       case RDNA_BOOL:
         ((uint8_t *)p)[i] = v != 0;
@@ -101,16 +114,21 @@ struct integers {
     }
   }
   RDNA_DEVICE void load_vector(uint32_t dtype, const void *p, int64_t i, value *v) {
-    if (dtype == RDNA_I32) {
+    if (dtype == RDNA_I32 || dtype == RDNA_U32) {
       uint4 bits = load_as<uint4>((const int32_t *)p + i);
-      for (int j = 0; j < 4; j++) v[j] = (int32_t)bits[j];
-    } else if (dtype == RDNA_I64) {
+      for (int j = 0; j < 4; j++) v[j] = dtype == RDNA_I32 ? (int64_t)(int32_t)bits[j] : (int64_t)bits[j];
+    } else if (dtype == RDNA_I64 || dtype == RDNA_U64) {
+      int64_t turned = dtype == RDNA_U64 ? INT64_MIN : 0;
       uint4 low = load_as<uint4>((const int64_t *)p + i), high = load_as<uint4>((const int64_t *)p + i + 2);
       v[0] = (int64_t)((uint64_t)low.y << 32 | low.x), v[1] = (int64_t)((uint64_t)low.w << 32 | low.z);
       v[2] = (int64_t)((uint64_t)high.y << 32 | high.x), v[3] = (int64_t)((uint64_t)high.w << 32 | high.z);
-    } else if (dtype == RDNA_I16) {
+      for (int j = 0; j < 4; j++) v[j] ^= turned;
+    } else if (dtype == RDNA_I16 || dtype == RDNA_U16) {
       uint2 bits = load_as<uint2>((const int16_t *)p + i);
-      for (int j = 0; j < 4; j++) v[j] = (int16_t)(bits[j / 2] >> (16 * (j % 2)));
+      for (int j = 0; j < 4; j++) {
+        uint16_t half = (uint16_t)(bits[j / 2] >> (16 * (j % 2)));
+        v[j] = dtype == RDNA_I16 ? (int64_t)(int16_t)half : half;
+      }
     } else {
       uint32_t bits = load_as<uint32_t>((const uint8_t *)p + i);
       for (int j = 0; j < 4; j++) {
@@ -120,13 +138,15 @@ struct integers {
     }
   }
   RDNA_DEVICE void store_vector(uint32_t dtype, void *p, int64_t i, const value *v) {
-    if (dtype == RDNA_I32) {
+    if (dtype == RDNA_I32 || dtype == RDNA_U32) {
       store_as<uint4>((int32_t *)p + i, uint4{(uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3]});
-    } else if (dtype == RDNA_I64) {
-      uint2 a = bits_as<uint2>(v[0]), b = bits_as<uint2>(v[1]), c = bits_as<uint2>(v[2]), d = bits_as<uint2>(v[3]);
+    } else if (dtype == RDNA_I64 || dtype == RDNA_U64) {
+      int64_t turned = dtype == RDNA_U64 ? INT64_MIN : 0;
+      uint2 a = bits_as<uint2>(v[0] ^ turned), b = bits_as<uint2>(v[1] ^ turned);
+      uint2 c = bits_as<uint2>(v[2] ^ turned), d = bits_as<uint2>(v[3] ^ turned);
       store_as<uint4>((int64_t *)p + i, uint4{a.x, a.y, b.x, b.y});
       store_as<uint4>((int64_t *)p + i + 2, uint4{c.x, c.y, d.x, d.y});
-    } else if (dtype == RDNA_I16) {
+    } else if (dtype == RDNA_I16 || dtype == RDNA_U16) {
       uint2 bits = {(uint32_t)(uint16_t)v[0] | (uint32_t)v[1] << 16, (uint32_t)(uint16_t)v[2] | (uint32_t)v[3] << 16};
       store_as<uint2>((int16_t *)p + i, bits);
     } else {

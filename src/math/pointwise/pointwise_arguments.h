@@ -26,7 +26,7 @@ OPERATOR(map, numbers, .types = NUMBERS, .empty = "MN", .same = "out=x") {
   return rdna_op_map(stream, (rdna_map)number("op operation", RDNA_MAP_ABS, "1 5", "-1 1000"), in("x", VALUES_IN), two,
                      two, out("out", VALUES_OUT));
 }
-OPERATOR(map, integers, .types = INTEGERS, .same = "out=x") {
+OPERATOR(map, integers, .types = INTEGERS | UNSIGNED, .same = "out=x") {
   return rdna_op_map(stream, RDNA_MAP_BITWISE_NOT, in("x", VALUES_IN), two, two, out("out", VALUES_OUT));
 }
 OPERATOR(map, reals, .types = REALS, .same = "out=x") {

@@ -16,7 +16,8 @@ typedef struct kernel_traits {
 } kernel_traits;
 
 static kernel_traits traits_of(const char *name, rdna__random *random) {
-  static const rdna_dtype integers[] = {RDNA_I8, RDNA_U8, RDNA_I16, RDNA_I32, RDNA_I64, RDNA_BOOL};
+  static const rdna_dtype integers[] = {RDNA_I8,   RDNA_U8,  RDNA_I16, RDNA_I32, RDNA_I64,
+                                        RDNA_BOOL, RDNA_U16, RDNA_U32, RDNA_U64};
   const char *type = strrchr(name, '_') + 1;
   kernel_traits t = {.operands = 2, .ops = RDNA_MAP_COUNT, .values = 4, .dtype = RDNA_F32};
   if (!strncmp(name, "zip_", 4)) t.operands = 3, t.ops = RDNA_ZIP_COUNT;
@@ -26,7 +27,7 @@ static kernel_traits traits_of(const char *name, rdna__random *random) {
   if (!strcmp(type, "f16")) t.dtype = RDNA_F16, t.values = 8;
   if (!strcmp(type, "bf16")) t.dtype = RDNA_BF16, t.values = 8;
   if (!strcmp(type, "f64")) t.dtype = RDNA_F64;
-  if (!strcmp(type, "int")) t.dtype = integers[rdna__random_below(random, 6)];
+  if (!strcmp(type, "int")) t.dtype = integers[rdna__random_below(random, sizeof integers / sizeof *integers)];
   if (!strcmp(type, "8")) t.dtype = RDNA_U8, t.values = 8;
   if (!strcmp(type, "16")) t.dtype = RDNA_I16, t.values = 8;
   if (!strcmp(type, "32")) t.dtype = RDNA_I32;

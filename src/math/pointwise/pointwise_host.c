@@ -27,6 +27,7 @@ enum { GRAIN = 8192 }; /* values that a thread takes at least */
   }
 #define SAME(v) v
 #define IS_SET(v) ((v) != 0)
+#define TURNED(v) ((v) ^ INT64_MIN) /* signed values in the order of the unsigned ones */
 GATHER_AS(f32, float, float, SAME)
 GATHER_AS(f16, float, uint16_t, f16_to_f32)
 GATHER_AS(bf16, float, uint16_t, bf16_to_f32)
@@ -37,6 +38,9 @@ GATHER_AS(bool, int64_t, uint8_t, IS_SET)
 GATHER_AS(i16, int64_t, int16_t, SAME)
 GATHER_AS(i32, int64_t, int32_t, SAME)
 GATHER_AS(i64, int64_t, int64_t, SAME)
+GATHER_AS(u16, int64_t, uint16_t, SAME)
+GATHER_AS(u32, int64_t, uint32_t, SAME)
+GATHER_AS(u64, int64_t, int64_t, TURNED)
 SCATTER_AS(f32, float, float, SAME)
 SCATTER_AS(f16, float, uint16_t, f32_to_f16)
 SCATTER_AS(bf16, float, uint16_t, f32_to_bf16)
@@ -46,6 +50,7 @@ SCATTER_AS(bool, int64_t, uint8_t, IS_SET)
 SCATTER_AS(i16, int64_t, int16_t, SAME)
 SCATTER_AS(i32, int64_t, int32_t, SAME)
 SCATTER_AS(i64, int64_t, int64_t, SAME)
+SCATTER_AS(u64, int64_t, int64_t, TURNED)
 
 static void gather_int(rdna_dtype dtype, const void *data, int64_t at, int64_t step, int64_t n, int64_t *v) {
   switch (dtype) {
@@ -61,6 +66,15 @@ static void gather_int(rdna_dtype dtype, const void *data, int64_t at, int64_t s
     case RDNA_I64:
       gather_i64(data, at, step, n, v);
       break;
+    case RDNA_U16:
+      gather_u16(data, at, step, n, v);
+      break;
+    case RDNA_U32:
+      gather_u32(data, at, step, n, v);
+      break;
+    case RDNA_U64:
+      gather_u64(data, at, step, n, v);
+      break;
     case RDNA_BOOL:
       gather_bool(data, at, step, n, v);
       break;
@@ -71,13 +85,18 @@ static void gather_int(rdna_dtype dtype, const void *data, int64_t at, int64_t s
 static void scatter_int(rdna_dtype dtype, void *data, int64_t at, int64_t step, int64_t n, const int64_t *v) {
   switch (dtype) {
     case RDNA_I16:
+    case RDNA_U16:
       scatter_i16(data, at, step, n, v);
       break;
     case RDNA_I32:
+    case RDNA_U32:
       scatter_i32(data, at, step, n, v);
       break;
     case RDNA_I64:
       scatter_i64(data, at, step, n, v);
+      break;
+    case RDNA_U64:
+      scatter_u64(data, at, step, n, v);
       break;
     case RDNA_BOOL:
       scatter_bool(data, at, step, n, v);

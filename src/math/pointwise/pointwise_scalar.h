@@ -33,21 +33,27 @@ RDNA_SCALAR int64_t pwi_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t)a
 RDNA_SCALAR int64_t pwi_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 RDNA_SCALAR int64_t pwi_max(int64_t a, int64_t b) { return a > b ? a : b; }
 RDNA_SCALAR int64_t pwi_min(int64_t a, int64_t b) { return a < b ? a : b; }
-RDNA_SCALAR int64_t pwi_div(int64_t a, int64_t b) {
+/* Of those that follow the last argument is not 0 where the values are u64 in an int64_t: they have no sign then. */
+RDNA_SCALAR bool pwi_below_(int64_t a, int64_t u64) { return u64 == 0 && a < 0; }
+RDNA_SCALAR uint64_t pwi_magnitude_(int64_t a, int64_t u64) {
+  return pwi_below_(a, u64) ? 0 - (uint64_t)a : (uint64_t)a;
+}
+RDNA_SCALAR int64_t pwi_div(int64_t a, int64_t b, int64_t u64) {
   if (b == 0) return 0;
-  return b == -1 ? pwi_sub(0, a) : a / b; /* the smallest integer by -1 traps on some processors */
+  int64_t q = (int64_t)(pwi_magnitude_(a, u64) / pwi_magnitude_(b, u64));
+  return pwi_below_(a, u64) != pwi_below_(b, u64) ? pwi_sub(0, q) : q;
 }
-RDNA_SCALAR int64_t pwi_fmod(int64_t a, int64_t b) { return pwi_sub(a, pwi_mul(pwi_div(a, b), b)); }
-RDNA_SCALAR int64_t pwi_remainder(int64_t a, int64_t b) {
-  int64_t r = pwi_fmod(a, b);
-  return r != 0 && b != 0 && (r < 0) != (b < 0) ? r + b : r;
+RDNA_SCALAR int64_t pwi_fmod(int64_t a, int64_t b, int64_t u64) { return pwi_sub(a, pwi_mul(pwi_div(a, b, u64), b)); }
+RDNA_SCALAR int64_t pwi_remainder(int64_t a, int64_t b, int64_t u64) {
+  int64_t r = pwi_fmod(a, b, u64);
+  return r != 0 && b != 0 && pwi_below_(r, u64) != pwi_below_(b, u64) ? r + b : r;
 }
-RDNA_SCALAR int64_t pwi_floor_div(int64_t a, int64_t b) {
-  int64_t q = pwi_div(a, b), r = pwi_sub(a, pwi_mul(q, b));
-  return r != 0 && b != 0 && (r < 0) != (b < 0) ? q - 1 : q;
+RDNA_SCALAR int64_t pwi_floor_div(int64_t a, int64_t b, int64_t u64) {
+  int64_t q = pwi_div(a, b, u64), r = pwi_sub(a, pwi_mul(q, b));
+  return r != 0 && b != 0 && pwi_below_(r, u64) != pwi_below_(b, u64) ? q - 1 : q;
 }
-RDNA_SCALAR int64_t pwi_pow(int64_t a, int64_t b) {
-  if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+RDNA_SCALAR int64_t pwi_pow(int64_t a, int64_t b, int64_t u64) {
+  if (pwi_below_(b, u64)) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
   uint64_t result = 1, power = (uint64_t)a;
   for (uint64_t left = (uint64_t)b; left != 0; left >>= 1) {
     if (left & 1) result *= power;
@@ -55,23 +61,25 @@ RDNA_SCALAR int64_t pwi_pow(int64_t a, int64_t b) {
   }
   return (int64_t)result;
 }
-RDNA_SCALAR uint64_t pwi_magnitude_(int64_t a) { return a < 0 ? 0 - (uint64_t)a : (uint64_t)a; }
-RDNA_SCALAR int64_t pwi_gcd(int64_t a, int64_t b) { /* Euclid's */
-  uint64_t x = pwi_magnitude_(a), y = pwi_magnitude_(b);
+RDNA_SCALAR int64_t pwi_gcd(int64_t a, int64_t b, int64_t u64) { /* Euclid's */
+  uint64_t x = pwi_magnitude_(a, u64), y = pwi_magnitude_(b, u64);
   while (y != 0) {
     uint64_t rest = x % y;
     x = y, y = rest;
   }
   return (int64_t)x;
 }
-RDNA_SCALAR int64_t pwi_lcm(int64_t a, int64_t b) {
-  uint64_t divisor = (uint64_t)pwi_gcd(a, b);
-  return divisor == 0 ? 0 : (int64_t)(pwi_magnitude_(a) / divisor * pwi_magnitude_(b));
+RDNA_SCALAR int64_t pwi_lcm(int64_t a, int64_t b, int64_t u64) {
+  uint64_t divisor = (uint64_t)pwi_gcd(a, b, u64);
+  return divisor == 0 ? 0 : (int64_t)(pwi_magnitude_(a, u64) / divisor * pwi_magnitude_(b, u64));
 }
 RDNA_SCALAR int64_t pwi_shift_left(int64_t a, int64_t b) {
   return (uint64_t)b > 63 ? 0 : (int64_t)((uint64_t)a << ((uint64_t)b & 63));
 }
-RDNA_SCALAR int64_t pwi_shift_right(int64_t a, int64_t b) { return a >> ((uint64_t)b > 63 ? 63 : b); }
+RDNA_SCALAR int64_t pwi_shift_right(int64_t a, int64_t b, int64_t u64) {
+  if (u64 != 0) return (uint64_t)b > 63 ? 0 : (int64_t)((uint64_t)a >> b);
+  return a >> ((uint64_t)b > 63 ? 63 : b);
+}
 
 /* x - n y with n = trunc(x / y), exactly: long division of the significands, eight bits of n a step. */
 RDNA_SCALAR float pw32_fmod(float x, float y) {

@@ -2,8 +2,8 @@
 #include "math/common/test/strided.h"
 #include "rdna/op/scan.h"
 
-static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,
-                                   RDNA_U8,  RDNA_I16, RDNA_I32,  RDNA_I64, RDNA_BOOL};
+static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,  RDNA_U8, RDNA_I16,
+                                   RDNA_I32, RDNA_I64, RDNA_BOOL, RDNA_U16, RDNA_U32, RDNA_U64};
 enum { TYPES = sizeof types / sizeof *types };
 
 static void fill(operand *x, int nans) {
@@ -45,6 +45,7 @@ static void check(rdna_dtype dtype, int64_t outer, int64_t n, int64_t inner, boo
       int64_t at = (column / inner * n + i) * inner + column % inner;
       double v = real_get(&x, at);
       int64_t whole = dtype > RDNA_F64 ? integer_get(&x, at) : 0;
+      if (dtype == RDNA_U64) whole ^= INT64_MIN; /* in the order of i64 */
       bool takes = where < 0 || isnan(v) ||
                    (!isnan(kept) && (dtype > RDNA_F64 ? (smallest ? whole <= kept_whole : whole >= kept_whole)
                                                       : (smallest ? v <= kept : v >= kept)));

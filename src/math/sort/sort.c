@@ -11,7 +11,8 @@ enum { MOST_GROUPS = 1 << 16, ENOUGH_PARTS = 4096 }; /* groups take turns */
 struct sort_order rdna__sort_order(rdna_dtype dtype, bool descending) {
   int bits = 8 * (int)rdna_dtype_block_bytes(dtype);
   struct sort_order order = {.ones = ~UINT64_C(0) >> (64 - bits)};
-  if (dtype != RDNA_U8 && dtype != RDNA_BOOL) order.sign = UINT64_C(1) << (bits - 1);
+  bool no_sign = dtype == RDNA_U8 || dtype == RDNA_BOOL || dtype == RDNA_U16 || dtype == RDNA_U32 || dtype == RDNA_U64;
+  if (!no_sign) order.sign = UINT64_C(1) << (bits - 1);
   if (dtype == RDNA_F32) order.infinity = 0x7f800000;
   if (dtype == RDNA_F16) order.infinity = 0x7c00;
   if (dtype == RDNA_BF16) order.infinity = 0x7f80;

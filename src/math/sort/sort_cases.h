@@ -11,13 +11,13 @@
 
 /* One of the types that have the size in which |kernel_name| ends, by the case's number, and its order. */
 static inline rdna_dtype sort_case_dtype(const char *kernel_name, int n, struct sort_order *out_order) {
-  static const rdna_dtype types[4][3] = {{RDNA_U8, RDNA_I8, RDNA_BOOL},
-                                         {RDNA_F16, RDNA_BF16, RDNA_I16},
-                                         {RDNA_F32, RDNA_I32, RDNA_F32},
-                                         {RDNA_F64, RDNA_I64, RDNA_F64}};
+  static const rdna_dtype types[4][4] = {{RDNA_U8, RDNA_I8, RDNA_BOOL, RDNA_U8},
+                                         {RDNA_F16, RDNA_BF16, RDNA_I16, RDNA_U16},
+                                         {RDNA_F32, RDNA_I32, RDNA_F32, RDNA_U32},
+                                         {RDNA_F64, RDNA_I64, RDNA_F64, RDNA_U64}};
   int bits = atoi(strrchr(kernel_name, '_') + 1), size = bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3;
-  rdna_dtype dtype = types[size][n % 3];
-  *out_order = rdna__sort_order(dtype, n / 2 % 2);
+  rdna_dtype dtype = types[size][n % 4];
+  *out_order = rdna__sort_order(dtype, n / 4 % 2);
   return dtype;
 }
 

@@ -3,8 +3,8 @@
 
 #include "math/common/test/strided.h"
 
-static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,
-                                   RDNA_U8,  RDNA_I16, RDNA_I32,  RDNA_I64, RDNA_BOOL};
+static const rdna_dtype types[] = {RDNA_F32, RDNA_F16, RDNA_BF16, RDNA_F64, RDNA_I8,  RDNA_U8, RDNA_I16,
+                                   RDNA_I32, RDNA_I64, RDNA_BOOL, RDNA_U16, RDNA_U32, RDNA_U64};
 enum { TYPES = sizeof types / sizeof *types };
 
 typedef struct entry {
@@ -20,6 +20,7 @@ static entry entry_get(const operand *o, int64_t at, int64_t index) {
     e.nan = isnan(e.real);
   } else {
     e.whole = integer_get(o, at);
+    if (o->tensor.dtype == RDNA_U64) e.whole ^= INT64_MIN; /* in the order of i64 */
   }
   return e;
 }
@@ -51,9 +52,10 @@ static void fill(operand *o, int kind) {
     int64_t at = place_of(&o->tensor, &o->tensor, i);
     if (o->tensor.dtype > RDNA_F64 && !(v > -120 && v < 120)) v = 0;
     any_set(o, at, v);
-    if (kind == 2 && o->tensor.dtype == RDNA_I64) {
+    if (kind == 2 && o->tensor.dtype > RDNA_F64 && o->tensor.dtype != RDNA_BOOL) {
       int64_t bits = (int64_t)rdna__random_bits(&random_state);
-      memcpy(o->host + (size_t)at * 8, &bits, 8);
+      size_t bytes = rdna_dtype_block_bytes(o->tensor.dtype);
+      memcpy(o->host + (size_t)at * bytes, &bits, bytes);
     }
   }
   operand_upload(o);

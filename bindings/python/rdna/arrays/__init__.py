@@ -26,7 +26,8 @@ from ._pointwise import *  # noqa: F401,F403  the operations, a function each
 from ._products import matmul, tensordot, vecdot  # noqa: F401
 from ._reducing import all, any, argmax, argmin, count_nonzero, diff, max, mean, min, prod, std, sum, var  # noqa: F401
 from ._types import (  # noqa: F401
-    bool, can_cast, complex64, complex128, finfo, float16, float32, float64, iinfo, int8, int16, int32, int64, isdtype, result_type, uint8)
+    bfloat16, bool, can_cast, complex64, complex128, finfo, float16, float32, float64, iinfo, int8, int16, int32, int64, isdtype, result_type, uint8,
+    uint16, uint32, uint64)
 
 __array_api_version__ = "2024.12"
 newaxis = None

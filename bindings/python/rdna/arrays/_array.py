@@ -70,19 +70,20 @@ class Array(extension.Base if extension else _PlainBase):
     # ---- to the host ----
 
     def numpy(self):
-        """A copy of the values as NumPy's array, after they have been computed."""
+        """A copy of the values as NumPy's array, after they have been computed; of bfloat16, which NumPy has not, as float32, which holds them."""
         if later:
             report(len(later))
         return self._values()
 
     def _values(self):
-        out = np.empty(self.shape, self.dtype)
+        narrow = self.dtype is _core.BF16
+        out = np.empty(self.shape, np.uint16 if narrow else self.dtype)
         status = library.rdna_array_to_host(self.pointer, out.ctypes.data, out.nbytes)
         if status:
             if is_lazy(self):
                 _refuse_without_values()
             fail(status)
-        return out
+        return widened(out) if narrow else out
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
@@ -129,7 +130,8 @@ class Array(extension.Base if extension else _PlainBase):
         return (self[i] for i in range(len(self)))
 
     def __repr__(self):
-        return repr(self.numpy()).replace("array", "Array", 1)
+        text = repr(self.numpy()).replace("array", "Array", 1)
+        return text.replace("dtype=float32", "dtype=bfloat16") if self.dtype is _core.BF16 else text
 
     def __str__(self):
         return str(self.numpy())
@@ -139,7 +141,7 @@ class Array(extension.Base if extension else _PlainBase):
 
     def __reduce__(self):
         """Files and copies hold the values, which go to the device that `auto` is where they are read."""
-        return from_numpy, (self.numpy(),)
+        return (_as_bfloat16 if self.dtype is _core.BF16 else from_numpy), (self.numpy(),)
 
     __hash__ = None
 
@@ -173,12 +175,24 @@ def _refuse_without_values():
 
 def from_numpy(values, device=None):
     """An array of NumPy's |values|, in their type."""
-    dtype = known(values.dtype)
+    dtype = known(values.dtype)  # ml_dtypes' bfloat16 too
     shape, pairs = values.shape, dtype.kind == "c"
     values = np.ascontiguousarray(values)  # of no dimensions has one then
     if pairs:
         dtype, shape = _core.part_of[dtype], (*shape, 2)
     return Array(make("rdna_array_from_host", _core.stream(device), _core.number_of[dtype], len(shape), sizes(shape), values.ctypes.data), pairs)
+
+
+def widened(bits):
+    """The values of bfloat16 that NumPy's array of uint16 has the bits of, as float32."""
+    wide = bits.astype(np.uint32)
+    wide <<= 16  # which leaves an array of no dimensions one
+    return wide.view(np.float32)
+
+
+def _as_bfloat16(values):
+    """float32 that bfloat16 holds, as that."""
+    return cast(from_numpy(values), _core.BF16)
 
 
 def need(name, x):
@@ -263,6 +277,16 @@ def parts(x):
 def joined(x):
     """A real array whose last dimension has pairs as a complex one, over the same memory."""
     return Array(library.rdna_array_retain(x.pointer), True)
+
+
+def bits_of(x):
+    """Values as the signed integers that their bits are, a view."""
+    return Array(make("rdna_array_bits", x.pointer, _core.number_of[_core.NUMPY[f"i{x.dtype.itemsize * 8}"]]))
+
+
+def from_bits(bits, dtype):
+    """Values of |dtype| out of integers as wide, a view."""
+    return Array(make("rdna_array_bits", bits.pointer, _core.number_of[dtype]))
 
 
 def part_of(x, part):

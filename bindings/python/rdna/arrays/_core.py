@@ -49,14 +49,42 @@ complex_maps = {name: i for i, name in enumerate("conj neg reciprocal sgn sqrt e
 complex_zips = {name: i for i, name in enumerate("add sub mul div add_scaled pow".split())}
 complex_measures = {"abs": 0, "angle": 1}
 
-# What NumPy calls them; bf16 it has not. A complex array is one of reals whose last dimension has the pairs.
+
+
+class BFloat16:
+    """The type of bfloat16, which NumPy has not, as far as types are asked here what they are. There is one; ml_dtypes' is equal to it."""
+
+    name, kind, itemsize = "bfloat16", "f", 2
+
+    def __repr__(self):
+        return "bfloat16"
+
+    def __eq__(self, other):
+        return other is self or is_bfloat16(other)
+
+    def __hash__(self):
+        return hash("bfloat16")
+
+    def __reduce__(self):
+        return "BF16"
+
+
+def is_bfloat16(dtype):
+    """Whether somebody's type is that: its name, or an object that has the name, as ml_dtypes' and its scalars' are."""
+    return dtype is BF16 or "bfloat16" in (dtype if isinstance(dtype, str) else getattr(dtype, "name", None), getattr(dtype, "__name__", None))
+
+
+BF16 = BFloat16()
+# What they are called. A complex array is one of reals whose last dimension has the pairs.
 NUMPY = {"f32": np.dtype("float32"), "f16": np.dtype("float16"), "f64": np.dtype("float64"), "i8": np.dtype("int8"),
          "u8": np.dtype("uint8"), "i16": np.dtype("int16"), "i32": np.dtype("int32"), "i64": np.dtype("int64"),
-         "bool": np.dtype("bool")}
+         "bool": np.dtype("bool"), "u16": np.dtype("uint16"), "u32": np.dtype("uint32"), "u64": np.dtype("uint64"), "bf16": BF16}
 number_of = {dtype: _dtypes[name] for name, dtype in NUMPY.items()}
 dtype_of = {number: dtype for dtype, number in number_of.items()}
 F32, F64, C64, C128 = (np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
-I64, I32, BOOL = np.dtype("int64"), np.dtype("int32"), np.dtype("bool")
+I64, I32, I16, BOOL = np.dtype("int64"), np.dtype("int32"), np.dtype("int16"), np.dtype("bool")
+U64 = np.dtype("uint64")
+WIDE = {I32, I64, np.dtype("uint32"), U64}  # integers that float64 stands for where functions are of floats, float32 for the others
 complex_of = {number_of[F32]: C64, number_of[F64]: C128}
 part_of = {C64: F32, C128: F64}
 
@@ -99,9 +127,9 @@ def make(function, *arguments):
 def scalar(value):
     if isinstance(value, (bool, int, np.integer, np.bool_)):
         value = int(value)
-        if not -2**63 <= value < 2**63:
+        if not -2**63 <= value < 2**64:
             raise OverflowError(f"{value} has more than 64 bits")
-        return Scalar(value, value)
+        return Scalar(value, value if value < 2**63 else value - 2**64)  # of uint64 the bits
     value = float(value)
     return Scalar(value, int(value) if abs(value) < 2**63 else 0)
 

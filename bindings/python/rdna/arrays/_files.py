@@ -14,26 +14,29 @@ import struct
 import numpy as np
 
 from . import _core
-from ._array import from_numpy, need
+from ._array import bits_of, from_bits, from_numpy, need
 
 _MOST_HEADER = 100 << 20  # the format's own limit
-_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
-_NAMES = {np.dtype(dtype): name for name, dtype in _TYPES.items() if name != "BF16"}
+_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1",
+          "U16": "<u2", "U32": "<u4", "U64": "<u8", "BOOL": "?"}
+_NAMES = {_core.BF16 if name == "BF16" else np.dtype(dtype): name for name, dtype in _TYPES.items()}
 
 
 def save(path, arrays, metadata=None):
     """Writes a dict of arrays, ours or NumPy's, by their names, with texts by names as |metadata|. The file is there when it is whole; one that was
     there is replaced."""
-    values = {name: need("save", x).numpy() for name, x in arrays.items()}
+    arrays = {name: need("save", x) for name, x in arrays.items()}
+    types = {name: x.dtype for name, x in arrays.items()}
+    values = {name: bits_of(x).numpy() if x.dtype is _core.BF16 else x.numpy() for name, x in arrays.items()}
     header, at = {"__metadata__": dict(metadata)} if metadata else {}, 0
     for text in (*values, *(metadata or ()), *(metadata or {}).values()):
         if not isinstance(text, str):
             raise TypeError(f"save: names and metadata are texts, not {type(text).__name__}")
     for name in sorted(values, key=lambda name: (-values[name].itemsize, name)):  # so that values are aligned
         x = values[name]
-        if x.dtype not in _NAMES or name == "__metadata__":
-            raise TypeError(f"save: safetensors has no {x.dtype}; save its parts" if name != "__metadata__" else f"save: {name!r} is no name of an array")
-        header[name] = {"dtype": _NAMES[x.dtype], "shape": list(x.shape), "data_offsets": [at, at + x.nbytes]}
+        if types[name] not in _NAMES or name == "__metadata__":
+            raise TypeError(f"save: safetensors has no {types[name]}; save its parts" if name != "__metadata__" else f"save: {name!r} is no name of an array")
+        header[name] = {"dtype": _NAMES[types[name]], "shape": list(x.shape), "data_offsets": [at, at + x.nbytes]}
         at += x.nbytes
     try:
         text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
@@ -141,7 +144,7 @@ def _entries(header, room, path):
 
 
 def load(path, names=None, device=None):
-    """The arrays of a file by their names, of all or of |names|. BF16 comes as float32, which holds its values."""
+    """The arrays of a file by their names, of all or of |names|."""
     with open(path, "rb") as file:
         header, start, room = _header_of(file, path)
         entries = _entries(header, room, path)
@@ -159,11 +162,10 @@ def _read(file, path, start, name, entry, device):
     file.seek(start + begin)
     if file.readinto(values.reshape(-1).view("u1").data) != end - begin:
         raise ValueError(f"load: {path} has become shorter while it was read")
-    if dtype == "BF16":
-        values = (values.astype("<u4") << 16).view("<f4")
     if dtype == "BOOL":
         values = values.view("u1") != 0
-    return from_numpy(values, device)
+    made = from_numpy(values, device)
+    return from_bits(made, _core.BF16) if dtype == "BF16" else made
 
 
 def load_metadata(path):

@@ -4,7 +4,7 @@ from . import _core, _types
 from ._types import isdtype
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
-_NAMES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")
+_NAMES = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float32", "float64", "complex64", "complex128")
 
 
 class _Info:
@@ -27,7 +27,7 @@ class _Info:
         return {"real floating": _types.float32, "complex floating": _types.complex64, "integral": _types.int64, "indexing": _types.int64}
 
     def dtypes(self, *, device=None, kind=None):
-        """The array API's types that are there, by name; float16 is there beside them."""
+        """The array API's types, by name; float16 and bfloat16 are there beside them."""
         return {name: getattr(_types, name) for name in _NAMES if kind is None or isdtype(getattr(_types, name), kind)}
 
 

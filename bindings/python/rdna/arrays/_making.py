@@ -45,7 +45,10 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     values = np.asarray(obj)
     if dtype is None and not isinstance(obj, (np.ndarray, np.generic)) and not _has_arrays(obj) and not hasattr(obj, "__array_interface__"):
         dtype = {np.dtype("float64"): float32, np.dtype("complex128"): complex64}.get(values.dtype) if not _is_buffer(obj) else None
-    return from_numpy(values if dtype is None else values.astype(known(dtype)), device)
+    dtype = None if dtype is None else known(dtype)
+    if dtype is _core.BF16 and known(values.dtype) is not dtype:
+        return cast(from_numpy(values.astype(np.float32), device), dtype)
+    return from_numpy(values if dtype in (None, _core.BF16) else values.astype(dtype), device)
 
 
 def _is_buffer(obj):

@@ -4,7 +4,7 @@ import ctypes
 import typing
 
 from ._array import Array, axis_of, cast, empty_on, full_on, is_lazy, need, one_type, run, stream_of, tensor_of
-from ._core import BOOL, I64, make
+from ._core import BOOL, I64, U64, make
 from ._graph import still
 from ._indexing import nonzero_rows, take
 from ._moving import concat, contiguous, reshape, slice_of, squeeze
@@ -159,8 +159,8 @@ def _running(name, x, axis, dtype, include_initial, neutral):
     axis = axis_of(name, axis, x.ndim)
     if dtype is not None:
         x = cast(x, known(dtype))
-    wanted = x.dtype if dtype is not None or x.dtype.kind in "fc" else I64
-    if x.dtype.kind in "biu" and x.dtype != I64:
+    wanted = x.dtype if dtype is not None or x.dtype.kind in "fc" else U64 if x.dtype.kind == "u" else I64
+    if x.dtype.kind in "biu" and x.dtype != I64:  # which wraps around as the others do
         x = cast(x, I64)
     made = _by_doubling(x, axis, multiply) if x.pairs and neutral else _scan(name, x, axis)
     made = cast(made, wanted)
@@ -188,7 +188,7 @@ def _by_doubling(x, axis, join):
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """What x comes to up to each place of |axis|, with |include_initial| also before the first. Of integers in int64, or in |dtype|."""
+    """What x comes to up to each place of |axis|, with |include_initial| also before the first. Of integers in int64 or uint64, or in |dtype|."""
     return _running("cumulative_sum", x, axis, dtype, include_initial, 0)
 
 

@@ -7,9 +7,9 @@ of librdna's; those that it has not are made of several, in float64 for what is 
 import math
 
 from . import _core
-from ._array import (Array, again, ask, binary, cast, choose, compare, empty_on, extension, full_on, is_complex, is_lazy, joined, need,
-                     operands, part_of, parts, prepare, reduce, run, stream_of, unary)
-from ._core import F32, F64, I32, I64, NOTHING, Complex, make, scalar
+from ._array import (Array, again, ask, binary, bits_of, cast, choose, compare, empty_on, extension, from_bits, full_on, is_complex, is_lazy, joined,
+                     need, operands, part_of, parts, prepare, reduce, run, stream_of, unary)
+from ._core import F32, F64, NOTHING, WIDE, Complex, scalar
 from ._graph import still
 from ._moving import broadcast_shapes, broadcast_to, concat, expand_dims
 from ._own import own, same
@@ -319,24 +319,14 @@ def conj(x, /):
 
 def _as_float(x):
     """Real numbers in the floating type in which functions of floats take them."""
-    return x if x.dtype.kind in "fc" else cast(x, F64 if x.dtype in (I32, I64) else F32)
-
-
-def _bits(x):
-    """Floats as the integers that their bits are, and how many those are."""
-    width = x.dtype.itemsize * 8
-    return Array(make("rdna_array_bits", x.pointer, _core.number_of[_core.NUMPY[f"i{width}"]])), width
-
-
-def _from_bits(bits, dtype):
-    return Array(make("rdna_array_bits", bits.pointer, _core.number_of[dtype]))
+    return x if x.dtype.kind in "fc" else cast(x, F64 if x.dtype in WIDE else F32)
 
 
 @public
 def signbit(x, /):
     """Whether the sign is minus, that of zeros too, and of NaN unless it is recorded."""
     x = _as_float(need("signbit", x))
-    return (x < 0) | (1 / x < 0) if is_lazy(x) else _bits(x)[0] < 0
+    return (x < 0) | (1 / x < 0) if is_lazy(x) else bits_of(x) < 0
 
 
 @public
@@ -348,13 +338,13 @@ def copysign(x1, x2, /):
     if is_lazy(x1) or is_lazy(x2):
         size = abs(x1)
         return choose(signbit(x2), negative(size), size)
-    (magnitude, width), (sign, _) = _bits(x1), _bits(x2)
-    return _from_bits((magnitude & 2 ** (width - 1) - 1) | (sign & -2 ** (width - 1)), dtype)
+    first = 2 ** (dtype.itemsize * 8 - 1)
+    return from_bits((bits_of(x1) & first - 1) | (bits_of(x2) & -first), dtype)
 
 
 def _as_float_type(x1, x2):
     dtype = promote(x1.dtype, x2.dtype)
-    return dtype if dtype.kind == "f" else F64 if dtype in (I32, I64) else F32
+    return dtype if dtype.kind == "f" else F64 if dtype in WIDE else F32
 
 
 @public

@@ -16,7 +16,7 @@ def _over(name, x, axis):
 
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
-    """The sum over |axis|, one dimension or several; None: all. Of integers and bool in int64, or in |dtype|."""
+    """The sum over |axis|, one dimension or several; None: all. Of integers and bool in int64, of unsigned ones in uint64, or in |dtype|."""
     x = _typed(need("sum", x), dtype)
     axes = _over("sum", x, axis)
     made = reduce(parts(x), "sum", axes, keepdims)

@@ -7,7 +7,9 @@ import numpy as np
 
 from . import _core
 
-bool, uint8, int8, int16, int32, int64 = (np.dtype(name) for name in ("bool", "uint8", "int8", "int16", "int32", "int64"))
+bool, int8, int16, int32, int64 = (np.dtype(name) for name in ("bool", "int8", "int16", "int32", "int64"))
+uint8, uint16, uint32, uint64 = (np.dtype(name) for name in ("uint8", "uint16", "uint32", "uint64"))
+bfloat16 = _core.BF16
 float16, float32, float64 = (np.dtype(name) for name in ("float16", "float32", "float64"))
 complex64, complex128 = (np.dtype(name) for name in ("complex64", "complex128"))
 
@@ -33,6 +35,8 @@ class iinfo_object(typing.NamedTuple):
 
 def known(dtype):
     """|dtype| as NumPy's object, if arrays can hold it."""
+    if _core.is_bfloat16(dtype):
+        return bfloat16
     dtype = np.dtype(dtype)
     if dtype not in _core.number_of and dtype not in _core.part_of:
         raise TypeError(f"arrays hold no values of type {dtype}; there are {', '.join(str(d) for d in [*_core.number_of, *_core.part_of])}")
@@ -45,6 +49,8 @@ def finfo(type, /):
     if dtype.kind not in "fc":
         raise TypeError(f"finfo is of floating types, not {dtype}; iinfo is of integers")
     dtype = _core.part_of.get(dtype, dtype)
+    if dtype == bfloat16:
+        return finfo_object(16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, -(2 - 2.0**-7) * 2.0**127, 2.0**-126, dtype)
     of = np.finfo(dtype)
     return finfo_object(of.bits, float(of.eps), float(of.max), float(of.min), float(of.smallest_normal), dtype)
 
@@ -65,8 +71,8 @@ def isdtype(dtype, kind):
     if isinstance(kind, str):
         if kind not in _KINDS:
             raise ValueError(f"'{kind}' is no kind of types; there are {', '.join(_KINDS)}")
-        return np.dtype(dtype).kind in _KINDS[kind]
-    return np.dtype(dtype) == np.dtype(kind)
+        return known(dtype).kind in _KINDS[kind]
+    return known(dtype) == known(kind)
 
 
 def promote(a, b):
@@ -76,7 +82,7 @@ def promote(a, b):
     if a.kind != "c" and b.kind != "c":
         return _core.dtype_of[_core.library.rdna_dtype_promote(_core.number_of[a], _core.number_of[b])]
     part = promote(_core.part_of.get(a, a), _core.part_of.get(b, b))
-    return complex128 if part == float64 or part in (int32, int64) else complex64
+    return complex128 if part == float64 or part in _core.WIDE else complex64
 
 
 def with_number(dtype, value):
@@ -91,7 +97,7 @@ def with_number(dtype, value):
         raise TypeError(f"{type(value).__name__} is no operand of an array")
     if dtype.kind == "c":
         return dtype
-    return complex64 if dtype in (float32, float16) else complex128
+    return complex64 if dtype in (float32, float16, bfloat16) else complex128
 
 
 def result_type(*arrays_and_dtypes):

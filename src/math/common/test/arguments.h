@@ -24,11 +24,13 @@ enum {
   BYTES = BIT(RDNA_U8) | BIT(RDNA_BOOL),
   INDICES = BIT(RDNA_I32) | BIT(RDNA_I64),
   INTEGERS = BIT(RDNA_I8) | BIT(RDNA_I16) | INDICES | BYTES,
-  NUMBERS = REALS | INTEGERS,
   FLOATS8 = BIT(RDNA_F8_E4M3FN) | BIT(RDNA_F8_E5M2) | BIT(RDNA_F8_E4M3FNUZ) | BIT(RDNA_F8_E5M2FNUZ),
-  PLAIN = NUMBERS | FLOATS8, /* all but the quantized ones */
 };
-#define QUANTIZED (BIT(RDNA_DTYPE_COUNT) - 1 - (uint64_t)PLAIN) /* more than an enumerator holds */
+/* more than an enumerator holds */
+#define UNSIGNED (BIT(RDNA_U16) | BIT(RDNA_U32) | BIT(RDNA_U64))
+#define NUMBERS (REALS | INTEGERS | UNSIGNED)
+#define PLAIN (NUMBERS | FLOATS8) /* all but the quantized ones */
+#define QUANTIZED (BIT(RDNA_DTYPE_COUNT) - 1 - PLAIN)
 
 /* The type of an argument: a given one, or the row's main type (MAIN); and the types that it may have instead while all
  * other arguments keep theirs. */

@@ -6,7 +6,7 @@
 #include "rdna/op/pointwise.h"
 
 /* integer_get and real_get read a value of any type but the quantized ones; 64-bit integers by integer_get, which is
- * exact. */
+ * exact and of u64 has the bits. */
 static inline int64_t integer_get(const operand *o, int64_t i) {
   const void *p = o->host;
   switch (o->tensor.dtype) {
@@ -17,13 +17,19 @@ static inline int64_t integer_get(const operand *o, int64_t i) {
     case RDNA_I32:
       return ((const int32_t *)p)[i];
     case RDNA_I64:
+    case RDNA_U64:
       return ((const int64_t *)p)[i];
+    case RDNA_U16:
+      return ((const uint16_t *)p)[i];
+    case RDNA_U32:
+      return ((const uint32_t *)p)[i];
     default:
       return ((const uint8_t *)p)[i];
   }
 }
 static inline double real_get(const operand *o, int64_t i) {
   if (o->tensor.dtype == RDNA_F64) return ((const double *)(const void *)o->host)[i];
+  if (o->tensor.dtype == RDNA_U64) return (double)(uint64_t)integer_get(o, i);
   return o->tensor.dtype < RDNA_F64 ? operand_get(o, i) : (double)integer_get(o, i);
 }
 
@@ -33,6 +39,8 @@ static inline int64_t wrapped(rdna_dtype dtype, int64_t v) {
          : dtype == RDNA_U8   ? (uint8_t)v
          : dtype == RDNA_I16  ? (int16_t)v
          : dtype == RDNA_I32  ? (int32_t)v
+         : dtype == RDNA_U16  ? (uint16_t)v
+         : dtype == RDNA_U32  ? (uint32_t)v
          : dtype == RDNA_BOOL ? v != 0
                               : v;
 }
