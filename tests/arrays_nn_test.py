@@ -396,7 +396,7 @@ class Networks(Case):
                 (ValueError, "2 dimensions, not 4", lambda: nn.BatchNorm2d(3)(x)),
                 (ValueError, "10 dimensions are not 3 equal heads", lambda: nn.MultiheadAttention(10, 3)),
                 (ValueError, "'b'", lambda: optim.SGD().update({"a": x}, {"b": x})),
-                (TypeError, "float32 is trained", lambda: optim.SGD().update({"a": x.astype(ra.float64)}, {"a": x})),
+                (TypeError, "float16 are trained", lambda: optim.SGD().update({"a": x.astype(ra.float64)}, {"a": x})),
                 (TypeError, "its gradient float32 (3, 2)", lambda: optim.SGD().update({"a": x}, {"a": x.T}))]:
             with self.assertRaises(error) as caught:
                 call()

@@ -108,7 +108,7 @@ static PyObject *fail(rdna_status status) {
 static bool is_real(PyObject *x) { return Py_TYPE(x) == with.type && !((array *)x)->pairs && ((array *)x)->pointer; }
 static bool is_float(const array *a) {
   rdna_dtype dtype = with.tensor(a->pointer)->dtype;
-  return dtype == RDNA_F32 || dtype == RDNA_F64 || dtype == RDNA_F16;
+  return dtype == RDNA_F32 || dtype == RDNA_F64 || dtype == RDNA_F16 || dtype == RDNA_BF16;
 }
 
 static PyObject *map(PyObject *x, int op) {

@@ -6,7 +6,8 @@ import math
 import threading
 
 from . import _functional as F
-from ._array import Array, again, become, need
+from ._array import Array, again, become, cast, need
+from ._core import BF16, F32
 from ._grad import compile, recording_plan
 from ._grad import value_and_grad as _value_and_grad
 from ._graph import evaluate, still
@@ -15,6 +16,7 @@ from ._moving import matrix_transpose, permute_dims, reshape
 from ._pointwise import gelu, relu, sigmoid, silu, tanh, where
 from ._products import matmul
 from ._reducing import mean, var
+from ._types import known
 from .random import manual_seed, take_place, uniform  # noqa: F401
 
 
@@ -84,6 +86,8 @@ class Module:
         taken = {}
         for name, x in state.items():
             x, here = asarray(need("load_state_dict", x), device=own[name].device), own[name]
+            if x.dtype == BF16 and here.dtype == F32:  # which holds its values
+                x = cast(x, F32)
             if x.shape != here.shape or x.dtype != here.dtype:
                 raise ValueError(f"load_state_dict: {name} is {x.dtype} {x.shape}, and here {here.dtype} {here.shape}")
             other = taken.setdefault(first[name], x)
@@ -112,6 +116,16 @@ class Module:
 
     def eval(self):
         return self.train(False)
+
+    def astype(self, dtype):
+        """Has its arrays of floats in |dtype| from now on, bfloat16 for example; what is one array at several places stays one. Returns the module."""
+        made = {}
+        for _, module, at in list(self._places()):
+            x = getattr(module, at)
+            if x.dtype.kind == "f":
+                made.setdefault(id(x), (x, cast(x, known(dtype))))  # with x, so that no other gets its id
+                setattr(module, at, made[id(x)][1])
+        return self
 
 
 class _Keeping(threading.local):

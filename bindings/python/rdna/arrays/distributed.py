@@ -29,7 +29,7 @@ import numpy as np
 
 from .. import _types
 from . import _core, nn
-from ._array import Array, empty_on, from_numpy, is_lazy, need, stream_of, tensor_of
+from ._array import Array, cast, empty_on, from_numpy, is_lazy, need, stream_of, tensor_of
 from ._core import Tensor, check, library, make
 from ._grad import _flatten, _rebuild, _with_arrays
 from ._making import asarray
@@ -167,7 +167,7 @@ class _ByHost:
             found = [combine(each) for each in zip(*values)]
         else:
             found = self._over(call, values[0], combine, becomes)
-        return [[from_numpy(v, x.device) for v, x in zip(found, arrays)] for arrays in lists]
+        return [[cast(from_numpy(v, x.device), x.dtype) for v, x in zip(found, arrays)] for arrays in lists]  # bfloat16 went as float32
 
     def _over(self, call, own, combine, becomes):
         asked = _what(call, own)

@@ -24,6 +24,7 @@ from ._reducing import max as _max
 from ._reducing import min as _min
 from ._reducing import prod as _prod
 from ._reducing import sum as _sum
+from ._types import finfo
 
 __all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
            "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm"]
@@ -723,7 +724,7 @@ def _tolerance(x, given, default):
 
 
 def _eps(x):
-    return float(np.finfo(_core.part_of.get(x.dtype, x.dtype)).eps)
+    return finfo(x.dtype).eps
 
 
 def matrix_rank(x, /, *, rtol=None):
