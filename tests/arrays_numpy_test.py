@@ -94,6 +94,79 @@ class Methods(Case):
         with self.assertRaisesRegex(TypeError, "there is no out"):
             np.sum(ra.asarray(a), axis=0, out=np.zeros(4))
 
+class NumPys(Case):
+    """np.sort(x) and its kin are on the device and the same as of NumPy's arrays, or say that they are not."""
+
+    CALLS = (
+        lambda v: np.round(v), lambda v: np.round(v, 2), lambda v: np.round(v * 1e3, -2), lambda v: np.around(v), lambda v: np.clip(v, 0, 1), lambda v: np.clip(v, min=0.5),
+        lambda v: np.sort(v, axis=0), lambda v: np.sort(v, None), lambda v: np.argsort(v, kind="stable"), lambda v: np.add(v, v), lambda v: np.float64(2) * v,
+        lambda v: np.ones((3, 4)) - v, lambda v: np.ones(4) @ v.T, lambda v: np.ones(4) < v, lambda v: np.sum(v, axis=0), lambda v: np.sum(v, dtype="f4"),
+        lambda v: np.mean(v, (0, 1), keepdims=True), lambda v: np.std(v, axis=0, ddof=1), lambda v: np.var(v), lambda v: np.max(v, axis=1, keepdims=True), lambda v: np.argmin(v, 1),
+        lambda v: np.amin(v), lambda v: np.concatenate([v, np.ones((1, 4))]), lambda v: np.concatenate([v, v], axis=1), lambda v: np.stack([v, v], axis=1), lambda v: np.vstack([v, v[0]]),
+        lambda v: np.hstack([v, v]), lambda v: np.where(v > 0, v, 0.0), lambda v: np.where(v > 0)[1], lambda v: np.cumsum(v), lambda v: np.cumprod(v, axis=1),
+        lambda v: np.einsum("ij->j", v), lambda v: np.tensordot(v, v.T, axes=1), lambda v: np.dot(v, v.T), lambda v: np.outer(v, v), lambda v: np.multiply.outer(v, v),
+        lambda v: np.add.reduce(v), lambda v: np.maximum.reduce(v, axis=1), lambda v: np.logical_or.reduce(v > 0, axis=None), lambda v: np.add.accumulate(v, axis=1),
+        lambda v: np.transpose(v), lambda v: np.transpose(v[None], (2, 0, 1)), lambda v: np.reshape(v, (4, 3)), lambda v: np.ravel(v), lambda v: np.squeeze(v[None]),
+        lambda v: np.expand_dims(v, 0), lambda v: np.moveaxis(v, 0, 1), lambda v: np.swapaxes(v, 0, 1), lambda v: np.flip(v, axis=1), lambda v: np.roll(v, 1), lambda v: np.roll(v, 1, axis=0),
+        lambda v: np.repeat(v, 2, axis=1), lambda v: np.tile(v, 2), lambda v: np.tile(v, (2, 1)), lambda v: np.pad(v, 1), lambda v: np.split(v, 2, axis=1)[1], lambda v: np.diff(v),
+        lambda v: np.broadcast_to(v, (2, 3, 4)), lambda v: np.take(v, [0, 2], axis=1), lambda v: np.take(v, [[0, 7], [2, 3]]), lambda v: np.take_along_axis(v, np.argsort(v, axis=1), axis=1),
+        lambda v: np.nonzero(v > 0)[0], lambda v: np.count_nonzero(v, axis=0), lambda v: np.searchsorted(np.sort(v[0]), v[1]), lambda v: np.median(v, axis=0), lambda v: np.tril(v, -1),
+        lambda v: np.trace(v), lambda v: np.diagonal(v, 1), lambda v: np.full_like(v, 2.0), lambda v: np.ones_like(v, dtype="i4"), lambda v: np.zeros_like(v), lambda v: np.isclose(v, v),
+        lambda v: np.any(v > 1, axis=0), lambda v: np.power(abs(v), 1.5), lambda v: np.arctan2(v, 2.0), lambda v: np.rint(v), lambda v: np.absolute(v), lambda v: np.hypot(v, v),
+        lambda v: np.real(v), lambda v: np.conj(v), lambda v: np.divmod(v, 2.0)[1], lambda v: np.linalg.norm(v), lambda v: np.linalg.norm(v, axis=1), lambda v: np.linalg.norm(v, 1),
+        lambda v: np.linalg.svd(v, full_matrices=False)[1], lambda v: np.linalg.solve(v[:, :3], v[:, 3]), lambda v: np.linalg.det(v[:, :3]), lambda v: np.linalg.matrix_power(v[:, :3], 2),
+        lambda v: np.fft.fft(v), lambda v: np.fft.rfft(v, 8, axis=0), lambda v: np.fft.ifftn(v, axes=(0, 1)), lambda v: np.linalg.norm(v, axis=(0, 1), keepdims=True))
+
+    def test_on_the_device(self):
+        a = normal("f8", (3, 4))
+        for i, call in enumerate(self.CALLS):
+            got, want = call(ra.asarray(a)), call(a)
+            self.assertIsInstance(got, ra.Array, i)
+            self.assertEqual((got.shape, got.dtype), (want.shape, want.dtype), i)
+            np.testing.assert_allclose(got.numpy(), want, rtol=1e-10, atol=1e-12, err_msg=str(i))
+        x = ra.asarray(a)
+        self.assertEqual((np.shape(x), np.ndim(x), np.size(x, 1), np.iscomplexobj(x), np.allclose(x, x), np.array_equal(x, -x), np.array2string(x)),
+                         (a.shape, 2, 4, False, True, False, np.array2string(a)))
+        place = np.zeros((3, 4))
+        np.copyto(place, x)
+        np.testing.assert_array_equal(place, a)
+        self.same(ra.grad(lambda v: np.sum(np.square(v)))(x), 2 * a)
+
+    def test_no_other_makes_arrays_of_numpys(self):
+        """All functions that NumPy hands over, on one array and on two: what is no array of rdna is a number, a shape or the like, or a TypeError."""
+        x, plain, refused = ra.asarray([[1.0, 2.0], [2.0, 5.0]]), 0, 0
+        host = {"save", "savez", "savez_compressed", "savetxt", "copyto"}
+        for module in (np, np.linalg, np.fft):
+            for name in dir(module):
+                function = getattr(module, name)
+                if not hasattr(function, "_implementation") and not isinstance(function, np.ufunc) or name in host:
+                    continue
+                for given in ((x,), (x, x)):
+                    try:
+                        made = function(*given)
+                    except Exception as error:
+                        if len(given) == 1:  # a second may stand where a number is meant
+                            self.assertIsInstance(error, (TypeError, ValueError), name)
+                        refused += 1
+                        continue
+                    plain += 1
+                    for one in made if isinstance(made, (tuple, list)) else (made,):
+                        self.assertNotIsInstance(one, (np.ndarray, np.generic), name)
+        self.assertGreater(plain, 150)
+        self.assertGreater(refused, 100)
+
+    def test_what_is_refused(self):
+        x, a = ra.ones((2, 2)), np.ones((2, 2))
+        for words, call in (("np.histogram of an array of rdna: rdna.arrays has no such function; np.histogram of x.numpy\\(\\) computes on the host", lambda: np.histogram(x)),
+                            ("no 'where' of it", lambda: np.sin(x, where=a > 0)), ("no 'initial'", lambda: np.max(x, initial=3)), ("np.gcd of", lambda: np.gcd(x, x)),
+                            ("no 'overwrite_input'", lambda: np.median(x, overwrite_input=True)), ("leave `out` out", lambda: np.add(x, x, out=a)), ("leave `out` out", lambda: a.__iadd__(x)),
+                            ("no out, as arrays do not change", lambda: np.cumsum(x, 0, out=a)), ("np.add.at of", lambda: np.add.at(x, 0, 1)), ("np.linalg.eig of", lambda: np.linalg.eig(x)),
+                            ("np.round of int64 to -1 decimals", lambda: np.round(ra.asarray([15]), -1))):
+            with self.assertRaisesRegex(TypeError, words):
+                call()
+
+
+class Powers(Case):
     def test_powers_by_numbers(self):
         """Their gradients ask nothing, of 0, 1 and 2 too, at 0 as NumPy's."""
         a = np.array([-2.0, 0.0, 0.5, 3.0])

@@ -36,7 +36,6 @@ class Array(extension.Base if extension else _PlainBase):
     an rdna_array *, whose last dimension has real and imaginary parts where |pairs|."""
 
     __slots__ = ()
-    __array_priority__ = 1000  # NumPy's arrays leave operators to this one
 
     def _read(self):
         tensor = Tensor.from_address(library.rdna_array_tensor(self.pointer))
@@ -90,6 +89,18 @@ class Array(extension.Base if extension else _PlainBase):
             raise ValueError("an array of rdna becomes NumPy's only as a copy")
         values = self.numpy()
         return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        """NumPy's functions of values, and operators of its arrays, with one of these among the operands."""
+        from . import _dispatch
+
+        return _dispatch.ufunc(ufunc, method, inputs, options)
+
+    def __array_function__(self, function, types, arguments, options):
+        """NumPy's other functions."""
+        from . import _dispatch
+
+        return _dispatch.function(function, arguments, options)
 
     def __buffer__(self, flags):
         """A copy of the values, read only: memoryview(x), from Python 3.12 on."""

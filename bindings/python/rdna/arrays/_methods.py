@@ -84,7 +84,7 @@ def _namespace(self, /, *, api_version=None):
 
 def _reduction(function):
     def method(self, axis=None, dtype=None, out=None, *, keepdims=False, **more):
-        """NumPy's functions, np.mean(x), give |out| and |dtype|, which are None where nobody says so, and np.std |ddof|, the correction."""
+        """As NumPy's method: |dtype| is that of the values, and std and var call the correction |ddof| too."""
         if "ddof" in more:
             more["correction"] = more.pop("ddof")
         if out is not None:
