@@ -40,6 +40,11 @@ class Arrays(Case):
             self.same(ra.ones(shape, dtype=np.int8), np.ones(shape, "i1"))
         for arguments in [(5,), (2, 9, 3), (9, 2, -2), (3, 3), (0, -4)]:
             self.same(ra.arange(*arguments), np.arange(*arguments))
+        for dtype in TYPES:
+            self.same(ra.asarray([1, 0], dtype=dtype), np.asarray([1, 0], dtype))
+        for k in (-2**64, -3, 0, 2, 2**64):
+            self.same(ra.eye(2, 3, k=k), np.eye(2, 3, int(np.clip(k, -9, 9)), dtype="f4"))
+            self.same(ra.tril(ra.ones((2, 3)), k=k), np.tril(np.ones((2, 3), "f4"), int(np.clip(k, -9, 9))))
         self.same(ra.arange(0.0, 1.0, 0.25), np.arange(0, 1, 0.25, dtype="f4"))
 
     def test_operators(self):

@@ -48,7 +48,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     dtype = None if dtype is None else known(dtype)
     if dtype is _core.BF16 and known(values.dtype) is not dtype:
         return cast(from_numpy(values.astype(np.float32), device), dtype)
-    return from_numpy(values if dtype in (None, _core.BF16) else values.astype(dtype), device)
+    return from_numpy(values if dtype is None or dtype is _core.BF16 else values.astype(dtype), device)  # of NumPy's types float64 is equal to None
 
 
 def _is_buffer(obj):
@@ -160,12 +160,17 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     return cast(line, dtype)
 
 
+def _near(k, x):
+    """The diagonal |k|, or of those beyond x's matrices one that is, as the library counts in 64 bits."""
+    return builtins.min(builtins.max(operator.index(k), -x.shape[-2] - 1), x.shape[-1] + 1)
+
+
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     """A matrix of 0 with 1 on the diagonal that begins at column |k|."""
     n_cols = n_rows if n_cols is None else n_cols
     made = zeros((n_rows, n_cols), dtype=dtype, device=device)
     real = part_of(made, 0) if made.pairs else made
-    run("fill", made, scalar(1), Array(make("rdna_array_diagonal", real.pointer, 0, 1, k)))
+    run("fill", made, scalar(1), Array(make("rdna_array_diagonal", real.pointer, 0, 1, _near(k, made))))
     return made
 
 
@@ -193,6 +198,7 @@ def _triangle(name, x, upper, k):
     x = need(name, x)
     if x.ndim < 2:
         raise ValueError(f"{name} is of matrices; an array of {x.ndim} dimensions has none")
+    k = _near(k, x)
     if is_lazy(x):
         from ._moving import reshape
 
