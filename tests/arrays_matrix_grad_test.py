@@ -232,6 +232,23 @@ class Gradients(Case):
             a = rng.permutation(7).astype(float)
             self.same(median(ra.asarray(a)), (a == 3).astype(float))
 
+    def test_determinants_of_graded_matrices(self):
+        """Rows and columns from 1e-6 to 1e6 times the others keep the digits of their derivatives, which are whole numbers' determinants times powers."""
+        for n in (2, 3, 5):
+            for dtype, digits in (("f4", 3e-4), ("f8", 1e-11), ("c8", 3e-4), ("c16", 1e-11)):
+                for singular in (False, True):
+                    b = rng.integers(-9, 10, (n, n)) + 10.0 * np.eye(n)
+                    b[-1] = b[0] if singular else b[-1]
+                    rows, columns = (2.0 ** rng.permutation(np.linspace(-20, 20, n).astype(int)) for _ in range(2))
+                    want = np.array([[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(b, i, 0), j, 1)) for j in range(n)] for i in range(n)]).round()
+                    largest = np.abs(want).max()
+                    want = want * np.prod(rows) * np.prod(columns) / (rows[:, None] * columns)
+                    x = ra.asarray((rows[:, None] * b * columns).astype(dtype))
+                    for call in (lambda f: f(x), lambda f: ra.compile(f)(x)):
+                        got = call(ra.grad(lambda v: ra.real(LA.det(v)).sum() if v.pairs else LA.det(v).sum())).numpy()
+                        scale = largest * np.prod(rows) * np.prod(columns) / (rows[:, None] * columns)
+                        self.assertLess((np.abs(got - want) / scale).max(), digits, (n, dtype, singular))
+
     def test_determinants_of_singular_matrices(self):
         """The cofactors, which are determinants of what is left without a row and a column."""
         a = self.matrix(2, 4, 4)

@@ -11,14 +11,15 @@ import numpy as np
 
 from . import _core
 from ._array import (
-    Array, axes_of, axis_of, cast, choose, empty_on, full_on, is_lazy, need, one_type, part_of, parts, reduce, run, stream_of, unary)
+    Array, axes_of, axis_of, bits_of, cast, choose, empty_on, full_on, is_lazy, need, one_type, part_of, parts, reduce, run, stream_of, unary)
 from ._core import C64, C128, F32, I32, make, scalar
 from ._indexing import take_along_axis
 from ._making import tril, triu
 from ._moving import broadcast_shapes, broadcast_to, concat, contiguous, expand_dims, matrix_transpose, permute_dims, reshape, slice_of, squeeze, stack
 from ._ordering import argsort, sort
 from ._own import own, same
-from ._pointwise import abs, conj, divide, from_parts, imag, isfinite, log, multiply, pow, real, sign, sqrt, square, subtract, where
+from ._pointwise import (
+    abs, conj, divide, exp2, floor, from_parts, imag, isfinite, log, multiply, negative, pow, real, sign, sqrt, square, subtract, where)
 from ._products import matmul, tensordot, vecdot  # noqa: F401
 from ._reducing import max as _max
 from ._reducing import min as _min
@@ -421,15 +422,38 @@ def _cofactor_rule(given, made, came):
 
 @own(same, _cofactor_rule, name="det")
 def _cofactors(x):
-    """The derivatives of determinants by their elements, of singular matrices too: by singular values all but one of which are multiplied."""
+    """The derivatives of determinants by their elements, of singular matrices too: by singular values all but one of which are multiplied. Those are
+    right beside the largest one; so that rows and columns of other sizes than the rest keep their digits they are brought to one size before."""
     if x.size == 0:
         return x
+    x, power = _evened(x)
     u, s, vh = svd(x)
     n = s.shape[-1]
     others = [_prod(concat([slice_of(s, s.ndim - 1, 0, i), slice_of(s, s.ndim - 1, i + 1, n - i - 1)], axis=-1), axis=-1, keepdims=True) for i in range(n)]
     scale = multiply(_as_matrix(multiply(_det(u), _det(vh))), expand_dims(cast(concat(others, axis=-1), x.dtype), axis=-2))
     u, vh = (conj(m) if m.pairs else m for m in (u, vh))
-    return matmul(multiply(u, scale), vh)
+    slope, half = matmul(multiply(u, scale), vh), floor(power * 0.5)
+    return multiply(multiply(slope, exp2(half)), exp2(power - half))  # by two, as one may be out of range and the result not
+
+
+def _exponent(x, axis):
+    """e of the power of two 2^e that is next below the largest magnitude along |axis|, which stays with size 1; 0 where that is 0 or not finite."""
+    most = _max(abs(x), axis=axis, keepdims=True)
+    width, fraction = (64, 52) if most.dtype.itemsize == 8 else (32, 23)
+    exponent = (bits_of(most) >> fraction) - (2 ** (width - fraction - 2) - 1)
+    return cast(choose((most >= finfo(most.dtype).smallest_normal) & isfinite(most), exponent, 0), most.dtype)
+
+
+def _evened(x):
+    """x with its rows, then its columns divided by powers of two so that their largest values are near 1; and the powers by which that changes the
+    derivative of the determinant by each element: those of all other rows and columns."""
+    total = 0.0
+    for axis in (-1, -2):
+        exponent = _exponent(x, axis)
+        half = floor(exponent * 0.5)
+        x = multiply(multiply(x, exp2(negative(half))), exp2(half - exponent))
+        total = _sum(exponent, axis=(-2, -1), keepdims=True) - exponent + total
+    return x, total
 
 
 def _det_rule(given, made, came):
