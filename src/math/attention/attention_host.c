@@ -129,7 +129,7 @@ static void add_few(struct block *b, int64_t first, int count) {
   for (; done + 4 <= b->n; done += 4) few_scores(b, 4, done, count);
   for (; done < b->n; done++) few_scores(b, 1, done, count);
   for (int r = 0; r < b->n; r++) {
-    float *s = b->s + r * TILE, sum[SIMD_WIDTH] = {0}, all = 0;
+    float *s = b->s + r * TILE, sum[SIMD_WIDTH] = {0};
     if (a->softcap != 0) {
       for (int j = 0; j < TILE; j++) s[j] = a->softcap * scalar_tanh(s[j] / a->softcap);
     }
@@ -144,20 +144,43 @@ static void add_few(struct block *b, int64_t first, int count) {
         sum[i] += s[j + i];
       }
     }
-    for (int i = 0; i < SIMD_WIDTH; i++) all += sum[i];
     b->m[r] = top;
-    b->l[r] = b->l[r] * rescale + all;
+    b->l[r] = b->l[r] * rescale + simd_sum(simd_load(sum));
     if (rescale == 1) continue;
     for (int i = 0; i < b->padded_dv; i++) b->o[r * b->padded_dv + i] *= rescale;
   }
   multiply(b->n, b->padded_dv, count, b->s, TILE, 1, b->v, b->padded_dv, b->o, b->padded_dv, true);
 }
 
-/* Positions first..first+count-1, count <= TILE. */
-static void add_tile(struct block *b, int64_t base, int64_t first, int count, int kv_head) {
+/* Bytes of |count| values of the cache, and at which they begin. */
+static int64_t cache_bytes(enum type type, int64_t count) {
+  return type == F32 ? count * 4 : type == Q8_0 ? count / 32 * 34 : count * 2;
+}
+static void prefetch_row(enum type type, const void *cache, int64_t first, int64_t count) {
+  const char *from = (const char *)cache + cache_bytes(type, first);
+  for (int64_t i = 0; i < cache_bytes(type, count); i += 64) __builtin_prefetch(from + i);
+}
+
+/* A head's rows lie so far from each other that the processor does not foresee them. */
+static void prefetch_tile(const struct block *b, int64_t base, int64_t first, int count, int kv_head) {
   const struct attention_args *a = b->a;
   int64_t rows[TILE];
-  int n = b->padded_n;
+  rows_of_tile(a, base, first, count, rows);
+  for (int j = 0; j < count; j++) {
+    if (rows[j] < 0) continue;
+    prefetch_row(b->type, a->k, rows[j] * a->k_stride + (int64_t)kv_head * a->d, a->d);
+    prefetch_row(b->type, a->v, rows[j] * a->v_stride + (int64_t)kv_head * a->dv, a->dv);
+  }
+}
+
+static int count_of_tile(int64_t left) { return left < 0 ? 0 : left < TILE ? (int)left : TILE; }
+
+/* At most TILE positions from |first| on, of those before |end|, with which the next tiles go on. */
+static void add_tile(struct block *b, int64_t base, int64_t first, int64_t end, int kv_head) {
+  const struct attention_args *a = b->a;
+  int64_t rows[TILE];
+  const int n = b->padded_n, count = count_of_tile(end - first);
+  prefetch_tile(b, base, first + count, count_of_tile(end - first - count), kv_head);
   rows_of_tile(a, base, first, count, rows);
   for (int j = 0; j < count; j++) {
     row_to_f32(b, a->k, rows[j], a->k_stride, (int64_t)kv_head * a->d, a->d, b->padded_d, b->k + j * b->padded_d);
@@ -290,10 +313,7 @@ static void prefill_block(const struct work *work, int32_t first_row, int n, int
       all.low = all.high < 0 || mine.low < all.low ? mine.low : all.low;
       all.high = mine.high > all.high ? mine.high : all.high;
     }
-    for (int64_t at = all.low; at <= all.high; at += TILE) {
-      int64_t count = all.high - at + 1;
-      add_tile(&b, all.base, at, count < TILE ? (int)count : TILE, kv_head);
-    }
+    for (int64_t at = all.low; at <= all.high; at += TILE) add_tile(&b, all.base, at, (int64_t)all.high + 1, kv_head);
   }
   write_rows(&b, token, head);
 }
@@ -356,9 +376,8 @@ static void decode_items(void *context, int64_t begin, int64_t end) {
         b.low[r] = reach.low;
         b.high[r] = reach.high;
       }
-      for (int64_t at = first; at < last; at += TILE) {
-        add_tile(&b, reach.base, reach.low + at, last - at < TILE ? (int)(last - at) : TILE, kv_head);
-      }
+      for (int64_t at = first; at < last; at += TILE)
+        add_tile(&b, reach.base, reach.low + at, reach.low + last, kv_head);
       write_split(&b, token, head, split, reach.outside);
     }
   }
