@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hip/hip.h"
-#include "hip/layouts.h"
+#include "hip/array.h"
 
 enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2, DEVICE_TO_DEVICE = 3, KIND_DEFAULT = 4, STAGED_BYTES = 1 << 20 };
 
@@ -250,11 +249,11 @@ static bool part_of(const struct emu_pitched *whole, const struct emu_position *
 }
 
 static int describe_3d(const struct emu_copy_3d *c, struct transfer *out) {
+  struct emu_copy_3d flat;
   if (!c) return HIP_INVALID_VALUE;
-  if (c->src_array || c->dst_array) {
-    emu_say("hipMemcpy3D from and to arrays is not in the emulator");
-    return HIP_NOT_SUPPORTED;
-  }
+  int code = emu_array_flatten(c, &flat);
+  if (code != HIP_SUCCESS) return code;
+  c = &flat;
   if (c->kind < 0 || c->kind > KIND_DEFAULT) return HIP_INVALID_DIRECTION;
   const struct emu_extent *e = &c->extent;
   *out = (struct transfer){.dst_pitch = c->dst.pitch, .src_pitch = c->src.pitch, .kind = c->kind};

@@ -1,6 +1,5 @@
 // Copies as the driver-like interface tells them: what kind of memory each side is, and where the box begins in it.
-#include "hip/hip.h"
-#include "hip/layouts.h"
+#include "hip/array.h"
 
 int hipMemcpy3D(const struct emu_copy_3d *c);
 int hipMemcpy3DAsync(const struct emu_copy_3d *c, void *stream);
@@ -55,16 +54,19 @@ static int convert_side(int major, const struct side_3d *side, const struct copy
                         struct emu_pitched *out) {
   bool array;
   const void *memory = memory_of(major, side, &array);
+  *at = (struct emu_position){side->x, side->y, side->z};
   if (array) {
-    emu_say("copies from and to arrays are not in the emulator");
-    return HIP_NOT_SUPPORTED;
+    const struct emu_array *known = emu_array_known(side->array);
+    if (!known || side->level || !emu_array_has(known, at, &(struct emu_extent){c->width, c->height, c->depth}))
+      return known ? HIP_INVALID_VALUE : HIP_INVALID_HANDLE;
+    *out = emu_array_memory(known);
+    return HIP_SUCCESS;
   }
   if (!memory || side->level) return HIP_INVALID_VALUE;
   size_t pitch = side->pitch, height = side->height;
   if ((pitch == 0 && __builtin_add_overflow(side->x, c->width, &pitch)) ||
       (height == 0 && __builtin_add_overflow(side->y, c->height, &height)))
     return HIP_INVALID_VALUE;
-  *at = (struct emu_position){side->x, side->y, side->z};
   *out = (struct emu_pitched){(void *)(uintptr_t)memory, pitch, pitch, height};
   return HIP_SUCCESS;
 }

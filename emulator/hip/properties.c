@@ -95,6 +95,9 @@ static int arch_number(const char *arch) {  // gfx1030: 1030; gfx90a: 910, the l
   for (const char *c = arch + 3; *c; c++) number = 10 * number + (*c >= 'a' ? *c - 'a' + 10 : *c - '0');
   return number;
 }
+// What images may have, on a card that has them.
+enum { IMAGE_MAX = 16384, IMAGE_DEPTH_MAX = 8192 };
+static int images_of(const struct emu_card *card, int most) { return card->target->image.format.bits ? most : 0; }
 static int major_of(const struct emu_card *card) { return arch_number(card->arch) / 100; }
 static int minor_of(const struct emu_card *card) { return card->arch[strlen(card->arch) - 2] - '0'; }
 
@@ -129,6 +132,10 @@ API int hipGetDevicePropertiesR0000(void *out, int index) {
       .canMapHostMemory = 1,
       .gcnArch = arch_number(card->arch),
       .memPitch = 0x7fffffff,
+      .maxTexture1DLinear = images_of(card, IMAGE_MAX),
+      .maxTexture1D = images_of(card, IMAGE_MAX),
+      .maxTexture2D = {images_of(card, IMAGE_MAX), images_of(card, IMAGE_MAX)},
+      .maxTexture3D = {images_of(card, IMAGE_MAX), images_of(card, IMAGE_MAX), images_of(card, IMAGE_DEPTH_MAX)},
       .textureAlignment = 256,
       .texturePitchAlignment = 256,
       .isLargeBar = 1,
@@ -159,6 +166,17 @@ API int hipGetDevicePropertiesR0600(void *out, int index) {
       .totalConstMem = 0x7fffffff,
       .major = major_of(card),
       .minor = minor_of(card),
+      .maxTexture1D = images_of(card, IMAGE_MAX),
+      .maxTexture1DLinear = images_of(card, IMAGE_MAX),
+      .maxTexture2D = {images_of(card, IMAGE_MAX), images_of(card, IMAGE_MAX)},
+      .maxTexture3D = {images_of(card, IMAGE_MAX), images_of(card, IMAGE_MAX), images_of(card, IMAGE_DEPTH_MAX)},
+      .maxTexture1DLayered = {images_of(card, IMAGE_MAX), images_of(card, IMAGE_DEPTH_MAX)},
+      .maxTexture2DLayered = {images_of(card, IMAGE_MAX), images_of(card, IMAGE_MAX), images_of(card, IMAGE_DEPTH_MAX)},
+      .maxSurface1D = images_of(card, IMAGE_MAX),
+      .maxSurface2D = {images_of(card, IMAGE_MAX), images_of(card, IMAGE_MAX)},
+      .maxSurface3D = {images_of(card, IMAGE_MAX), images_of(card, IMAGE_MAX), images_of(card, IMAGE_DEPTH_MAX)},
+      .maxSurface1DLayered = {images_of(card, IMAGE_MAX), images_of(card, IMAGE_DEPTH_MAX)},
+      .maxSurface2DLayered = {images_of(card, IMAGE_MAX), images_of(card, IMAGE_MAX), images_of(card, IMAGE_DEPTH_MAX)},
       .textureAlignment = 256,
       .texturePitchAlignment = 256,
       .deviceOverlap = 1,
@@ -200,54 +218,65 @@ static bool attribute(const struct emu_device *device, int which, int *out) {
   const struct {
     int which, value;
   } rows[] = {
-      {2, 1},                            // AsyncEngineCount
-      {3, 1},                            // CanMapHostMemory
-      {4, 1},                            // CanUseHostPointerForRegisteredMem
-      {5, card->clock_khz},              // ClockRate
-      {8, 1},                            // ConcurrentKernels
-      {10, 1},                           // CooperativeLaunch
-      {12, 1},                           // DeviceOverlap
-      {19, card->l2_bytes},              // L2CacheSize
-      {23, major_of(card)},              // ComputeCapabilityMajor
-      {24, 1},                           // ManagedMemory
-      {25, 32},                          // MaxBlocksPerMultiProcessor
-      {26, THREADS_PER_BLOCK},           // MaxBlockDimX
-      {27, THREADS_PER_BLOCK},           // MaxBlockDimY
-      {28, THREADS_PER_BLOCK},           // MaxBlockDimZ
-      {29, GRID_MAX},                    // MaxGridDimX
-      {30, GRID_YZ_MAX},                 // MaxGridDimY
-      {31, GRID_YZ_MAX},                 // MaxGridDimZ
-      {56, THREADS_PER_BLOCK},           // MaxThreadsPerBlock
-      {57, THREADS_PER_WGP},             // MaxThreadsPerMultiProcessor
-      {58, 0x7fffffff},                  // MaxPitch
-      {59, card->bus_bits},              // MemoryBusWidth
-      {60, card->memory_khz},            // MemoryClockRate
-      {61, minor_of(card)},              // ComputeCapabilityMinor
-      {63, card->wgps},                  // MultiprocessorCount
-      {67, device->index + 3},           // PciBusId
-      {71, REGISTERS_PER_BLOCK},         // MaxRegistersPerBlock
-      {72, REGISTERS_PER_BLOCK},         // MaxRegistersPerMultiprocessor
-      {74, LDS_PER_BLOCK},               // MaxSharedMemoryPerBlock
-      {75, LDS_PER_BLOCK},               // SharedMemPerBlockOptin
-      {76, LDS_PER_BLOCK},               // SharedMemPerMultiprocessor
-      {78, 1},                           // StreamPrioritiesSupported
-      {81, 256},                         // TextureAlignment
-      {82, 256},                         // TexturePitchAlignment
-      {83, 0x7fffffff},                  // TotalConstantMemory
-      {85, 1},                           // UnifiedAddressing
-      {87, card->target->lanes},         // WarpSize
-      {88, 1},                           // MemoryPoolsSupported
-      {89, 1},                           // VirtualMemoryManagementSupported
-      {90, 1},                           // HostRegisterSupported
-      {10000, CONSTANT_CLOCK_KHZ},       // ClockInstructionRate
-      {10002, LDS_PER_BLOCK},            // MaxSharedMemoryPerMultiprocessor
-      {10003, arch_number(card->arch)},  // GcnArch
-      {10011, 1},                        // IsLargeBar
-      {10013, 1},                        // CanUseStreamWaitValue
-      {10015, card->wgps},               // PhysicalMultiProcessorCount
+      {2, 1},                                  // AsyncEngineCount
+      {3, 1},                                  // CanMapHostMemory
+      {4, 1},                                  // CanUseHostPointerForRegisteredMem
+      {5, card->clock_khz},                    // ClockRate
+      {8, 1},                                  // ConcurrentKernels
+      {10, 1},                                 // CooperativeLaunch
+      {12, 1},                                 // DeviceOverlap
+      {19, card->l2_bytes},                    // L2CacheSize
+      {23, major_of(card)},                    // ComputeCapabilityMajor
+      {24, 1},                                 // ManagedMemory
+      {25, 32},                                // MaxBlocksPerMultiProcessor
+      {26, THREADS_PER_BLOCK},                 // MaxBlockDimX
+      {27, THREADS_PER_BLOCK},                 // MaxBlockDimY
+      {28, THREADS_PER_BLOCK},                 // MaxBlockDimZ
+      {29, GRID_MAX},                          // MaxGridDimX
+      {30, GRID_YZ_MAX},                       // MaxGridDimY
+      {31, GRID_YZ_MAX},                       // MaxGridDimZ
+      {56, THREADS_PER_BLOCK},                 // MaxThreadsPerBlock
+      {57, THREADS_PER_WGP},                   // MaxThreadsPerMultiProcessor
+      {58, 0x7fffffff},                        // MaxPitch
+      {59, card->bus_bits},                    // MemoryBusWidth
+      {60, card->memory_khz},                  // MemoryClockRate
+      {61, minor_of(card)},                    // ComputeCapabilityMinor
+      {63, card->wgps},                        // MultiprocessorCount
+      {67, device->index + 3},                 // PciBusId
+      {71, REGISTERS_PER_BLOCK},               // MaxRegistersPerBlock
+      {72, REGISTERS_PER_BLOCK},               // MaxRegistersPerMultiprocessor
+      {74, LDS_PER_BLOCK},                     // MaxSharedMemoryPerBlock
+      {75, LDS_PER_BLOCK},                     // SharedMemPerBlockOptin
+      {76, LDS_PER_BLOCK},                     // SharedMemPerMultiprocessor
+      {78, 1},                                 // StreamPrioritiesSupported
+      {81, 256},                               // TextureAlignment
+      {82, 256},                               // TexturePitchAlignment
+      {83, 0x7fffffff},                        // TotalConstantMemory
+      {85, 1},                                 // UnifiedAddressing
+      {87, card->target->lanes},               // WarpSize
+      {88, 1},                                 // MemoryPoolsSupported
+      {89, 1},                                 // VirtualMemoryManagementSupported
+      {90, 1},                                 // HostRegisterSupported
+      {10000, CONSTANT_CLOCK_KHZ},             // ClockInstructionRate
+      {10002, LDS_PER_BLOCK},                  // MaxSharedMemoryPerMultiprocessor
+      {10003, arch_number(card->arch)},        // GcnArch
+      {32, images_of(card, IMAGE_MAX)},        // MaxSurface1D
+      {34, images_of(card, IMAGE_MAX)},        // MaxSurface2D
+      {36, images_of(card, IMAGE_MAX)},        // MaxSurface3D
+      {39, images_of(card, IMAGE_MAX)},        // MaxTexture1DWidth
+      {41, images_of(card, IMAGE_MAX)},        // MaxTexture1DLinear
+      {43, images_of(card, IMAGE_MAX)},        // MaxTexture2DWidth
+      {44, images_of(card, IMAGE_MAX)},        // MaxTexture2DHeight
+      {49, images_of(card, IMAGE_MAX)},        // MaxTexture3DWidth
+      {50, images_of(card, IMAGE_MAX)},        // MaxTexture3DHeight
+      {51, images_of(card, IMAGE_DEPTH_MAX)},  // MaxTexture3DDepth
+      {10011, 1},                              // IsLargeBar
+      {10014, images_of(card, 1)},             // ImageSupport
+      {10013, 1},                              // CanUseStreamWaitValue
+      {10015, card->wgps},                     // PhysicalMultiProcessorCount
   };
-  static const int zeros[] = {0,  6,  7,  9,  11, 13, 14, 15, 16,    17,    18,    20,    22,    62,    65,   66,
-                              68, 69, 70, 73, 77, 79, 80, 91, 10007, 10008, 10009, 10010, 10012, 10014, 10016};
+  static const int zeros[] = {0,  6,  7,  9,  11, 13, 14, 15, 16, 17,    18,    20,    22,    62,    65,
+                              66, 68, 69, 70, 73, 77, 79, 80, 91, 10007, 10008, 10009, 10010, 10012, 10016};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].which == which) return *out = rows[i].value, true;
   for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)

@@ -35,6 +35,12 @@ enum emu_decode_status emu__decode_vop3(struct emu_decoder *d);
 enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d);
 enum emu_decode_status emu__decode_vopd(struct emu_decoder *d);
 enum emu_decode_status emu__decode_memory(struct emu_decoder *d, enum emu_format format);
+enum emu_decode_status emu__decode_image(struct emu_decoder *d);
+
+// A field of the encoding, whichever of its words holds it.
+static inline uint32_t emu__decode_field(const struct emu_decoder *d, struct emu_field f) {
+  return emu__bits(d->word[f.low / 32], f.low % 32, f.bits);
+}
 
 #define EMU_DECODE_TRY(expression)                 \
   do {                                             \

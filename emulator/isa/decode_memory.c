@@ -3,10 +3,7 @@
 
 static int32_t sign_extend(uint32_t value, unsigned bits) { return (int32_t)(value << (32 - bits)) >> (32 - bits); }
 
-// A field of the encoding, whichever of its words holds it.
-static uint32_t field(const struct emu_decoder *d, struct emu_field f) {
-  return emu__bits(d->word[f.low / 32], f.low % 32, f.bits);
-}
+static uint32_t field(const struct emu_decoder *d, struct emu_field f) { return emu__decode_field(d, f); }
 
 static enum emu_decode_status decode_smem(struct emu_decoder *d) {
   const struct emu_smem_fields *f = &d->target->encoding->smem;
@@ -238,6 +235,8 @@ enum emu_decode_status emu__decode_memory(struct emu_decoder *d, enum emu_format
     case EMU_MUBUF:
     case EMU_MTBUF:
       return decode_buffer(d, format);
+    case EMU_MIMG:
+      return emu__decode_image(d);
     case EMU_LDSDIR:
       return decode_ldsdir(d);
     default:

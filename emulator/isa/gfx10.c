@@ -99,7 +99,7 @@ static const char *const buffer_formats[] = {
              FOUR(EMU_FORMAT_UNKNOWN),                                                                                \
              FOUR(EMU_MTBUF),                                                                                         \
              FOUR(EMU_FORMAT_UNKNOWN),                                                                                \
-             FOUR(EMU_FORMAT_GRAPHICS),                                                                               \
+             FOUR(EMU_MIMG),                                                                                          \
              FOUR(EMU_SMEM),                                                                                          \
              FOUR(EMU_FORMAT_GRAPHICS),                                                                               \
              FOUR(EMU_FORMAT_UNKNOWN)},                                                                               \
@@ -140,8 +140,29 @@ static const char *const buffer_formats[] = {
              .data = {40, 8},                                                                                         \
              .resource = {48, 5},                                                                                     \
              .soffset = {56, 8}},                                                                                     \
+  .image = {{.words = 2,                                                                                              \
+             .resource_unit = 4,                                                                                      \
+             .slots = 1,                                                                                              \
+             .op = {18, 7},                                                                                           \
+             .op_high = {0, 1},                                                                                       \
+             .nsa = {1, 2},                                                                                           \
+             .dim = {3, 3},                                                                                           \
+             .dlc = {7, 1},                                                                                           \
+             .dmask = {8, 4},                                                                                         \
+             .unorm = {12, 1},                                                                                        \
+             .glc = {13, 1},                                                                                          \
+             .r128 = {15, 1},                                                                                         \
+             .tfe = {16, 1},                                                                                          \
+             .lwe = {17, 1},                                                                                          \
+             .slc = {25, 1},                                                                                          \
+             .address = {{32, 8}},                                                                                    \
+             .data = {40, 8},                                                                                         \
+             .resource = {48, 5},                                                                                     \
+             .sampler = {53, 5},                                                                                      \
+             .a16 = {62, 1},                                                                                          \
+             .d16 = {63, 1}}},                                                                                        \
   .vm = {0, 4}, .vm_high = {14, 2}, .exp = {4, 3}, .lgkm = {8, 6}, .messages = messages, .message_operations = true,  \
-  .buffer_formats = buffer_formats
+  .srgb_format = 128, .buffer_formats = buffer_formats
 
 static const struct emu_encoding encoding_1030 = {.codes = codes_1030,
                                                   .op_at = op_at_1030,
@@ -155,20 +176,30 @@ static const struct emu_encoding encoding_1012 = {
     .codes = codes_1012, .op_at = op_at_1012, .hwregs = hwregs_101, ENCODING};
 
 // Source of the register files' sizes: LLVM's features of processors.
-#define GFX10(name_, encoding_, granule)                              \
-  const struct emu_isa emu_isa_##name_ = {.name = #name_,             \
-                                          .encoding = &(encoding_),   \
-                                          .scratch_offset = true,     \
-                                          .mode_in_descriptor = true, \
-                                          .lanes = 32,                \
-                                          .simd_waves = 16,           \
-                                          .simd_lds = 131072,         \
-                                          .count_granule = 4,         \
-                                          .simd_registers = 1024,     \
-                                          .simd_granule = granule,    \
-                                          .comparand_first = true,    \
-                                          .grid_barrier_gws = true,   \
-                                          .v1_swizzle = {31, 1}}
+#define GFX10(name_, encoding_, granule)                                     \
+  const struct emu_isa emu_isa_##name_ = {.name = #name_,                    \
+                                          .encoding = &(encoding_),          \
+                                          .scratch_offset = true,            \
+                                          .mode_in_descriptor = true,        \
+                                          .lanes = 32,                       \
+                                          .simd_waves = 16,                  \
+                                          .simd_lds = 131072,                \
+                                          .count_granule = 4,                \
+                                          .simd_registers = 1024,            \
+                                          .simd_granule = granule,           \
+                                          .comparand_first = true,           \
+                                          .grid_barrier_gws = true,          \
+                                          .v1_swizzle = {31, 1},             \
+                                          .v3_format = {12, 7},              \
+                                          .image = {.width_low = {62, 2},    \
+                                                    .width_high = {64, 12},  \
+                                                    .height = {78, 14},      \
+                                                    .base_level = {108, 4},  \
+                                                    .last_level = {112, 4},  \
+                                                    .depth = {128, 13},      \
+                                                    .pitch = {128, 14},      \
+                                                    .base_array = {144, 13}, \
+                                                    .format = {52, 9}}}
 GFX10(gfx1030, encoding_1030, 16);
 GFX10(gfx1010, encoding_1010, 8);
 GFX10(gfx1012, encoding_1012, 8);

@@ -72,7 +72,7 @@ const char *const emu__gfx11_buffer_formats[] = {
              FOUR(EMU_VOP3),           FOUR(EMU_DS),                                                             \
              FOUR(EMU_FLAT),           FOUR(EMU_MUBUF),                                                          \
              FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MTBUF),                                                          \
-             FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_GRAPHICS),                                                \
+             FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MIMG),                                                           \
              FOUR(EMU_SMEM),           FOUR(EMU_FORMAT_GRAPHICS),                                                \
              FOUR(EMU_FORMAT_UNKNOWN)},                                                                          \
   .depctr_holds = true, .gds = true, .dpp_compare = true, .dpp_long = true, .exponent_signs = true,              \
@@ -110,27 +110,58 @@ const char *const emu__gfx11_buffer_formats[] = {
              .data = {40, 8},                                                                                    \
              .resource = {48, 5},                                                                                \
              .soffset = {56, 8}},                                                                                \
+  .image = {{.words = 2,                                                                                         \
+             .resource_unit = 4,                                                                                 \
+             .slots = 1,                                                                                         \
+             .nsa_goes_on = true,                                                                                \
+             .nsa = {0, 1},                                                                                      \
+             .dim = {2, 3},                                                                                      \
+             .unorm = {7, 1},                                                                                    \
+             .dmask = {8, 4},                                                                                    \
+             .slc = {12, 1},                                                                                     \
+             .dlc = {13, 1},                                                                                     \
+             .glc = {14, 1},                                                                                     \
+             .r128 = {15, 1},                                                                                    \
+             .a16 = {16, 1},                                                                                     \
+             .d16 = {17, 1},                                                                                     \
+             .op = {18, 8},                                                                                      \
+             .address = {{32, 8}},                                                                               \
+             .data = {40, 8},                                                                                    \
+             .resource = {48, 5},                                                                                \
+             .tfe = {53, 1},                                                                                     \
+             .lwe = {54, 1},                                                                                     \
+             .sampler = {58, 5}}},                                                                               \
   .vm = {10, 6}, .exp = {0, 3}, .lgkm = {4, 6}, .hwregs = hwregs, .messages = messages, .returning_messages = 7, \
-  .buffer_formats = emu__gfx11_buffer_formats
+  .srgb_format = 64, .buffer_formats = emu__gfx11_buffer_formats
 
 static const struct emu_encoding encoding = {.codes = codes, .op_at = op_at, ENCODING};
 static const struct emu_encoding encoding_115 = {.codes = codes_115, .op_at = op_at_115, ENCODING};
 
 // Of the smaller ones a SIMD has fewer registers.
-#define GFX11(name_, encoding_, registers, granule)                    \
-  const struct emu_isa emu_isa_##name_ = {.name = #name_,              \
-                                          .encoding = &(encoding_),    \
-                                          .halves = true,              \
-                                          .packed_ids = true,          \
-                                          .mode_in_descriptor = true,  \
-                                          .lanes = 32,                 \
-                                          .simd_waves = 16,            \
-                                          .simd_lds = 131072,          \
-                                          .count_granule = 4,          \
-                                          .simd_registers = registers, \
-                                          .simd_granule = granule,     \
-                                          .message_dealloc = true,     \
-                                          .v1_swizzle = {30, 2}}
+#define GFX11(name_, encoding_, registers, granule)                          \
+  const struct emu_isa emu_isa_##name_ = {.name = #name_,                    \
+                                          .encoding = &(encoding_),          \
+                                          .halves = true,                    \
+                                          .packed_ids = true,                \
+                                          .mode_in_descriptor = true,        \
+                                          .lanes = 32,                       \
+                                          .simd_waves = 16,                  \
+                                          .simd_lds = 131072,                \
+                                          .count_granule = 4,                \
+                                          .simd_registers = registers,       \
+                                          .simd_granule = granule,           \
+                                          .message_dealloc = true,           \
+                                          .v1_swizzle = {30, 2},             \
+                                          .v3_format = {12, 6},              \
+                                          .image = {.width_low = {62, 2},    \
+                                                    .width_high = {64, 12},  \
+                                                    .height = {78, 14},      \
+                                                    .base_level = {108, 4},  \
+                                                    .last_level = {112, 4},  \
+                                                    .depth = {128, 13},      \
+                                                    .pitch = {128, 14},      \
+                                                    .base_array = {144, 13}, \
+                                                    .format = {52, 8}}}
 GFX11(gfx1100, encoding, 1536, 24);
 GFX11(gfx1103, encoding, 1024, 16);
 GFX11(gfx1150, encoding_115, 1024, 16);

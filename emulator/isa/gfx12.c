@@ -47,10 +47,10 @@ static const char *const messages[16] = {
 static const struct emu_encoding encoding = {
     .codes = codes,
     .op_at = op_at,
-    .format = {FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MUBUF), FOUR(EMU_VOPD),                                      // 0xc0 …
-               EMU_VOP3P, EMU_FORMAT_GRAPHICS, EMU_LDSDIR, EMU_FORMAT_UNKNOWN,                                 // 0xcc
-               FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_VOP3), FOUR(EMU_DS), FOUR(EMU_FORMAT_UNKNOWN),              // 0xd0 …
-               FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FLAT),  // 0xe0 …
+    .format = {FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MUBUF), FOUR(EMU_VOPD),                           // 0xc0 …
+               EMU_VOP3P, EMU_FORMAT_GRAPHICS, EMU_LDSDIR, EMU_FORMAT_UNKNOWN,                      // 0xcc
+               FOUR(EMU_MIMG), FOUR(EMU_VOP3), FOUR(EMU_DS), FOUR(EMU_FORMAT_UNKNOWN),              // 0xd0 …
+               FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_MIMG), FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_FLAT),  // 0xe0 …
                FOUR(EMU_FORMAT_UNKNOWN), FOUR(EMU_SMEM), FOUR(EMU_FORMAT_GRAPHICS), FOUR(EMU_FORMAT_UNKNOWN)},  // 0xf0
     .depctr_holds = true,
     .ldsdir_vsrc = true,
@@ -95,12 +95,47 @@ static const struct emu_encoding encoding = {
                .data = {32, 8},
                .resource = {41, 9},
                .soffset = {0, 7}},
+    .sampler_mark = 0x39,
+    .image = {{.words = 3,
+               .resource_unit = 1,
+               .slots = 5,
+               .dim = {0, 3},
+               .r128 = {4, 1},
+               .d16 = {5, 1},
+               .a16 = {6, 1},
+               .op = {14, 8},
+               .dmask = {22, 4},
+               .data = {32, 8},
+               .resource = {41, 9},
+               .scope = {50, 2},
+               .temporal = {52, 3},
+               .tfe = {55, 1},
+               .address = {{64, 8}, {72, 8}, {80, 8}, {88, 8}, {56, 8}}},
+              {.words = 3,
+               .resource_unit = 1,
+               .slots = 4,
+               .dim = {0, 3},
+               .tfe = {3, 1},
+               .r128 = {4, 1},
+               .d16 = {5, 1},
+               .a16 = {6, 1},
+               .unorm = {13, 1},
+               .op = {14, 8},
+               .dmask = {22, 4},
+               .data = {32, 8},
+               .lwe = {40, 1},
+               .resource = {41, 9},
+               .scope = {50, 2},
+               .temporal = {52, 3},
+               .sampler = {55, 9},
+               .address = {{64, 8}, {72, 8}, {80, 8}, {88, 8}}}},
     .vm = {10, 6},
     .exp = {0, 3},
     .lgkm = {4, 6},
     .hwregs = hwregs,
     .messages = messages,
     .returning_messages = 8,
+    .srgb_format = 64,
     .buffer_formats = emu__gfx11_buffer_formats,
 };
 
@@ -120,4 +155,14 @@ const struct emu_isa emu_isa_gfx1201 = {
     .message_dealloc = true,
     .dot_pairs = true,
     .v1_swizzle = {30, 2},
+    .v3_format = {12, 6},
+    .image = {.format = {49, 8},
+              .base_level = {57, 5},
+              .width_low = {62, 2},
+              .width_high = {64, 14},
+              .height = {78, 16},
+              .last_level = {111, 5},
+              .depth = {128, 14},
+              .pitch = {128, 16},
+              .base_array = {144, 13}},
 };

@@ -42,6 +42,7 @@ enum emu_format {
   EMU_MUBUF,
   EMU_MTBUF,
   EMU_LDSDIR,
+  EMU_MIMG,  // on GFX12 VIMAGE and VSAMPLE
   EMU_FORMAT_COUNT,
   EMU_FORMAT_GRAPHICS = EMU_FORMAT_COUNT,  // known, not for compute
   EMU_FORMAT_UNKNOWN
@@ -173,17 +174,30 @@ enum emu_sdwa_unused { EMU_UNUSED_PAD, EMU_UNUSED_SEXT, EMU_UNUSED_PRESERVE };
 //   FLAT…   dst, src[0] = vaddr or NONE, src[1] = data, src[2] = saddr or NONE, imm = signed offset in bytes.
 //   M*BUF   dst, src[0] = vaddr or NONE, src[1] = data, src[2] = srsrc, src[3] = soffset, imm = offset in bytes.
 //           dst and src[1] are the same register for atomics that return; dst is NONE for those that do not.
+//   MIMG    dst, or data in src[1], src[2] = the image's descriptor, src[3] = the sampler's or NONE; the address stands
+//           in `image`.
 //   LDSDIR  dst (lds_direct_load: the address comes from M0).
 struct emu_half {
   uint16_t op;
   struct emu_operand dst, src[3];
 };
 
+enum emu_image_dim { EMU_IMAGE_1D, EMU_IMAGE_2D, EMU_IMAGE_3D, EMU_IMAGE_CUBE, EMU_IMAGE_1D_ARRAY, EMU_IMAGE_2D_ARRAY };
+// What an access to an image has beside its operands: components, and the registers that hold the words of its address.
+struct emu_image_access {
+  uint8_t dim, dmask;  // enum emu_image_dim; bit i: component i
+  bool unorm, a16, d16;
+  uint8_t words;  // of the address
+  uint8_t first;  // the word at which the coordinates begin
+  uint8_t named;  // registers that the encoding names, the last of which may begin more; 0: the first alone
+  uint8_t reg[16];
+};
+
 struct emu_inst {
   uint16_t op;     // enum emu_op; EMU_OP_NONE: nothing decoded
   uint8_t format;  // enum emu_format
   uint8_t lanes;   // enum emu_lanes
-  uint8_t size;    // bytes: 4, 8, 12 or 16
+  uint8_t size;    // bytes: 4, 8, 12, 16 or 20
   uint8_t wave;    // lanes in the wave that it was decoded for: 32 or 64
 
   // A scalar pair or tuple started at a register that it cannot start at. The operand has been rounded down, as LLVM
@@ -206,7 +220,8 @@ struct emu_inst {
   // SDWA
   uint8_t dst_sel, dst_unused, src_sel[2];  // enum emu_sdwa_select, emu_sdwa_unused
 
-  uint8_t wait_vdst, wait_vsrc;  // LDSDIR
+  uint8_t wait_vdst, wait_vsrc;   // LDSDIR
+  struct emu_image_access image;  // MIMG
   int32_t imm;
   uint32_t literal;  // the literal word as it stands; operands hold it widened
   struct emu_operand dst, sdst, src[4];
@@ -219,7 +234,7 @@ enum emu_decode_status {
   EMU_DECODE_OPCODE,     // no instruction of this target
   EMU_DECODE_OPERAND,    // a register or constant that the instruction cannot take there
   EMU_DECODE_RESERVED,   // a field that must be zero, or a modifier that the instruction does not have
-  EMU_DECODE_GRAPHICS,   // known, not for compute: image, export, interpolation
+  EMU_DECODE_GRAPHICS,   // known, not for compute: export, interpolation, images but for those of HIP
 };
 
 // A field of an encoding: its lowest bit, counted through all of the encoding's words, and how many bits it has; 0: the
@@ -278,7 +293,32 @@ struct emu_isa {
   bool grid_barrier_gws;        // groups of a cooperative grid meet in the global wave sync, not in memory
   bool message_dealloc;         // S_SENDMSG 3 gives the vector registers back
   struct emu_field v1_swizzle;  // in word 1 of a buffer's descriptor: lanes interleave
+  struct emu_field v3_format;   // in word 3: the format; no bits: formatted access is not executed
+
+  // The descriptor of an image, by the bits of its eight words. No bits of a format: images are not executed.
+  struct emu_image_descriptor {
+    struct emu_field format, width_low, width_high, height, depth, pitch, base_array, base_level, last_level;
+  } image;
 };
+
+// What an element of a formatted buffer or an image is: components of as many bits each.
+enum emu_pixel_kind {
+  EMU_PIXEL_UNORM,
+  EMU_PIXEL_SNORM,
+  EMU_PIXEL_USCALED,
+  EMU_PIXEL_SSCALED,
+  EMU_PIXEL_UINT,
+  EMU_PIXEL_SINT,
+  EMU_PIXEL_FLOAT,
+  EMU_PIXEL_SRGB
+};
+struct emu_pixel {
+  uint8_t count, bits, kind;  // enum emu_pixel_kind
+};
+// The format behind its number in a descriptor. false: there is none, or its components differ in size.
+bool emu_isa_pixel(const struct emu_isa *target, unsigned number, struct emu_pixel *out);
+// The number of a format; 0: the target has none.
+unsigned emu_isa_pixel_number(const struct emu_isa *target, const struct emu_pixel *pixel);
 
 enum { EMU_ISA_COUNT = 13 };
 extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100, emu_isa_gfx1201, emu_isa_gfx1103, emu_isa_gfx1150,
@@ -313,6 +353,7 @@ static inline bool emu__is_mix(unsigned op) {
 bool emu_isa_is_pair(enum emu_op op);
 bool emu_isa_multiplies_doubles(enum emu_op op);  // V_MFMA_F64*
 bool emu_isa_compares_exec(enum emu_op op);       // V_CMPX*
+bool emu_isa_gathers(unsigned op);                // IMAGE_GATHER4*
 
 // The counters that s_waitcnt's imm asks for, all ones where it does not wait.
 struct emu_waitcnt {

@@ -30,6 +30,10 @@ const char *isa_exception_name(enum isa_exception exception) {
       return "scalar stores and atomics, DS with a second address: refused here";
     case ISA_VERSION:
       return "s_version: its number, where LLVM spells a sum of names";
+    case ISA_IMAGE_ZEROS:
+      return "images with v0 for all of the address but its first register: LLVM 19 prints one register";
+    case ISA_IMAGE_END:
+      return "images whose data or address ends past v255: refused here";
     case ISA_RARE_FORM:
       return "long forms of sums over their register, DPP of doubles, op_sel of a random number, stores from LDS: "
              "refused here";
@@ -69,9 +73,9 @@ static bool has_unused_source(const uint32_t *words, const struct emu_inst *inst
 // The instructions whose sources, or one of them, must be registers: relative and swapping moves, reads of lanes, masks
 // and carries, sums of four registers; with DPP, sources on GFX11.
 static bool has_source_register(const char *theirs) {
-  static const char *const beginnings[] = {"v_swap",    "v_movrel",  "s_movrel",     "v_permlane",  "v_read",
-                                           "v_mqsad",   "v_cndmask", "v_add_co_ci",  "v_sub_co_ci", "v_subrev_co_ci",
-                                           "v_addc_co", "v_subb_co", "v_subbrev_co", "v_mfma"};
+  static const char *const beginnings[] = {"v_swap",         "v_movrel",  "s_movrel",  "v_permlane",   "v_read",
+                                           "image_",         "v_mqsad",   "v_cndmask", "v_add_co_ci",  "v_sub_co_ci",
+                                           "v_subrev_co_ci", "v_addc_co", "v_subb_co", "v_subbrev_co", "v_mfma"};
   for (size_t i = 0; i < sizeof(beginnings) / sizeof(*beginnings); i++) {
     if (strncmp(theirs, beginnings[i], strlen(beginnings[i])) == 0) return true;
   }
@@ -155,6 +159,19 @@ static bool is_rare_form(const char *theirs) {
   return form && (strncmp(theirs, "v_dot", 5) == 0 || strncmp(theirs, "v_pk_fmac_f16", 13) == 0);
 }
 
+// An image whose data or address is among the last registers: LLVM looks at another number of them than there are.
+static bool ends_registers(const char *text) {
+  bool last = strstr(text, "v25") || strstr(text, "v[25") || strstr(text, "v[24") || strstr(text, "v24");
+  return strncmp(text, "image_", 6) == 0 && last;
+}
+
+// Addresses of which all registers but the first are v0.
+static bool begins_with_zeros(const struct emu_image_access *im) {
+  bool others = false;
+  for (unsigned k = 1; k < im->named; k++) others |= im->reg[k] != 0;
+  return im->named > 1 && !others;
+}
+
 enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32_t *words,
                                       enum emu_decode_status status, const struct emu_inst *inst, const char *ours,
                                       bool accepted, const char *theirs) {
@@ -170,6 +187,9 @@ enum isa_exception isa_find_exception(const struct emu_isa *target, const uint32
       (strncmp(theirs, "v_wmma", 6) == 0 || strncmp(theirs, "v_swmmac", 8) == 0 ||
        strncmp(theirs, "v_accvgpr_read", 14) == 0))
     return ISA_WRONG_REGISTER;
+  if (status == EMU_DECODE_OPERAND && accepted && ends_registers(theirs)) return ISA_IMAGE_END;
+  if (status == EMU_DECODE_OK && !accepted && ends_registers(ours)) return ISA_IMAGE_END;
+  if (status == EMU_DECODE_OK && accepted && begins_with_zeros(&inst->image)) return ISA_IMAGE_ZEROS;
   if (status == EMU_DECODE_OPCODE && accepted && strcmp(theirs, "v_illegal") == 0) return ISA_ILLEGAL;
   if (status == EMU_DECODE_OPCODE && accepted && is_scalar_store(theirs)) return ISA_SCALAR_STORE;
   if (status == EMU_DECODE_OPCODE && accepted && strncmp(theirs, "buffer_store_lds_dword", 22) == 0)

@@ -17,6 +17,8 @@ enum isa_exception {
   ISA_BAR,              // |, |: LLVM 19 closes the bars of v_cndmask_b32_dpp behind its mask
   ISA_VERSION,          // s_version's operand, which LLVM spells as a sum of names
   ISA_SCALAR_STORE,     // GFX10.1's scalar stores, atomics and scratch, and what DS does to a second address: refused
+  ISA_IMAGE_ZEROS,      // images on GFX12 with v0 for all of the address but its first register: LLVM prints that one
+  ISA_IMAGE_END,        // images whose data or address ends past v255: refused; LLVM counts other registers there
   ISA_RARE_FORM,        // forms of gfx908 and later that no compiler writes: refused
   ISA_EXCEPTION_COUNT
 };

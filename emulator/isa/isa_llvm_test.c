@@ -19,7 +19,7 @@
 #include "isa/isa_llvm_exceptions.h"
 #include "isa/isa_samples.h"
 
-enum { MARKS = 5, BATCH = 50000, LINE = 4096 };
+enum { MARKS = 6, BATCH = 50000, LINE = 4096 };
 
 struct sample {
   uint32_t words[SAMPLE_WORDS];

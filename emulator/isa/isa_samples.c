@@ -1,5 +1,7 @@
 #include "isa/isa_samples.h"
 
+#include <string.h>
+
 #include "isa/isa_tables.h"
 
 static uint32_t draw(uint64_t *state) {  // splitmix64
@@ -101,6 +103,23 @@ static void fill_vop3(uint64_t *state, const struct emu_op_row *row, const struc
   }
 }
 
+static bool samples_image(const struct emu_op_row *row) {
+  return strstr(row->name, "SAMPLE") || strstr(row->name, "GATHER");
+}
+
+static void fill_image(uint64_t *state, const struct emu_image_fields *f, uint32_t w[SAMPLE_WORDS]) {
+  if (!chance(state, 8)) {
+    put_field(w, f->r128, 0);
+    put_field(w, f->tfe, 0);
+    put_field(w, f->lwe, 0);
+    put_field(w, f->dim, draw(state) % 6);
+  }
+  put_field(w, f->nsa, chance(state, 2) ? 0 : 1 + (sparse(state) & 3) % 3);
+  if (chance(state, 4)) return;
+  put_field(w, f->resource, draw(state) % 25 * 4 / f->resource_unit);
+  put_field(w, f->sampler, draw(state) % 26 * 4 / f->resource_unit);
+}
+
 static void fill_memory(uint64_t *state, const struct emu_op_row *row, const struct emu_isa *target,
                         uint32_t w[SAMPLE_WORDS]) {
   const struct emu_encoding *e = target->encoding;
@@ -133,6 +152,9 @@ static void fill_memory(uint64_t *state, const struct emu_op_row *row, const str
     case EMU_MTBUF:
       if (chance(state, 2)) put_field(w, e->buffer.resource, draw(state) % 26 * 4 / e->buffer.resource_unit);
       put_field(w, e->buffer.soffset, draw_source(state, 8));
+      break;
+    case EMU_MIMG:
+      fill_image(state, &e->image[e->sampler_mark && samples_image(row)], w);
       break;
     default:
       break;
@@ -217,6 +239,13 @@ static void put_prefix(const struct emu_op_code *row, const struct emu_isa *targ
       put_field(w, e->buffer.typed_op, code);
       put_field(w, e->buffer.typed_op_high, code >> e->buffer.typed_op.bits);
       break;
+    case EMU_MIMG: {
+      bool apart = e->sampler_mark && samples_image(&emu__op_rows[row - e->codes]);
+      w[0] = apart ? put(w[0], 26, 6, e->sampler_mark) : mark(target, EMU_MIMG, w[0]);
+      put_field(w, e->image[apart].op, code);
+      put_field(w, e->image[apart].op_high, code >> e->image[apart].op.bits);
+      break;
+    }
     default:
       w[0] = put(mark(target, EMU_LDSDIR, w[0]), 20, 4, code);
       break;

@@ -51,6 +51,7 @@ static const struct {
     [EMU_VOP3] = {AT_VOP3, 1024},  [EMU_VOP3P] = {AT_VOP3P, 128},   [EMU_DS] = {AT_DS, 256},
     [EMU_FLAT] = {AT_FLAT, 256},   [EMU_GLOBAL] = {AT_GLOBAL, 256}, [EMU_SCRATCH] = {AT_SCRATCH, 256},
     [EMU_MUBUF] = {AT_MUBUF, 256}, [EMU_MTBUF] = {AT_MTBUF, 16},    [EMU_LDSDIR] = {AT_LDSDIR, 4},
+    [EMU_MIMG] = {AT_MIMG, 256},
 };
 
 static enum emu_op find(const struct emu_isa *target, enum emu_format format, unsigned code) {
@@ -119,6 +120,82 @@ const char *emu_isa_mnemonic(const struct emu_isa *target, enum emu_op op, char 
   return name;
 }
 
+// ---- formats
+
+enum { SRGB_FORMATS = 3 };
+static const char *const kinds[] = {"UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "FLOAT"};
+
+// "16_16": two of 16 bits.
+static bool read_layout(const char *layout, size_t length, struct emu_pixel *out) {
+  unsigned bits = 0;
+  *out = (struct emu_pixel){0};
+  for (size_t i = 0; i <= length; i++) {
+    if (i < length && layout[i] != '_') {
+      bits = 10 * bits + (unsigned)(layout[i] - '0');
+      continue;
+    }
+    if (out->count && bits != out->bits) return false;
+    out->bits = (uint8_t)bits;
+    out->count++;
+    bits = 0;
+  }
+  return true;
+}
+
+// Calls `found` with each format and its number until it says true.
+static bool for_formats(const struct emu_isa *target, bool (*found)(const struct emu_pixel *, unsigned, void *),
+                        void *context) {
+  unsigned number = 1;
+  for (const char *const *row = target->encoding->buffer_formats; *row; row++) {
+    size_t length = strcspn(*row, " ");
+    struct emu_pixel pixel;
+    bool even = read_layout(*row, length, &pixel);
+    for (const char *at = *row + length; *at; number++) {
+      size_t kind = strcspn(++at, " ");
+      for (unsigned k = 0; even && k < sizeof(kinds) / sizeof(*kinds); k++) {
+        if (strlen(kinds[k]) != kind || strncmp(at, kinds[k], kind)) continue;
+        pixel.kind = (uint8_t)k;
+        if (found(&pixel, number, context)) return true;
+      }
+      at += kind;
+    }
+  }
+  static const uint8_t counts[SRGB_FORMATS] = {1, 2, 4};  // of images alone
+  for (unsigned i = 0; i < SRGB_FORMATS; i++) {
+    struct emu_pixel pixel = {counts[i], 8, EMU_PIXEL_SRGB};
+    if (found(&pixel, target->encoding->srgb_format + i, context)) return true;
+  }
+  return false;
+}
+
+struct search {
+  struct emu_pixel pixel;
+  unsigned number;
+};
+static bool has_number(const struct emu_pixel *pixel, unsigned number, void *context) {
+  struct search *s = context;
+  if (number == s->number) s->pixel = *pixel;
+  return number == s->number;
+}
+static bool is_pixel(const struct emu_pixel *pixel, unsigned number, void *context) {
+  struct search *s = context;
+  bool same = pixel->count == s->pixel.count && pixel->bits == s->pixel.bits && pixel->kind == s->pixel.kind;
+  if (same) s->number = number;
+  return same;
+}
+
+bool emu_isa_pixel(const struct emu_isa *target, unsigned number, struct emu_pixel *out) {
+  struct search s = {.number = number};
+  if (!target->v3_format.bits || !for_formats(target, has_number, &s)) return false;
+  *out = s.pixel;
+  return true;
+}
+
+unsigned emu_isa_pixel_number(const struct emu_isa *target, const struct emu_pixel *pixel) {
+  struct search s = {.pixel = *pixel};
+  return target->v3_format.bits && for_formats(target, is_pixel, &s) ? s.number : 0;
+}
+
 bool emu_isa_multiplies_doubles(enum emu_op op) {
   return op == EMU_V_MFMA_F64_16X16X4_F64 || op == EMU_V_MFMA_F64_4X4X4_4B_F64;
 }
@@ -142,7 +219,8 @@ const char *emu_isa_reason(enum emu_decode_status status) {
     case EMU_DECODE_RESERVED:
       return "a reserved field, or a modifier that the instruction does not have, is set";
     case EMU_DECODE_GRAPHICS:
-      return "a graphics instruction (image, export, interpolation); only compute is emulated";
+      return "a graphics instruction (export, interpolation, images but for those of one sample that HIP loads, stores "
+             "and samples); only compute is emulated";
   }
   return "no such status";
 }

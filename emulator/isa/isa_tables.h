@@ -60,7 +60,8 @@ enum {
   AT_MUBUF = AT_SCRATCH + 256,
   AT_MTBUF = AT_MUBUF + 256,
   AT_LDSDIR = AT_MTBUF + 16,
-  AT_END = AT_LDSDIR + 4
+  AT_MIMG = AT_LDSDIR + 4,
+  AT_END = AT_MIMG + 256
 };
 
 // A generation's file includes its codes twice, once for each of the two tables:
@@ -131,6 +132,16 @@ struct emu_encoding {
     struct emu_field vaddr, data, resource, soffset;
   } buffer;
 
+  // Images without and with a sampler, which differ where `sampler_mark`, the six upper bits of those with one, is set.
+  uint8_t sampler_mark;
+  struct emu_image_fields {
+    uint8_t words, resource_unit;
+    uint8_t slots;  // registers of an address that are named; 1: the first, or by the words behind it that nsa counts
+    bool nsa_goes_on;  // … of which the last begins what there is more
+    struct emu_field op, op_high, dim, dmask, nsa, unorm, glc, slc, dlc, temporal, scope, r128, a16, d16, tfe, lwe;
+    struct emu_field data, resource, sampler, address[5];
+  } image[2];
+
   bool depctr_holds;  // S_WAITCNT_DEPCTR has hold_cnt
 
   // ---- S_WAITCNT
@@ -148,6 +159,7 @@ struct emu_encoding {
   bool neg_f64;                       // products of doubles have signs in place of blgp
   bool byte_as_op_sel;                // what chooses a byte is shown as op_sel
   const char *const *number_formats;  // set: buffers have a data format, named below, and one of these
+  uint16_t srgb_format;               // the number of images' 8_SRGB, before that of two and of four components
   const char *const *buffer_formats;  // "layout kinds" in the order of their numbers from 1 on; ends with NULL
 };
 

@@ -206,6 +206,29 @@ static void print_buffer(struct emu_text *text, const struct emu_inst *inst, con
   emu__print(text, "%s%s", inst->tfe ? " tfe" : "", inst->lds ? " lds" : "");
 }
 
+static void print_image(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
+  static const char *const dims[] = {"1D", "2D", "3D", "CUBE", "1D_ARRAY", "2D_ARRAY"};
+  const struct emu_image_access *im = &inst->image;
+  unsigned named = im->named ? im->named : 1;
+  bool listed = target->encoding->image[0].slots == 1 && named > 1 && inst->src[3].kind;
+  const char *comma = listed ? "  " : " ";  // as LLVM has it
+  print_list(text, inst->src[1].kind ? &inst->src[1] : &inst->dst, &comma);
+  emu__print(text, ", %s", named > 1 ? "[" : "");
+  for (unsigned k = 0; k < named; k++) {
+    unsigned dwords = k + 1 == named ? im->words - k : 1;
+    if (k) emu__print(text, ", ");
+    emu__print_register(text,
+                        &(struct emu_operand){
+                            .kind = EMU_OPERAND_VECTOR, .type = EMU_B32, .dwords = (uint8_t)dwords, .reg = im->reg[k]});
+  }
+  if (named > 1) emu__print(text, "]");
+  print_list(text, &inst->src[2], &comma);
+  print_list(text, &inst->src[3], &comma);
+  emu__print(text, " dmask:0x%x dim:SQ_RSRC_IMG_%s%s", im->dmask, dims[im->dim], im->unorm ? " unorm" : "");
+  print_cache(text, inst, target);
+  emu__print(text, "%s%s", im->a16 ? " a16" : "", im->d16 ? " d16" : "");
+}
+
 void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
   switch (inst->format) {
     case EMU_SMEM:
@@ -222,6 +245,9 @@ void emu__print_memory_operands(struct emu_text *text, const struct emu_inst *in
     case EMU_MUBUF:
     case EMU_MTBUF:
       print_buffer(text, inst, target);
+      break;
+    case EMU_MIMG:
+      print_image(text, inst, target);
       break;
     case EMU_LDSDIR:
       emu__print(text, " ");

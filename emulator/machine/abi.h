@@ -63,6 +63,32 @@ static const uint8_t emu_user_sgprs_size[EMU_USER_SGPRS_COUNT] = {4, 2, 2, 2, 2,
 #define EMU_V3_INDEX_STRIDE 21, 2  // swizzled: 8 << this many records are interleaved
 #define EMU_V3_ADD_TID_ENABLE 23, 1
 #define EMU_V3_OOB_SELECT 28, 2
+// A T#, the descriptor of an image in eight scalar registers, beside emu_isa.image: the address in units of 256 bytes,
+// what the components of a result are, how texels lie (0: in rows, the only way that is executed), which kind of image.
+// Source: the same guides, section "Image Resource Definition"; resource_nv.h, resource_gfx11.h and resource_gfx12.h of
+// AMD's ROCr.
+#define EMU_T1_BASE_HIGH 0, 8
+#define EMU_T3_SELECT(component) 3 * (component), 3
+enum emu_select { EMU_SELECT_0, EMU_SELECT_1, EMU_SELECT_X = 4 };
+#define EMU_T3_SWIZZLE_MODE 20, 5
+#define EMU_T3_TYPE 28, 4
+enum emu_image_type { EMU_TYPE_1D = 8, EMU_TYPE_2D, EMU_TYPE_3D, EMU_TYPE_CUBE, EMU_TYPE_1D_ARRAY, EMU_TYPE_2D_ARRAY };
+enum { EMU_LINEAR_PITCH = 256 };  // rows of images without a pitch of their own (3D, arrays) begin at its multiples
+
+// An S#, the descriptor of a sampler in four scalar registers.
+#define EMU_S0_CLAMP(axis) 3 * (axis), 3
+enum emu_clamp { EMU_CLAMP_WRAP, EMU_CLAMP_MIRROR, EMU_CLAMP_EDGE, EMU_CLAMP_BORDER = 6 };
+#define EMU_S0_UNNORMALIZED 15, 1
+#define EMU_S0_TRUNCATES 27, 1
+#define EMU_S1_MAX_LOD 12, 12
+#define EMU_S2_MAG_FILTER 20, 2
+#define EMU_S2_MIN_FILTER 22, 2
+#define EMU_S2_Z_FILTER 24, 2
+enum emu_filter { EMU_FILTER_POINT, EMU_FILTER_LINEAR };
+enum emu_z_filter { EMU_Z_AS_XY, EMU_Z_POINT, EMU_Z_LINEAR };
+#define EMU_S3_BORDER 30, 2
+enum emu_border { EMU_BORDER_CLEAR, EMU_BORDER_BLACK, EMU_BORDER_WHITE };
+
 enum emu_oob_select { EMU_OOB_STRUCTURED, EMU_OOB_INDEX, EMU_OOB_NO_RECORDS, EMU_OOB_RAW };
 
 #endif

@@ -64,4 +64,8 @@ uint64_t emu__atomic(enum emu_atomic kind, unsigned bytes, uint64_t at, uint64_t
 void emu__places_atomic(struct emu_wave *wave, const struct emu_places *p, enum emu_atomic kind, unsigned bytes,
                         unsigned data, int compare, int dst);
 
+// Where the lanes in p->mask point in the buffer that a V# describes. false: the wave has trapped.
+bool emu__buffer_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool write,
+                        struct emu_places *p);
+
 #endif

@@ -24,6 +24,14 @@ bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const 
 bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
                        unsigned bytes, unsigned data, int compare, int dst);
 
+// Elements with a format. The lanes that read what is not defined; a store of src[1]'s registers; what becomes of a
+// lane's register when all bits but the `kept` ones are new, defined or (`lost`) not.
+uint64_t emu__check_elements(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
+                             unsigned bytes);
+void emu__check_put_elements(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *places,
+                             unsigned bytes);
+void emu__check_result(struct emu_wave *wave, unsigned reg, unsigned lane, bool lost, uint32_t kept);
+
 uint64_t emu__check_start(void);  // the time at which a launch begins
 
 // Which variables the addresses in registers are meant for, kept with the program.

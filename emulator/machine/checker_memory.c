@@ -533,6 +533,46 @@ bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const
   return true;
 }
 
+// ---- elements with a format: what is not defined of one makes all of the result so
+
+uint64_t emu__check_elements(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
+                             unsigned bytes) {
+  struct access a = begin_access(wave, step, reading(wave, step));
+  uint64_t lost = 0;
+  for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    for (unsigned from = 0; from < bytes; from += 4) {
+      uint64_t at = p->at[l] + from;
+      if (!read_place(&a, p, l, at, bytes < 4 ? bytes : 4, 0)) continue;
+      note_origin(wave, step, p, at);
+      lost |= UINT64_C(1) << l;
+    }
+  }
+  return lost;
+}
+
+void emu__check_put_elements(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
+                             unsigned bytes) {
+  struct access a = begin_access(wave, step, EMU_TOUCH_WRITE);
+  const struct emu_operand *data = &step->inst->src[1];
+  for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
+    unsigned l = (unsigned)__builtin_ctzll(rest);
+    for (unsigned from = 0; from < bytes; from += 4)
+      (void)read_place(&a, p, l, p->at[l] + from, bytes < 4 ? bytes : 4, 0);
+    uint32_t u = 0;
+    for (unsigned k = 0; k < data->dwords; k++) u |= *emu__undefined(wave, data->reg + k, l);
+    if (u)
+      emu__check_undefined(wave, step, (int)l, p->at[l], "It stores a value that is not defined to global memory.");
+  }
+}
+
+void emu__check_result(struct emu_wave *wave, unsigned reg, unsigned lane, bool lost, uint32_t kept) {
+  uint32_t *u = emu__undefined(wave, reg, lane);
+  if (!lost && !*u) return;
+  *u = (*u & kept) | (lost ? ~kept : 0);
+  emu__check_settle(wave, reg);
+}
+
 // ---- addresses, and scalar loads
 
 static bool address_undefined(struct emu_wave *wave, const struct emu_step *step, const struct emu_operand *o) {
@@ -557,12 +597,24 @@ static bool address_undefined(struct emu_wave *wave, const struct emu_step *step
   return false;
 }
 
+static void check_image_address(struct emu_wave *wave, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  for (unsigned k = 0; k < inst->image.words; k++)
+    (void)address_undefined(wave, step,
+                            &(struct emu_operand){.kind = EMU_OPERAND_VECTOR, .reg = inst->image.reg[k], .dwords = 1});
+  uint32_t u = 0;
+  for (int i = 2; i < 4; i++)
+    for (unsigned k = 0; k < inst->src[i].dwords; k++) u |= wave->checker->scalar[inst->src[i].reg + k];
+  if (u) emu__check_undefined(wave, step, -1, 0, "Its descriptor of an image or a sampler is not defined.");
+}
+
 void emu__check_addresses(struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   if (!emu__wave_exec(wave)) return;
   (void)address_undefined(wave, step, &inst->src[0]);
   // data stands in src[1], and in src[2] of LDS instructions
   if (inst->format != EMU_DS && inst->src[2].dwords <= 2) (void)address_undefined(wave, step, &inst->src[2]);
+  if (inst->format == EMU_MIMG) check_image_address(wave, step);
   if (inst->format == EMU_MUBUF) {
     const struct emu_wave_check *c = wave->checker;
     uint32_t u = 0;

@@ -264,6 +264,7 @@ static void plan_control(struct emu_plan *plan, const struct emu_inst *inst) {
     case EMU_S_WAIT_LOADCNT:
     case EMU_S_WAIT_DSCNT:
     case EMU_S_WAIT_KMCNT:
+    case EMU_S_WAIT_SAMPLECNT:
     case EMU_S_WAIT_LOADCNT_DSCNT:
     case EMU_S_WAIT_STORECNT_DSCNT:
       plan->waits = plan->always = true;
@@ -292,7 +293,9 @@ static void plan_memory(struct emu_plan *plan, const struct emu_step *step, cons
   plan->kind = is_shuffle(inst->op) ? EMU_PLAN_SHUFFLE : EMU_PLAN_MEMORY;
   bool shared = inst->format == EMU_DS || inst->format == EMU_FLAT, global = inst->format != EMU_DS;
   bool counted = returns || target->counts_stores;
-  plan->raises = (uint8_t)((shared ? EMU_WAIT_LDS : 0) | (global && counted ? EMU_WAIT_VM : 0));
+  bool samples = inst->format == EMU_MIMG && inst->src[3].kind && target->split_counters;
+  unsigned memory = samples ? EMU_WAIT_SAMPLE : EMU_WAIT_VM;
+  plan->raises = (uint8_t)((shared ? EMU_WAIT_LDS : 0) | (global && counted ? memory : 0));
   plan->always = plan->raises;
   char name[64];
   const char *half = strstr(emu_isa_name((enum emu_op)inst->op, name), "d16");
@@ -345,6 +348,7 @@ static void plan_by_class(struct emu_plan *plan, const struct emu_step *step, co
 void emu__check_fill_plan(struct emu_plan *plan, const struct emu_step *step, const struct emu_isa *target) {
   const struct emu_inst *inst = step->inst;
   for (int i = 0; i < 4; i++) add_operand(&plan->reads, &inst->src[i]);
+  for (unsigned k = 0; k < inst->image.words; k++) emu__set_put(&plan->reads, inst->image.reg[k], true);
   add_operand(&plan->writes, &inst->dst);
   add_operand(&plan->writes, &inst->sdst);
   if (inst->format == EMU_VOPD) {

@@ -87,7 +87,12 @@ enum emu_plan_kind {
 };
 
 // Which counter an instruction raises, and waits retire.
-enum { EMU_WAIT_VM = 1, EMU_WAIT_LDS = 2, EMU_WAIT_LOOSE = 4 };  // LOOSE: out of order, lgkmcnt(0) alone retires it
+enum {
+  EMU_WAIT_VM = 1,
+  EMU_WAIT_LDS = 2,
+  EMU_WAIT_LOOSE = 4,
+  EMU_WAIT_SAMPLE = 8
+};  // LOOSE: out of order, lgkmcnt(0) alone retires it
 
 // What is looked at for each instruction stands in the first 64 bytes, a line of the host's cache.
 enum { EMU_PLAN_WORDS = 4 };
@@ -153,7 +158,8 @@ struct emu_wave_check {
   uint8_t pending_on[EMU_SET_SIZE];        // counters that the load in flight raised, EMU_WAIT_ bits
   uint8_t pending_half[EMU_SET_SCALAR];    // what the newest load fills: 1 the low half, 2 the high half, 3 all
   // how many loads of each counter were issued so far, and how many when the one into this register was
-  uint32_t vm_at[EMU_SET_SCALAR], lds_at[EMU_SET_SCALAR], vm_issued, lds_issued;
+  uint32_t vm_at[EMU_SET_SCALAR], lds_at[EMU_SET_SCALAR], sample_at[EMU_SET_SCALAR];
+  uint32_t vm_issued, lds_issued, sample_issued;
   uint64_t barrier, sync;  // times: of the group's last barrier, of the wave's last acquire
   uint64_t started;        // lanes that were on when the wave began
   bool acquires;           // the instruction that is under way

@@ -9,6 +9,7 @@
 static const char *counter_name(const struct emu_isa *target, unsigned on) {
   if (target->split_counters) {
     if (on & EMU_WAIT_LOOSE) return "kmcnt";
+    if (on & EMU_WAIT_SAMPLE) return "samplecnt";
     return !(on & EMU_WAIT_VM) ? "dscnt" : on & EMU_WAIT_LDS ? "loadcnt and dscnt" : "loadcnt";
   }
   return !(on & EMU_WAIT_VM) ? "lgkmcnt" : on & EMU_WAIT_LDS ? "vmcnt and lgkmcnt" : "vmcnt";
@@ -64,14 +65,16 @@ void emu__check_hazards(struct emu_wave *wave, const struct emu_step *step, cons
   }
 }
 
-// Marks as arrived the loads up to number `vm` and number `lds` of those issued; with `loose`, which a wait for
-// lgkmcnt(0) gives, also those that come back in any order.
-static void retire(struct emu_wave_check *c, uint32_t vm, uint32_t lds, bool loose) {
+// Marks as arrived the loads up to number `vm` and number `lds` of those issued, and up to number `sample` of samples
+// where these have a counter of their own; with `loose`, which a wait for lgkmcnt(0) gives, also those that come back
+// in any order.
+static void retire(struct emu_wave_check *c, uint32_t vm, uint32_t lds, uint32_t sample, bool loose) {
   for (unsigned k = 0; k < EMU_SET_SIZE / 64; k++) {
     for (uint64_t rest = c->pending.word[k]; rest; rest &= rest - 1) {
       unsigned i = k * 64 + (unsigned)__builtin_ctzll(rest);
       if (i < EMU_SET_SCALAR && (int32_t)(vm - c->vm_at[i]) >= 0) c->pending_on[i] &= (uint8_t)~EMU_WAIT_VM;
       if (i < EMU_SET_SCALAR && (int32_t)(lds - c->lds_at[i]) >= 0) c->pending_on[i] &= (uint8_t)~EMU_WAIT_LDS;
+      if (i < EMU_SET_SCALAR && (int32_t)(sample - c->sample_at[i]) >= 0) c->pending_on[i] &= (uint8_t)~EMU_WAIT_SAMPLE;
       if (loose) c->pending_on[i] &= (uint8_t)~EMU_WAIT_LOOSE;
       if (!c->pending_on[i]) forget(c, i);
     }
@@ -82,7 +85,7 @@ void emu__check_wait(struct emu_wave *wave, const struct emu_step *step) {
   struct emu_wave_check *c = wave->checker;
   const struct emu_inst *inst = step->inst;
   enum { NONE = 1 << 16 };
-  uint32_t vm = NONE, lgkm = NONE, count = (uint32_t)inst->imm & 0xffff;
+  uint32_t vm = NONE, lgkm = NONE, samples = NONE, count = (uint32_t)inst->imm & 0xffff;
   if (inst->src[0].kind) count += emu__scalar_read(wave, &inst->src[0]);
   if (inst->op == EMU_S_WAITCNT) {
     struct emu_waitcnt w = emu_isa_waitcnt(wave->group->run->target, inst->imm);
@@ -93,7 +96,7 @@ void emu__check_wait(struct emu_wave *wave, const struct emu_step *step) {
   } else if (inst->op == EMU_S_WAITCNT_LGKMCNT) {
     lgkm = count;
   } else if (inst->op == EMU_S_WAIT_IDLE) {
-    vm = lgkm = 0;
+    vm = lgkm = samples = 0;
   }
   bool loose = lgkm == 0;
   switch (inst->op) {
@@ -102,6 +105,9 @@ void emu__check_wait(struct emu_wave *wave, const struct emu_step *step) {
       break;
     case EMU_S_WAIT_DSCNT:
       lgkm = count;
+      break;
+    case EMU_S_WAIT_SAMPLECNT:
+      samples = count;
       break;
     case EMU_S_WAIT_KMCNT:
       loose = count == 0;
@@ -115,7 +121,7 @@ void emu__check_wait(struct emu_wave *wave, const struct emu_step *step) {
     default:
       break;
   }
-  retire(c, c->vm_issued - vm, c->lds_issued - lgkm, loose);
+  retire(c, c->vm_issued - vm, c->lds_issued - lgkm, c->sample_issued - samples, loose);
 }
 
 void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan) {
@@ -125,6 +131,7 @@ void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const 
   bool counted = fills || wave->group->run->target->counts_stores;
   if (plan->raises & EMU_WAIT_VM && counted) c->vm_issued++;
   if (plan->raises & EMU_WAIT_LDS) c->lds_issued++;
+  if (plan->raises & EMU_WAIT_SAMPLE) c->sample_issued++;
   if (!fills) return;
   for (unsigned k = 0; k < dst->dwords; k++) {
     bool vector = dst->kind == EMU_OPERAND_VECTOR;
@@ -133,6 +140,7 @@ void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const 
     if (vector) c->pending_half[i] = plan->half;
     if (vector) c->vm_at[i] = c->vm_issued;
     if (vector) c->lds_at[i] = c->lds_issued;
+    if (vector) c->sample_at[i] = c->sample_issued;
     emu__set_put(&c->pending, i, true);
     emu__set_put(&c->watch, i, true);
   }

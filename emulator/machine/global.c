@@ -147,8 +147,8 @@ static bool flat_places(struct emu_wave *w, const struct emu_step *step, unsigne
 //
 //     plain       | record 0: dwords 0, 1, … | record 1: dwords 0, 1, … | …
 //     swizzled    | dword 0 of records 0 … together - 1 | dword 1 of records 0 … together - 1 | … | the next records
-static bool buffer_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool write,
-                          struct emu_places *p) {
+bool emu__buffer_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool write,
+                        struct emu_places *p) {
   const struct emu_inst *inst = step->inst;
   if (inst->lds || inst->tfe) {
     emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "Buffer access with lds or tfe is not executed.");
@@ -214,7 +214,7 @@ static int find_places(struct emu_wave *w, const struct emu_step *step, unsigned
     case EMU_FLAT:
       return flat_places(w, step, bytes, write, p) ? 1 + (p[1].mask != 0) : 0;
     case EMU_MUBUF:
-      return buffer_places(w, step, bytes, write, p);
+      return emu__buffer_places(w, step, bytes, write, p);
     default:
       return 0;
   }

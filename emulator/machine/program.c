@@ -17,7 +17,7 @@
 #include "machine/checker.h"
 #include "machine/valu.h"
 
-enum { PAGE_STEPS = 256, SETS = 2 + 128, LONGEST = 4 };  // an instruction has up to four words
+enum { PAGE_STEPS = 256, SETS = 2 + 128, LONGEST = 5 };  // an instruction has up to five words
 
 // Steps of PAGE_STEPS words of code. Whoever runs past them meets one of the LONGEST behind, which go to the next page.
 struct page {
@@ -140,6 +140,7 @@ static void collect_actions(void) {
                                        emu__gws_actions,
                                        emu__global_actions,
                                        emu__buffer_actions,
+                                       emu__image_actions,
                                        emu__float8_actions};
   for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
     for (const struct emu_action *a = tables[i]; a->op; a++) actions[a->op] = a;
@@ -240,6 +241,8 @@ static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, unsig
   step->lanes = action->lanes;
   need(step, &inst->dst);
   for (int i = 0; i < 4; i++) need(step, &inst->src[i]);
+  for (unsigned k = 0; k < inst->image.words; k++)
+    if (inst->image.reg[k] >= step->vgprs) step->vgprs = (uint16_t)(inst->image.reg[k] + 1);
   if (action->run) return action->run;
 
   struct emu_step *pair = NULL;

@@ -24,6 +24,8 @@ UNCHECKED = [
     (r"gfx1100 V_DOT2_BF16_BF16", "not executed: how hardware rounds its steps is recorded nowhere",
      "{name} v8, v0, v2, v4"),
     (r"gfx1201 V_DOT2_BF16_BF16", "matrix_test.py checks it", ""),
+    (r"gfx1\d+ BUFFER_(LOAD|STORE)_FORMAT_.*", "texture_test.py checks what HIP's textures compile to", ""),
+    (r"IMAGE_.*", "texture_test.py checks what HIP's textures compile to", ""),
     (r"BUFFER_(LOAD|STORE)_(D16_)?(HI_)?FORMAT_.*", "not executed: formats are for graphics",
      "{name} {data}, off, s[8:11], {zero}"),
     (r"TBUFFER_.*", "not executed: formats are for graphics", "{name} {data}, off, s[8:11], {zero} format:1"),
