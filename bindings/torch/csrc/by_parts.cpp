@@ -17,6 +17,7 @@ enum Kind {
   kPlain,     // dimensions are counted from the front, which is all that changes
   kExpanded,  // an index has as many dimensions as the values: it gets that of the pairs
   kPadded,    // padding begins with the last dimension, with zeros alone
+  kApart,     // dimensions have meanings: each part alone
 };
 const std::unordered_map<std::string, Kind> table = {
     {"aten::cat.out", kPlain},
@@ -38,6 +39,41 @@ const std::unordered_map<std::string, Kind> table = {
     {"aten::scatter_add", kExpanded},
     {"aten::scatter_add.out", kExpanded},
     {"aten::constant_pad_nd", kPadded},
+    {"aten::scatter.value", kApart},
+    {"aten::scatter.value_out", kApart},
+    {"aten::scatter.reduce", kApart},
+    {"aten::scatter.reduce_out", kApart},
+    {"aten::scatter.value_reduce", kApart},
+    {"aten::scatter.value_reduce_out", kApart},
+    {"aten::put_", kApart},
+    {"aten::take", kApart},
+    {"aten::take.out", kApart},
+    {"aten::index_fill_.int_Scalar", kApart},
+    {"aten::index_fill_.int_Tensor", kApart},
+    {"aten::masked_fill_.Tensor", kApart},
+    {"aten::trace", kApart},
+    {"aten::channel_shuffle", kApart},
+    {"aten::im2col", kApart},
+    {"aten::im2col.out", kApart},
+    {"aten::col2im", kApart},
+    {"aten::col2im.out", kApart},
+    {"aten::unfold_backward", kApart},
+    {"aten::reflection_pad1d.out", kApart},
+    {"aten::reflection_pad2d", kApart},
+    {"aten::reflection_pad2d.out", kApart},
+    {"aten::reflection_pad3d.out", kApart},
+    {"aten::reflection_pad1d_backward.grad_input", kApart},
+    {"aten::reflection_pad2d_backward", kApart},
+    {"aten::reflection_pad2d_backward.grad_input", kApart},
+    {"aten::reflection_pad3d_backward.grad_input", kApart},
+    {"aten::replication_pad1d.out", kApart},
+    {"aten::replication_pad2d.out", kApart},
+    {"aten::replication_pad3d.out", kApart},
+    {"aten::replication_pad1d_backward.grad_input", kApart},
+    {"aten::replication_pad2d_backward", kApart},
+    {"aten::replication_pad2d_backward.grad_input", kApart},
+    {"aten::replication_pad3d_backward", kApart},
+    {"aten::replication_pad3d_backward.grad_input", kApart},
 };
 
 const Kind *kind_of(const c10::OperatorHandle &op) {
@@ -90,11 +126,97 @@ struct Parts {
   }
 };
 
-}  // namespace
+// What one of the two parts is of an argument; |fits| is false where it has none.
+struct Part {
+  int64_t part;
+  at::ScalarType type;  // of the parts
+  bool fits = true;
 
-bool by_parts(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
-  const Kind *kind = kind_of(op);
-  if (!kind) return false;
+  at::Tensor of_value(const at::Tensor &t) {
+    if (is_complex(t.scalar_type())) return at::view_as_real(t.resolve_conj().resolve_neg()).select(-1, part);
+    return part == 0 ? t.to(type) : at::zeros_like(t, t.options().dtype(type));
+  }
+  c10::IValue value(const c10::IValue &v, const c10::Argument &argument) {
+    if (v.isTensor()) {
+      const at::Tensor t = v.toTensor();
+      if (!t.defined()) return v;
+      if (t.layout() != at::kStrided || t.device().type() != kRdna) return fits = false, v;
+      return is_complex(t.scalar_type()) || argument.name() == "value" ? of_value(t) : t;
+    }
+    if (v.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor &t : v.toTensorVector()) list.push_back(of_value(t));
+      return list;
+    }
+    if (v.isString()) return fits = fits && v.toStringRef() != "multiply", v;  // the only one that is not linear
+    if (!v.isScalar() || argument.type()->kind() != c10::TypeKind::NumberType) return v;
+    const auto number = v.toScalar().toComplexDouble();
+    if (argument.name() == "value") return at::Scalar(part == 0 ? number.real() : number.imag());
+    return fits = fits && number.imag() == 0, v;
+  }
+};
+
+at::ScalarType type_of(const torch::jit::Stack &arguments) {
+  at::ScalarType type = at::kFloat;
+  auto look = [&](const at::Tensor &t) {
+    if (t.defined() && is_complex(t.scalar_type())) type = at::promoteTypes(type, at::toRealValueType(t.scalar_type()));
+    if (t.defined() && t.scalar_type() == at::kDouble) type = at::kDouble;
+  };
+  for (const c10::IValue &v : arguments) {
+    if (v.isTensor()) look(v.toTensor());
+    if (v.isTensorList())
+      for (const at::Tensor &t : v.toTensorVector()) look(t);
+  }
+  return type;
+}
+
+// Of operators that are linear in their complex tensors.
+bool by_each_part(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
+  const auto &arguments = op.schema().arguments();
+  const size_t count = arguments.size();
+  const torch::jit::Stack given(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());
+  const at::ScalarType type = type_of(given);
+  at::Tensor written, found[2];
+  bool in_place = false, complex = false;
+  torch::jit::Stack inner[2];
+  for (int64_t part = 0; part < 2; part++) {
+    Part p{part, type};
+    for (size_t i = 0; i < count; i++) {
+      const c10::IValue &v = given[i];
+      if (v.isTensor() && v.toTensor().defined()) complex = complex || is_complex(v.toTensor().scalar_type());
+      if (v.isTensorList())
+        for (const at::Tensor &t : v.toTensorVector()) complex = complex || is_complex(t.scalar_type());
+      if (arguments[i].alias_info() && arguments[i].alias_info()->isWrite()) {
+        written = v.toTensor(), in_place = !arguments[i].is_out();
+        if (!is_complex(written.scalar_type()) || written.is_conj() || written.is_neg()) return false;
+        if (!in_place) {
+          inner[part].push_back(at::empty({0}, written.options().dtype(type)));
+          continue;
+        }
+      }
+      inner[part].push_back(p.value(v, arguments[i]));
+    }
+    if (!p.fits || !complex) return false;
+  }
+  for (int64_t part = 0; part < 2; part++) {
+    op.callBoxed(&inner[part]);
+    found[part] = inner[part].back().toTensor();
+  }
+  torch::jit::drop(*stack, count);
+  if (in_place) {
+    stack->emplace_back(written);
+    return true;
+  }
+  const at::Tensor result = at::complex(found[0].contiguous(), found[1].contiguous());
+  if (written.defined()) {
+    at::native::resize_output(written, result.sizes());
+    written.copy_(result);
+  }
+  stack->emplace_back(written.defined() ? written : result);
+  return true;
+}
+
+bool by_pairs(const c10::OperatorHandle &op, torch::jit::Stack *stack, const Kind *kind) {
   const auto &arguments = op.schema().arguments();
   const size_t count = arguments.size(), base = stack->size() - count;
   Parts parts{*kind};
@@ -126,6 +248,13 @@ bool by_parts(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   torch::jit::drop(*stack, count);
   stack->emplace_back(given.defined() ? given : result);
   return true;
+}
+
+}  // namespace
+
+bool by_parts(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
+  const Kind *kind = kind_of(op);
+  return kind && ((*kind != kApart && by_pairs(op, stack, kind)) || by_each_part(op, stack));
 }
 
 }  // namespace rdna_torch

@@ -6,8 +6,8 @@
 
 namespace rdna_torch {
 
-// Runs |op| on the pairs of its complex tensors, which are reals in one more dimension. False: not for these
-// arguments; the stack is as it was and nothing was written.
+// Runs |op| on the pairs of its complex tensors, which are reals in one more dimension, or once on their real and once
+// on their imaginary parts. False: not for these arguments; the stack is as it was and nothing was written.
 bool by_parts(const c10::OperatorHandle &op, torch::jit::Stack *stack);
 
 }  // namespace rdna_torch

@@ -92,6 +92,77 @@ def test_pointwise(dtype):
     check(torch.polar, r.abs(), r.flip(0).clone(), dtype=dtype)
 
 
+EDGES = [0.0, -0.0, 0.25, -0.25, 1.0, -1.0, 2.0, -2.0, 1e-4, -1e-4, 30.0, -30.0]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", ["asin", "acos", "atan", "asinh", "acosh", "atanh", "expm1", "log1p", "sigmoid", "sinc"])
+def test_functions(name, dtype):
+    """Near 0, on both sides of the cuts, by the sign of a zero, and far out, each as near as its own size."""
+    edges = torch.tensor(EDGES, dtype=dtype.to_real())
+    x = torch.cat([torch.complex(*(t.flatten() for t in torch.meshgrid(edges, edges, indexing="ij"))), 3 * random(200, dtype=dtype)])
+    found = getattr(torch, name)(x.to("rdna"))
+    assert found.dtype == dtype
+    want = getattr(torch, name)(x.to(torch.complex128))
+    pole = ~torch.isfinite(want.to(dtype))  # or more than the type holds
+    assert pole.sum() <= 48 and not torch.isfinite(found.cpu()[pole]).any()
+    off = (found.cpu().to(torch.complex128) - want)[~pole].abs()
+    assert (off <= 256 * torch.finfo(dtype).eps * want[~pole].abs() + 1e-300).all()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_functions_of_several(dtype):
+    x, y = random(5, 7, dtype=dtype), random(5, 7, dtype=dtype)
+    check(torch.logaddexp, x, y, dtype=dtype)
+    for dim in (0, 1):
+        check(lambda t: torch.cumprod(t, dim), x, dtype=dtype, units=64)
+        check(lambda t: torch.logcumsumexp(t, dim).exp(), x, dtype=dtype, units=64)  # a logarithm is one of many
+        for ours, theirs in zip(torch.var_mean(x.to("rdna"), dim), torch.var_mean(wide(x), dim)):
+            agree(ours, theirs, dtype)
+    check(F.silu, x, dtype=dtype)
+    check(lambda t: torch.renorm(t, 2, 0, 1.5), x, dtype=dtype)
+    assert torch.count_nonzero(x.to("rdna") * 0).item() == 0 and torch.count_nonzero(x.to("rdna")).item() == 35
+    for f in (torch.logical_and, torch.logical_or, torch.logical_xor):
+        z = torch.tensor([0, 1j, 2, 0], dtype=dtype)
+        assert torch.equal(f(z.to("rdna"), z.flip(0).to("rdna")).cpu(), f(z, z.flip(0)))
+    ends = {"dtype": dtype, "device": "rdna"}
+    agree(torch.linspace(1 + 2j, -3 - 1j, 9, **ends), torch.linspace(1 + 2j, -3 - 1j, 9, dtype=torch.complex128), dtype)
+    agree(torch.logspace(0.5 + 2j, -1 - 1j, 9, **ends), torch.logspace(0.5 + 2j, -1 - 1j, 9, dtype=torch.complex128), dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_moves_of_parts(dtype):
+    """Operators whose dimensions have meanings, with gradients: of each part alone."""
+    x, image = random(3, 4, 5, dtype=dtype), random(2, 4, 6, 6, dtype=dtype)
+    at = torch.tensor([[0, 2, 1], [1, 1, 0]])
+    calls = {
+        "reflection 1": (lambda t: F.pad(t, (2, 1), "reflect"), x),
+        "reflection 2": (lambda t: F.pad(t, (2, 1, 0, 3), "reflect"), image),
+        "replication 1": (lambda t: F.pad(t, (2, 1), "replicate"), x),
+        "replication 2": (lambda t: F.pad(t, (2, 1, 0, 3), "replicate"), image),
+        "replication 3": (lambda t: F.pad(t, (1, 1, 1, 0, 0, 2), "replicate"), image),
+        "unfold": (lambda t: F.unfold(t, 3, padding=1), image),
+        "shuffle": (lambda t: F.channel_shuffle(t, 2), image),
+        "trace": (lambda t: t[0].trace(), x),
+        "filled": (lambda t: t.index_fill(1, torch.tensor([0, 2], device=t.device), 2 - 3j), x),
+        "masked": (lambda t: t.masked_fill(t.real > 0, torch.tensor(2 - 3j, dtype=t.dtype, device=t.device)), x),
+        "value": (lambda t: t[0].scatter(0, at.to(t.device), 1 + 4j), x),
+        "added": (lambda t: t[0].scatter(0, at.to(t.device), t[1], reduce="add"), x.detach()),
+        "put": (lambda t: t.put(torch.tensor([3, 3, 9], device=t.device), t[0, 0, :3], accumulate=True), x),
+        "windows": (lambda t: t.unfold(2, 3, 2), x),
+    }
+    for name, (f, value) in calls.items():
+        check(f, value, dtype=dtype)
+        if name == "added":
+            continue
+        slopes = []
+        for t in (value.to("rdna"), wide(value)):
+            t.requires_grad_()
+            (slope,) = torch.autograd.grad(f(t).abs().sum(), t)
+            slopes.append(slope)
+        agree(slopes[0], slopes[1], dtype)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_comparisons(dtype):
     x = random(5, 9, dtype=dtype)

@@ -158,6 +158,8 @@ def refusals(device):
     yield lambda: torch.ormqr(eye, eye[0], eye[:2])
     yield lambda: torch.linalg.lstsq(eye, eye[:2], driver="gels")
     yield lambda: torch.linalg.lstsq(singular, eye, driver="gels")
+    yield lambda: torch.linalg.lstsq(eye, eye[:2], driver="gelsd")
+    yield lambda: torch.linalg.lstsq(eye, eye, driver="gelsx")
     unknown = eye * math.nan
     yield lambda: torch.linalg.svd(unknown)
     yield lambda: torch.linalg.svdvals(torch.stack([eye, unknown]))
@@ -374,6 +376,73 @@ def test_least_squares(m, n, columns, dtype):
             torch.testing.assert_close(found.solution.cpu().double(), exact.solution, rtol=0, atol=bound * max(scale, 1))
             assert found.residuals.shape == exact.residuals.shape and found.rank.numel() == 0
             torch.testing.assert_close(found.residuals.cpu().double(), exact.residuals, rtol=bound, atol=bound)
+
+
+def fitted(m, n, rank, dtype, *batch):
+    """A matrix of that rank whose other singular values are nothing, and what it is to meet."""
+    u, v = (torch.linalg.qr(torch.randn(*batch, k, min(m, n), dtype=torch.float64)).Q for k in (m, n))
+    s = torch.linspace(2, 1, min(m, n), dtype=torch.float64) * (torch.arange(min(m, n)) < rank)
+    return ((u * s) @ v.mT).to(dtype), torch.randn(*batch, m, 3, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("driver", ["gelsy", "gelsd", "GELSS"])
+@pytest.mark.parametrize("m, n, rank", [(1, 1, 1), (9, 5, 5), (9, 5, 2), (70, 40, 33), (5, 9, 5), (5, 9, 3), (40, 70, 1), (4, 4, 0), (0, 3, 0), (3, 0, 0)])
+def test_least_squares_of_any_rank(m, n, rank, driver, dtype):
+    """The shortest solution, by the pseudoinverse; what is known of rank, singular values and rests is what LAPACK's gelsd
+    says. (The CPU's gelsy takes whatever was in memory for columns that are to be first, and miscounts.)"""
+    for batch in ((), (2, 3), (0,)):
+        a, b = fitted(m, n, rank, dtype, *batch)
+        bound = 40 * (m + n + 1) * torch.finfo(dtype).eps
+        theirs = torch.linalg.lstsq(a, b, driver="gelsd", rcond=1e-4)
+        for x in layouts(a.to("rdna")):
+            if x.shape != a.shape:
+                continue
+            found = torch.linalg.lstsq(x, b.to("rdna"), driver=driver, rcond=1e-4)
+            exact = torch.linalg.pinv(a.double(), rtol=1e-4) @ b.double()
+            torch.testing.assert_close(found.solution.cpu().double(), exact, rtol=0, atol=bound)
+            assert found.rank.shape == torch.Size(batch) and bool((found.rank == rank).all()) and found.rank.dtype == torch.int64
+            by_values = driver != "gelsy"
+            assert found.singular_values.shape == (theirs.singular_values.shape if by_values else (0,))
+            assert found.residuals.shape == (theirs.residuals.shape if by_values else (0,))
+            if by_values:
+                torch.testing.assert_close(found.singular_values.cpu(), theirs.singular_values, rtol=0, atol=bound)
+                torch.testing.assert_close(found.residuals.cpu(), theirs.residuals, rtol=bound, atol=bound)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_least_squares_count_as_the_drivers_do(dtype):
+    """Each driver has its own idea of rcond below 0, of 0, and from 1 on."""
+    a = torch.diag(torch.tensor([4, 1, 1e-3, torch.finfo(dtype).eps / 8], dtype=dtype))
+    b = torch.ones(4, 1, dtype=dtype)
+    for driver in ("gelsd", "gelss"):
+        for rcond in (None, -1.0, 0.0, 1e-5, 0.01, 1.0, 2.0):
+            ours, theirs = (torch.linalg.lstsq(x, y, driver=driver, rcond=rcond) for x, y in ((a.to("rdna"), b.to("rdna")), (a, b)))
+            assert ours.rank.item() == theirs.rank.item(), (driver, rcond)
+            torch.testing.assert_close(ours.solution.cpu(), theirs.solution, rtol=1e-5, atol=0)
+    for rcond, rank in ((None, 3), (0.0, 4), (0.01, 2), (1.0, 1), (2.0, 1)):
+        assert torch.linalg.lstsq(a.to("rdna"), b.to("rdna"), driver="gelsy", rcond=rcond).rank.item() == rank
+
+
+def test_least_squares_into_given_tensors():
+    a, b = fitted(9, 5, 5, torch.float32, 2)
+    given = [torch.empty(0, dtype=t, device="rdna") for t in (torch.float32, torch.float32, torch.int64, torch.float32)]
+    torch.linalg.lstsq(a.to("rdna"), b.to("rdna"), driver="gelsd", out=tuple(given))
+    for ours, theirs in zip(given, torch.linalg.lstsq(a, b, driver="gelsd")):
+        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_gradients_of_least_squares():
+    a, b = fitted(9, 5, 5, torch.float64, 2)
+    slopes = []
+    for device, dtype in (("cpu", torch.float64), ("rdna", torch.float64), ("rdna", torch.float32)):
+        x, y = (t.to(device, dtype, copy=True).requires_grad_() for t in (a, b))
+        torch.linalg.lstsq(x, y, driver="gelsd" if device == "cpu" else "gelss").solution.square().sum().backward()
+        slopes.append([t.grad.cpu().double() for t in (x, y)])
+    for found, bound in zip(slopes[1:], (1e-12, 1e-5)):
+        for ours, theirs in zip(found, slopes[0]):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=bound * theirs.abs().max().item())
 
 
 def gradients_of_qr(device, dtype):

@@ -376,10 +376,12 @@ def test_memory_of_ones_own_is_in_the_history():
 
 
 def test_operators_that_cuda_has_and_rdna_has_not():
-    """cuda_gaps.txt, which cuda_gaps.py compares with a PyTorch for CUDA, names none that is ours."""
+    """cuda_gaps.txt names all of the release that it is of, and none that is ours."""
     import cuda_gaps
 
     names = cuda_gaps.listed()
     assert len(names) > 60 and len(set(names)) == len(names)
+    if torch.__version__.startswith(cuda_gaps.RELEASE + "."):
+        assert sorted(names) == cuda_gaps.missing()
     there = set(torch._C._dispatch_get_all_op_names())
     assert [n for n in names if f"aten::{n}" in there and cuda_gaps.has(n, "PrivateUse1")] == []

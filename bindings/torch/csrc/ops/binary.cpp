@@ -114,7 +114,6 @@ const Row rows[] = {
     {"floor_divide", RDNA_ZIP_FLOOR_DIV, kNumbers},
     {"floor_divide.out", RDNA_ZIP_FLOOR_DIV, kNumbers},
     {"floor_divide_.Tensor", RDNA_ZIP_FLOOR_DIV, kNumbers},
-    {"sigmoid_backward.grad_input", RDNA_ZIP_SIGMOID_GRAD, kReal},
     {"silu_backward.grad_input", RDNA_ZIP_SILU_GRAD, kReal},
     {"hardswish_backward", RDNA_ZIP_HARDSWISH_GRAD, kReal},
     {"hardsigmoid_backward.grad_input", RDNA_ZIP_HARDSIGMOID_GRAD, kReal},
@@ -258,6 +257,12 @@ bool tanh_backward(Call &call) {  // grad_output, output
   return zip(call, grad, at::rsub(at::mul(y, y), 1).conj().resolve_conj(), RDNA_ZIP_MUL, kReal, Promote::kSame, {}, {},
              RDNA_COMPLEX_MUL);
 }
+bool sigmoid_backward(Call &call) {  // grad_output, output
+  const at::Tensor grad = call.tensor(0), y = call.tensor(1);
+  if (!is_complex(y.scalar_type())) return zip(call, grad, y, RDNA_ZIP_SIGMOID_GRAD, kReal, Promote::kSame);
+  return zip(call, grad, at::mul(y, at::rsub(y, 1)).conj().resolve_conj(), RDNA_ZIP_MUL, kReal, Promote::kSame, {}, {},
+             RDNA_COMPLEX_MUL);
+}
 bool gelu_backward(Call &call) {  // grad_output, self, approximate
   const bool tanh = call[2].toStringRef() == "tanh";
   return zip(call, call.tensor(0), call.tensor(1), tanh ? RDNA_ZIP_GELU_TANH_GRAD : RDNA_ZIP_GELU_ERF_GRAD, kReal,
@@ -296,6 +301,7 @@ const Single singles[] = {
     {"clamp.Tensor_out", clamp},
     {"threshold_backward.grad_input", threshold_backward},
     {"tanh_backward.grad_input", tanh_backward},
+    {"sigmoid_backward.grad_input", sigmoid_backward},
     {"gelu_backward.grad_input", gelu_backward},
     {"leaky_relu_backward.grad_input", leaky_relu_backward},
     {"softplus_backward.grad_input", softplus_backward},
@@ -325,10 +331,20 @@ bool complex_equal(const CompareRow &row, Call &call, const at::Tensor &a, const
   return call.give(out.finish());
 }
 
+// A complex number is true where one of its parts is.
+bool complex_logical(const CompareRow &row, Call &call, const at::Tensor &a, const at::Tensor &b) {
+  const at::Tensor x = at::ne(a, 0), y = at::ne(b, 0);
+  return give_or_write(call, row.op == RDNA_COMPARE_LOGICAL_AND  ? at::logical_and(x, y)
+                             : row.op == RDNA_COMPARE_LOGICAL_OR ? at::logical_or(x, y)
+                                                                 : at::logical_xor(x, y));
+}
+
 bool compare(const CompareRow &row, Call &call) {
   const at::Tensor a = operand(call, 0), b = operand(call, 1);
   if (both_numbers(a, b)) return false;
   const at::ScalarType type = at::result_type(a, b);
+  if (at::isComplexType(type) && row.op >= RDNA_COMPARE_LOGICAL_AND && row.op <= RDNA_COMPARE_LOGICAL_XOR)
+    return complex_logical(row, call, a, b);
   if (at::isComplexType(type)) return complex_equal(row, call, a, b, type);
   auto out = iterate(call.output(), {a, b}, Promote::kCompare, has_dtype, [&](const Iteration &it) {
     const Input &x = it.inputs[0], &y = it.inputs[1];
@@ -367,6 +383,7 @@ struct QuestionRow {
 
 bool question(const QuestionRow &row, Call &call) {
   const at::Tensor x = call.tensor(0);
+  if (is_complex(x.scalar_type()) && row.op == RDNA_COMPARE_LOGICAL_NOT) return give_or_write(call, at::eq(x, 0));
   if (is_complex(x.scalar_type()) && !call.output().defined() && x.dim() < RDNA_MAX_RANK)  // of either part
     return call.give(at::any(row.op == RDNA_COMPARE_ISNAN ? at::isnan(at::view_as_real(x.resolve_conj()))
                                                           : at::isinf(at::view_as_real(x.resolve_conj())),

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "complex.h"
+#include "complex_functions.h"
 #include "native.h"
 #include "rdna/op/pointwise.h"
 #include "rdna/op/pool.h"
@@ -52,6 +53,7 @@ at::Tensor within(const at::Tensor &x, const at::Scalar &low, const at::Scalar &
 // --- of one tensor
 
 at::Tensor sinc(const Call &call) {
+  if (is_complex(call.tensor(0).scalar_type())) return complex_sinc(call.tensor(0));
   if (!fits(call)) return {};
   const at::Tensor x = operand(call, 0) * M_PI;
   return at::where(at::eq(x, 0), at::ones({}, x.options()), at::sin(x) / x);
@@ -302,20 +304,22 @@ at::Tensor nansum(const Call &call) {  // self, dim?, keepdim, dtype?
 }
 at::Tensor renorm(const Call &call) {  // self, p, dim, maxnorm
   const at::Tensor x = call.tensor(0);
-  if (!is_real(x.scalar_type()) || !(call.real(1) > 0) || x.numel() == 0) return {};
+  const bool complex = is_complex(x.scalar_type());
+  if ((!is_real(x.scalar_type()) && !complex) || !(call.real(1) > 0) || x.numel() == 0) return {};
   TORCH_CHECK(call.real(3) >= 0, "renorm: expected maxnorm to be >= 0 but got ", call.real(3));
   TORCH_CHECK(x.dim() > 1, "renorm: input needs at least 2 dimensions, got ", x.dim(), " dimensions");
   std::vector<int64_t> others;
   for (int64_t d = 0; d < x.dim(); d++)
     if (d != wrap(call.integer(2), x.dim())) others.push_back(d);
-  const at::Tensor n = at::linalg_vector_norm(wide(x), call.real(1), others, true);
+  const at::Tensor n = at::linalg_vector_norm(complex ? x : wide(x), call.real(1), others, true);
   // a NaN is not above it, and leaves the rest of its row as it was
   const at::Tensor factor = (call.scalar(3) / (n + 1e-7)).masked_fill_(at::gt(n, call.scalar(3)).logical_not_(), 1);
-  return like(wide(x) * factor, x);
+  return complex ? x * factor : like(wide(x) * factor, x);
 }
 at::Tensor count_nonzero(const Call &call) {  // self, dim
   const at::Tensor x = call.tensor(0);
-  return has_dtype(x.scalar_type()) ? at::sum(at::ne(x, 0), call.integers(1)) : at::Tensor();
+  if (!has_dtype(x.scalar_type()) && !is_complex(x.scalar_type())) return {};
+  return at::sum(at::ne(x, 0), call.integers(1));
 }
 // In f64, from both ends, so that both are met.
 at::Tensor linspace_from_ends(int64_t start, int64_t end, int64_t n, const at::TensorOptions &options) {
@@ -326,8 +330,16 @@ at::Tensor linspace_from_ends(int64_t start, int64_t end, int64_t n, const at::T
                 : at::where(at::lt(i, n / 2), i * step + a, b - (static_cast<double>(n - 1) - i) * step);
 }
 
+// Of complex numbers, each part from its start to its end.
+at::Tensor complex_linspace(const at::Scalar &start, const at::Scalar &end, int64_t n, const at::Tensor &out) {
+  const auto a = start.toComplexDouble(), b = end.toComplexDouble();
+  const at::TensorOptions real = out.options().dtype(at::toRealValueType(out.scalar_type()));
+  return at::complex(at::linspace(a.real(), b.real(), n, real), at::linspace(a.imag(), b.imag(), n, real));
+}
+
 at::Tensor linspace(const Call &call) {  // start, end, steps, out
   const at::Tensor out = call.output();
+  if (is_complex(out.scalar_type())) return complex_linspace(call.scalar(0), call.scalar(1), call.integer(2), out);
   if (is_integer(out.scalar_type()) && !call.scalar(0).isComplex() && !call.scalar(1).isComplex()) {
     const int64_t n = call.integer(2);
     TORCH_CHECK(n >= 0, "number of steps must be non-negative");
@@ -351,6 +363,8 @@ at::Tensor linspace(const Call &call) {  // start, end, steps, out
 
 at::Tensor logspace(const Call &call) {  // start, end, steps, base, out
   const at::Tensor out = call.output();
+  if (is_complex(out.scalar_type()))
+    return at::pow(call.real(3), complex_linspace(call.scalar(0), call.scalar(1), call.integer(2), out));
   if (is_integer(out.scalar_type()) && !call.scalar(0).isComplex() && !call.scalar(1).isComplex()) {
     const int64_t n = call.integer(2);
     TORCH_CHECK(n >= 0, "number of steps must be non-negative");

@@ -472,7 +472,7 @@ bool nonzero(Call &call) {  // self, [out]
 }
 
 bool nonzero_static(Call &call) {  // self, size, fill_value, [out]
-  const at::Tensor self = call.tensor(0);
+  const at::Tensor given = call.tensor(0), self = is_complex(given.scalar_type()) ? at::ne(given, 0) : given;
   if (!describable(self)) return false;
   TORCH_CHECK(call.integer(1) >= 0, "nonzero_static: 'size' must be an non-negative integer");
   Output out(call.output(), {call.integer(1), self.dim()}, at::kLong, self);

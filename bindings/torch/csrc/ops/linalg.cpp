@@ -5,22 +5,42 @@
 #include <ATen/ops/linalg_cholesky_ex_meta.h>
 #include <ATen/ops/triangular_solve_meta.h>
 
+#include "complex_matrices.h"
 #include "matrices.h"
 #include "rdna/op/linalg.h"
 
 namespace rdna_torch {
 namespace {
 
+// The factor of the real matrix that it is, is that of the complex one: both have a positive diagonal. Of a triangle's
+// diagonal the real parts count.
+void complex_cholesky(const at::Tensor &a, bool upper, const at::Tensor &factor, const at::Tensor &failed) {
+  const at::Tensor matrix = (upper ? a.mH() : a).tril();
+  at::view_as_real(matrix.diagonal(0, -2, -1)).select(-1, 1).zero_();
+  const at::Tensor twice = real_matrix(matrix), rows = flat_written(twice);
+  const rdna_tensor l = describe(rows), info = describe(failed);
+  check(rdna_op_cholesky(stream_of(a), false, &l, &info));
+  failed.add_(1).floor_divide_(2);
+  const at::Tensor found = complex_matrix(twice);
+  factor.copy_(upper ? found.mH() : found);
+}
+
 bool cholesky_ex(Call &call) {  // self, upper, check_errors, L, info
   const at::Tensor a = call.tensor(0);
   const bool upper = call.flag(1);
-  if (!factorable(a)) return false;
+  if (!solvable(a)) return false;
   Results<at::meta::structured_linalg_cholesky_ex, 2> out(call);
   out.meta(a, upper, call.flag(2));
-  if (!out[0].is_same(a)) out[0].copy_(a);
-  const at::Tensor factor = flat_written(out[0]), failed = out[1].view({-1});
-  const rdna_tensor l = describe(factor), info = describe(failed);
-  check(rdna_op_cholesky(stream_of(a), upper, &l, &info));
+  const at::Tensor failed = out[1].view({-1});
+  if (is_complex(a.scalar_type())) {
+    failed.zero_();
+    if (a.numel()) complex_cholesky(a, upper, out[0], failed);
+  } else {
+    if (!out[0].is_same(a)) out[0].copy_(a);
+    const at::Tensor factor = flat_written(out[0]);
+    const rdna_tensor l = describe(factor), info = describe(failed);
+    check(rdna_op_cholesky(stream_of(a), upper, &l, &info));
+  }
   if (call.flag(2)) at::_linalg_check_errors(out[1], "linalg.cholesky_ex", a.dim() == 2);
   return out.give();
 }
@@ -28,7 +48,7 @@ bool cholesky_ex(Call &call) {  // self, upper, check_errors, L, info
 // The older name; its results are new tensors, and it always raises.
 bool cholesky(Call &call) {  // self, upper
   const at::Tensor a = call.tensor(0);
-  if (!factorable(a)) return false;
+  if (!solvable(a)) return false;
   if (a.numel() == 0) return call.give(at::empty_like(a));
   at::native::squareCheckInputs(a, "cholesky");
   const auto [l, info] = at::linalg_cholesky_ex(a, call.flag(1));
@@ -38,7 +58,7 @@ bool cholesky(Call &call) {  // self, upper
 
 bool cholesky_out(Call &call) {  // self, upper, out
   const at::Tensor a = call.tensor(0), out = call.tensor(2);
-  if (!factorable(a)) return false;
+  if (!solvable(a)) return false;
   at::native::checkSameDevice("cholesky", out, a);
   at::native::checkLinalgCompatibleDtype("cholesky", out, a);
   const at::Tensor l = at::cholesky(a, call.flag(1));
@@ -49,29 +69,29 @@ bool cholesky_out(Call &call) {  // self, upper, out
 bool cholesky_solve(Call &call) {  // self, A, upper; batches are those of both already
   const at::Tensor b = call.tensor(0), a = call.tensor(1);
   const bool upper = call.flag(2);
-  if (!factorable(a) || a.scalar_type() != b.scalar_type()) return false;
+  if (!solvable(a) || a.scalar_type() != b.scalar_type()) return false;
   const at::Tensor x = at::native::cloneBatchedColumnMajor(b);
-  solve_triangular(upper ? a.mT() : a, false, true, false, x);
-  solve_triangular(upper ? a : a.mT(), true, true, false, x);
+  solve_triangular(upper ? a.mH() : a, false, true, false, x);
+  solve_triangular(upper ? a : a.mH(), true, true, false, x);
   return call.give(x);
 }
 
 at::Tensor inverse_by_cholesky(const at::Tensor &a, bool upper) {
   const at::Tensor x = make_columns(a.sizes(), a.scalar_type(), a);
   x.zero_().diagonal(0, -2, -1).fill_(1);
-  solve_triangular(upper ? a.mT() : a, false, true, false, x);
-  solve_triangular(upper ? a : a.mT(), true, true, false, x);
+  solve_triangular(upper ? a.mH() : a, false, true, false, x);
+  solve_triangular(upper ? a : a.mH(), true, true, false, x);
   return x;
 }
 bool cholesky_inverse(Call &call) {  // self, upper
   const at::Tensor a = call.tensor(0);
-  if (!factorable(a)) return false;
+  if (!solvable(a)) return false;
   at::native::squareCheckInputs(a, "cholesky_inverse");
   return call.give(inverse_by_cholesky(a, call.flag(1)));
 }
 bool cholesky_inverse_out(Call &call) {  // self, upper, out
   const at::Tensor a = call.tensor(0), out = call.tensor(2);
-  if (!factorable(a)) return false;
+  if (!solvable(a)) return false;
   at::native::squareCheckInputs(a, "cholesky_inverse");
   at::native::checkSameDevice("cholesky_inverse", out, a);
   at::native::checkLinalgCompatibleDtype("cholesky_inverse", out, a);

@@ -41,6 +41,10 @@ at::Tensor wide_uniform(const Call &call, const at::Tensor &like, size_t generat
 
 bool uniform(Call &call) {  // self, from, to, generator
   const at::Tensor self = call.tensor(0);
+  if (is_complex(self.scalar_type()) && !self.is_conj() && !self.is_neg()) {
+    at::view_as_real(self).uniform_(call.real(1), call.real(2), call.generator(3));
+    return call.give(self);
+  }
   if (!is_real(self.scalar_type())) return false;
   const double low = call[1].toDouble(), high = call[2].toDouble();
   TORCH_CHECK(low <= high, "uniform_ expects to return a [from, to) range, but found from=", low, " > to=", high);

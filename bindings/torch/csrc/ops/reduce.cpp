@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "complex.h"
+#include "complex_functions.h"
 #include "native.h"
 #include "rdna/op/reduce.h"
 #include "rdna/op/scan.h"
@@ -332,6 +333,14 @@ bool std_(Call &call) { return spread(call, RDNA_REDUCTION_STD); }
 
 bool spread_and_mean(Call &call, rdna_reduction op) {  // self, dim?, correction?, keepdim
   const at::Tensor x = call.tensor(0);
+  if (is_complex(x.scalar_type())) {
+    const std::vector<int64_t> some = call.integers(1);
+    const at::OptionalIntArrayRef dims = call.none(1) ? at::OptionalIntArrayRef() : at::OptionalIntArrayRef(some);
+    const auto correction = call.none(2) ? std::nullopt : std::make_optional(call.scalar(2));
+    const at::Tensor v = op == RDNA_REDUCTION_VAR ? at::var(x, dims, correction, call.flag(3))
+                                                  : at::std(x, dims, correction, call.flag(3));
+    return call.give({v, at::mean(x, dims, call.flag(3))});
+  }
   if (!is_real(x.scalar_type()) || !describable(x)) return false;
   const uint32_t dims = dims_of(call.integers(1), x.dim());
   const std::vector<int64_t> shape = reduced_shape(x, dims, call.flag(3));
@@ -350,6 +359,8 @@ struct ScanRow {
   rdna_status (*op)(rdna_stream *, const rdna_tensor *, int, const rdna_tensor *);
 };
 
+at::Tensor multiplied(const at::Tensor &a, const at::Tensor &b) { return at::mul(a, b); }
+
 bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?
   const at::Tensor x = call.tensor(0);
   const at::ScalarType type = type_of_sum(call, 2, x);
@@ -357,6 +368,8 @@ bool scan(const ScanRow &row, Call &call) {  // self, dim, dtype?
     const at::Tensor parts = at::view_as_real(x.to(type).resolve_conj());
     return give_complex(call, at::view_as_complex(at::cumsum(parts, wrap(call.integer(1), x.dim())).contiguous()));
   }
+  if (is_complex(type) && (row.op == rdna_op_cumprod || x.dim() == 0))
+    return give_or_write(call, scanned(x.to(type), wrap(call.integer(1), x.dim()), multiplied));
   if (type == at::kChar || type == at::kShort || type == at::kByte)
     return give_narrowed(call,
                          row.op == rdna_op_cumsum ? at::cumsum(x, call.integer(1), at::kLong)
@@ -404,6 +417,10 @@ const ExtremeScanRow extreme_scans[] = {{"_cummax_helper", rdna_op_cummax_indice
 
 bool log_sum(Call &call) {  // self, dim, [out]
   const at::Tensor x = call.tensor(0);
+  if (is_complex(x.scalar_type()))
+    return give_or_write(call, scanned(x, wrap(call.integer(1), x.dim()), complex_logaddexp));
+  if (x.scalar_type() == at::kDouble)
+    return give_or_write(call, scanned(x, wrap(call.integer(1), x.dim()), at::logaddexp));
   if (!describable(x) || !is_float(x.scalar_type())) return false;
   const int64_t dim = wrap(call.integer(1), x.dim());
   Output out(call.output(), x.sizes(), x.scalar_type(), x);

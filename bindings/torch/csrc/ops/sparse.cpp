@@ -1,5 +1,5 @@
-// Sparse tensors: indices and values are tensors on rdna; operators on them run on the CPU, on copies. Here is what
-// makes one, takes it apart and copies it; all else falls back.
+// Sparse tensors: indices and values are tensors on rdna. Here is what makes one, takes it apart and copies it;
+// sparse_forms.cpp and sparse_products.cpp have what computes with them there; all else runs on the CPU, on copies.
 #include <ATen/Functions.h>
 #include <ATen/NativeFunctions.h>
 #include <ATen/TensorOperators.h>
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "fallback.h"
+#include "sparse_kernels.h"
 
 namespace rdna_torch {
 namespace {
@@ -62,7 +63,15 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_to_sparse_bsr", TORCH_FN(at::native::dense_to_sparse_bsr));
   m.impl("_to_sparse_bsc", TORCH_FN(at::native::dense_to_sparse_bsc));
   m.impl("_validate_compressed_sparse_indices", TORCH_FN(check_compressed));
+  m.impl("sspaddmm.out", TORCH_FN(at::native::_sspaddmm_out_only_sparse));  // which says so
 }
+
+// Functions that leave 0 as it is, which PyTorch has for sparse tensors of any device: of their values.
+#define OF_VALUES(f)                                                                                            \
+  f(abs) f(asin) f(asinh) f(atan) f(atanh) f(ceil) f(erf) f(erfinv) f(expm1) f(floor) f(frac) f(isinf) f(isnan) \
+      f(log1p) f(neg) f(relu) f(round) f(sgn) f(sign) f(signbit) f(sin) f(sinh) f(sqrt) f(tan) f(tanh) f(trunc)
+#define COO(name) m.impl(#name, static_cast<at::Tensor (*)(const at::Tensor &)>(&at::native::name##_sparse));
+#define COMPRESSED(name) m.impl(#name, static_cast<at::Tensor (*)(const at::Tensor &)>(&at::native::name##_sparse_csr));
 
 TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed>()); }
 TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&boxed>()); }
@@ -82,6 +91,27 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   m.impl("values", TORCH_FN(at::native::values_sparse));
   m.impl("copy_", TORCH_FN(at::native::copy_sparse_wrapper_));
   m.impl("copy_sparse_to_sparse_", TORCH_FN(at::native::copy_sparse_));
+  m.impl("clone", TORCH_FN(at::native::clone_sparse));
+  m.impl("empty_like", TORCH_FN(at::native::empty_like_sparse_coo));
+  m.impl("sparse_resize_", TORCH_FN(at::native::sparse_resize_));
+  m.impl("sparse_resize_and_clear_", TORCH_FN(at::native::sparse_resize_and_clear_));
+  m.impl("zero_", TORCH_FN(at::native::zero_sparse_));
+  m.impl("cat", TORCH_FN(at::native::cat_sparse));
+  m.impl("unsqueeze", TORCH_FN(at::native::unsqueeze_sparse));
+  m.impl("narrow_copy", TORCH_FN(at::native::narrow_copy_sparse));
+  m.impl("div.Tensor", static_cast<at::Tensor (*)(const at::Tensor &, const at::Tensor &)>(&at::native::div_sparse));
+  m.impl("div.out", static_cast<at::Tensor &(*)(const at::Tensor &, const at::Tensor &, at::Tensor &)>(
+                        &at::native::div_out_sparse_zerodim));
+  m.impl("_to_sparse",
+         static_cast<at::Tensor (*)(const at::Tensor &, std::optional<at::Layout>, at::OptionalIntArrayRef,
+                                    std::optional<int64_t>)>(&at::native::sparse_coo_to_sparse));
+  m.impl("_to_sparse.sparse_dim",
+         static_cast<at::Tensor (*)(const at::Tensor &, int64_t)>(&at::native::sparse_coo_to_sparse));
+  m.impl("_to_sparse_csr", TORCH_FN(at::native::coo_to_sparse_csr));
+  m.impl("_to_sparse_csc", TORCH_FN(at::native::coo_to_sparse_csc));
+  OF_VALUES(COO)
+  add_coo_forms(m);
+  add_coo_products(m);
   add_fallbacks(m, c10::DispatchKey::SparseCPU, c10::DispatchKey::SparsePrivateUse1);
 }
 
@@ -96,6 +126,18 @@ TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
   m.impl("row_indices", TORCH_FN(at::native::row_indices_sparse_csr));
   m.impl("values", TORCH_FN(at::native::values_sparse_csr));
   m.impl("copy_", TORCH_FN(at::native::copy_sparse_compressed_));
+  m.impl("clone", TORCH_FN(at::native::clone_sparse_compressed));
+  m.impl("empty_like", TORCH_FN(at::native::empty_like_sparse_csr));
+  m.impl("zero_", TORCH_FN(at::native::zero_sparse_csr_));
+  m.impl("_to_sparse",
+         static_cast<at::Tensor (*)(const at::Tensor &, std::optional<at::Layout>, at::OptionalIntArrayRef,
+                                    std::optional<int64_t>)>(&at::native::sparse_compressed_to_sparse));
+  m.impl("_to_sparse.sparse_dim",
+         static_cast<at::Tensor (*)(const at::Tensor &, int64_t)>(&at::native::sparse_compressed_to_sparse));
+  m.impl("_to_sparse_csr", TORCH_FN(at::native::sparse_compressed_to_sparse_csr));
+  m.impl("_to_sparse_csc", TORCH_FN(at::native::sparse_compressed_to_sparse_csc));
+  OF_VALUES(COMPRESSED)
+  add_compressed_products(m);
   add_fallbacks(m, c10::DispatchKey::SparseCsrCPU, c10::DispatchKey::SparseCsrPrivateUse1);
 }
 

@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "complex.h"
+#include "complex_functions.h"
 #include "native.h"
 
 namespace rdna_torch {
@@ -54,6 +55,10 @@ bool run(const Row &row, Call &call) {
   const at::Tensor x = call.tensor(0);
   if (row.complex >= 0 && is_complex(x.scalar_type()))
     return give_or_write(call, mapped(static_cast<rdna_complex_map>(row.complex), x));
+  if (is_complex(x.scalar_type())) {
+    const at::Tensor value = complex_special(row.function, x);
+    return value.defined() && give_or_write(call, value);
+  }
   return map(call, x, row.function, 0);
 }
 
@@ -84,6 +89,8 @@ bool pair(const PairRow &row, Call &call) {  // self, other, [out]
   const at::ScalarType type = at::isIntegralType(common, true) && row.whole ? default_type() : common;
   if (is_integer(type) && (row.function == RDNA_SPECIAL_PAIR_FMAX || row.function == RDNA_SPECIAL_PAIR_FMIN))
     return give_or_write(call, row.function == RDNA_SPECIAL_PAIR_FMAX ? at::maximum(a, b) : at::minimum(a, b));
+  if (is_complex(type) && row.function == RDNA_SPECIAL_PAIR_LOGADDEXP)
+    return give_or_write(call, complex_logaddexp(a.to(device, type), b.to(device, type)));
   if (!is_real(type) || (given.defined() && !is_real(given.scalar_type()))) return false;
   for (const at::Tensor &t : {a, b})
     if (!has_dtype(t.scalar_type())) return false;

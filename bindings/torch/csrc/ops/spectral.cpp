@@ -1,5 +1,6 @@
 // Eigenvalues of symmetric matrices and singular values, by rotations that make columns orthogonal; the exponential.
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/native/BatchLinearAlgebra.h>
 #include <ATen/native/DispatchStub.h>
 #include <ATen/native/LinearAlgebraUtils.h>
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <limits>
 
+#include "complex_matrices.h"
 #include "matrices.h"
 #include "rdna/op/linalg.h"
 
@@ -16,8 +18,9 @@ namespace rdna_torch {
 namespace {
 
 double epsilon_of(const at::Tensor &t) {
-  return t.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                        : static_cast<double>(std::numeric_limits<float>::epsilon());
+  return at::toRealValueType(t.scalar_type()) == at::kDouble
+             ? std::numeric_limits<double>::epsilon()
+             : static_cast<double>(std::numeric_limits<float>::epsilon());
 }
 
 // (…, 1, 1): the largest magnitude of each matrix, 1 where that is 0, NaN where any is NaN.
@@ -72,9 +75,28 @@ std::pair<at::Tensor, at::Tensor> refine(const at::Tensor &x, const at::Tensor &
   return {values, at::matmul(x, at::where(small, e, at::zeros({}, e.options())).add_(r)).add_(x)};
 }
 
+// The first of each two that are alike.
+at::Tensor every_second(const at::Tensor &values) { return values.slice(-1, 0, std::nullopt, 2); }
+
+// Hermitian ones, as the real ones that they are: each value is there twice.
+void complex_eigh(const at::Tensor &values, const at::Tensor &vectors, bool upper, bool wanted) {
+  const at::Tensor lower = upper ? vectors.mH() : vectors;
+  const at::Tensor below = lower.tril(-1), diagonal = at::real(lower.diagonal(0, -2, -1));
+  const at::Tensor a = below + below.mH() + at::diag_embed(diagonal);
+  const at::Tensor twice = real_matrix(a);
+  if (!wanted) {
+    values.copy_(every_second(at::linalg_eigvalsh(twice)));
+    return;
+  }
+  const auto [found, v] = at::linalg_eigh(twice);
+  values.copy_(every_second(found));
+  vectors.copy_(complex_basis(v));
+}
+
 // Rotations from both sides keep the digits of what is small in a graded matrix, which a shift would lose. Of more than
 // 32 rows there are so many that their own errors are worth a correction.
 void eigh(const at::Tensor &values, const at::Tensor &vectors, const at::Tensor &info, bool upper, bool wanted) {
+  if (is_complex(vectors.scalar_type())) return complex_eigh(values, vectors, upper, wanted);
   const at::Tensor lower = upper ? vectors.mT() : vectors;
   at::Tensor a = lower.tril().add_(lower.tril(-1).mT());
   const int64_t n = a.size(-1);
@@ -96,12 +118,38 @@ void eigh(const at::Tensor &values, const at::Tensor &vectors, const at::Tensor 
   if (wanted) vectors.copy_(gather_columns(v, order));
 }
 
+// u of a v = u s with |v| unitary, by QR, whose diagonal has the signs; |more| columns than those of v.
+at::Tensor left_vectors(const at::Tensor &a, const at::Tensor &v, bool more) {
+  const auto [q, r] = at::linalg_qr(at::matmul(a, v), more ? "complete" : "reduced");
+  const at::Tensor diagonal = r.diagonal(0, -2, -1);
+  const at::Tensor negative = at::lt(is_complex(a.scalar_type()) ? at::real(diagonal) : diagonal, 0).unsqueeze(-2);
+  const at::Tensor first = q.narrow(-1, 0, v.size(-1));
+  first.copy_(at::where(negative, first.neg(), first));
+  return q;
+}
+
+// As the real matrix that it is, of which each singular value is there twice.
+void complex_svd(const at::Tensor &tall, bool turned, bool full, bool wanted, const at::Tensor &u, const at::Tensor &s,
+                 const at::Tensor &vh) {
+  const at::Tensor twice = real_matrix(tall);
+  if (!wanted) {
+    s.copy_(every_second(at::linalg_svdvals(twice)));
+    return;
+  }
+  const auto [left, values, right] = at::linalg_svd(twice, false);
+  s.copy_(every_second(values));
+  const at::Tensor v = complex_basis(right.mT()), q = left_vectors(tall, v, full);
+  u.copy_(turned ? v : q);
+  vh.copy_(turned ? q.mH() : v.mH());
+}
+
 // a = q r, and rotations turn r^T into v s; a v = u s. Of both QR makes what is orthogonal also where s is 0. With
 // fewer rows than columns it is the transpose's.
 void svd(const at::Tensor &a, bool full, bool wanted, const std::optional<std::string_view> &, const at::Tensor &u,
          const at::Tensor &s, const at::Tensor &vh, const at::Tensor &info) {
   const bool turned = a.size(-2) < a.size(-1);
-  const at::Tensor tall = turned ? a.mT() : a;
+  const at::Tensor tall = turned ? a.mH() : a;
+  if (is_complex(a.scalar_type())) return complex_svd(tall.resolve_conj(), turned, full, wanted, u, s, vh);
   const int64_t k = tall.size(-1);
   const at::Tensor size = size_of(tall), x = tall.div(size);
   const at::Tensor r = std::get<1>(at::linalg_qr(x, "r"));
@@ -112,16 +160,14 @@ void svd(const at::Tensor &a, bool full, bool wanted, const std::optional<std::s
   s.copy_(sorted.mul(size.squeeze(-1)));
   if (!wanted) return;
   const at::Tensor v = std::get<0>(at::linalg_qr(gather_columns(w, order)));
-  const auto [q, diagonal] = at::linalg_qr(at::matmul(x, v), full ? "complete" : "reduced");
-  const at::Tensor negative = diagonal.diagonal(0, -2, -1).lt(0).unsqueeze(-2), first = q.narrow(-1, 0, k);
-  first.copy_(at::where(negative, first.neg(), first));
+  const at::Tensor q = left_vectors(x, v, full);
   u.copy_(turned ? v : q);
   vh.copy_(turned ? q.mT() : v.mT());
 }
 
 bool eigh_values(Call &call) {  // A, UPLO, compute_v, eigenvalues, eigenvectors
   const at::Tensor a = call.tensor(0);
-  if (!factorable(a)) return false;
+  if (!solvable(a)) return false;
   Results<at::native::structured__linalg_eigh_out, 2> out(call);
   out.meta(a, call[1].toStringView(), call.flag(2));
   out.impl(a, call[1].toStringView(), call.flag(2), out[0], out[1]);
@@ -130,7 +176,7 @@ bool eigh_values(Call &call) {  // A, UPLO, compute_v, eigenvalues, eigenvectors
 
 bool svd_out(Call &call) {  // A, full_matrices, compute_uv, driver, U, S, Vh
   const at::Tensor a = call.tensor(0);
-  if (!factorable(a)) return false;
+  if (!solvable(a)) return false;
   const auto driver = call.none(3) ? std::nullopt : std::make_optional(call[3].toStringView());
   Results<at::native::structured__linalg_svd_out, 3> out(call);
   out.meta(a, call.flag(1), call.flag(2), driver);
@@ -142,11 +188,13 @@ bool svd_out(Call &call) {  // A, full_matrices, compute_uv, driver, U, S, Vh
 // follows is below eps, squared as often again. Of a batch each is as often as it needs.
 bool matrix_exp(Call &call) {  // self
   const at::Tensor a = call.tensor(0);
-  if (!factorable(a)) return false;
+  if (a.scalar_type() == at::kHalf || a.scalar_type() == at::kBFloat16)
+    return call.give(at::linalg_matrix_exp(a.to(at::kFloat)).to(a.scalar_type()));
+  if (!solvable(a)) return false;
   at::native::squareCheckInputs(a, "linalg.matrix_exp");
   if (a.numel() == 0) return call.give(at::empty_like(a));
   if (a.size(-1) == 1) return call.give(a.exp());
-  const double reach = a.scalar_type() == at::kDouble ? 0.75 : 2.5;  // reach^17 / 17! < eps / 2
+  const double reach = at::toRealValueType(a.scalar_type()) == at::kDouble ? 0.75 : 2.5;  // reach^17 / 17! < eps / 2
   const at::Tensor norm = a.abs().sum(-2, true).amax(-1, true), halvings = norm.div(reach).log2().ceil().clamp(0, 1200);
   const at::Tensor finite = norm.isfinite(), often = at::where(finite, halvings, at::zeros({}, norm.options()));
   // In two steps, as the power may be out of the type's range where the matrix is not.

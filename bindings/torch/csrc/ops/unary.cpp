@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "complex_functions.h"
 #include "iterate.h"
 #include "native.h"
 #include "rdna/op/complex.h"
@@ -64,6 +65,14 @@ at::Tensor complex_value(rdna_map op, const at::Tensor &x) {
       return at::mul(at::log(x), 1 / M_LN10);
     case RDNA_MAP_EXP2:
       return at::exp(at::mul(x, M_LN2));
+    case RDNA_MAP_EXPM1:
+      return complex_expm1(x);
+    case RDNA_MAP_LOG1P:
+      return complex_log1p(x);
+    case RDNA_MAP_SIGMOID:
+      return complex_sigmoid(x);
+    case RDNA_MAP_SILU:
+      return at::mul(x, complex_sigmoid(x));
     default:
       return {};
   }
