@@ -48,7 +48,7 @@ opinfo() { # PyTorch's samples: all types and kinds on the host, f32 with gradie
 libraries() { # accelerate, Trainer and lightning train on the device that they found; others on the one that was named
   local python
   python=$(packaging/torch-libraries-venv.sh) || return 1
-  PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host "$python" -m pytest -q -p no:cacheprovider bindings/torch/tests/libraries.py bindings/torch/tests/walks.py bindings/torch/tests/pure_libraries.py bindings/torch/tests/architectures.py &&
+  PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1 RDNA_DRIVER=host "$python" -m pytest -q -p no:cacheprovider bindings/torch/tests/libraries.py bindings/torch/tests/walks.py bindings/torch/tests/pure_libraries.py bindings/torch/tests/architectures.py bindings/torch/tests/workloads.py &&
     PYTHONPATH=$PWD/build/torch RDNA_DRIVER=hip RDNA_EMULATE=gfx1100 "$python" bindings/torch/tests/triton_libraries.py
 }
 models() { # fifty kinds of models against float64, and the bench of them with its processes, table, JSON and picture
