@@ -41,6 +41,10 @@ ZIMAGE = {"in_channels": 16, "dim": 3840, "n_layers": 10, "n_refiner_layers": 2,
 FLUX = {"in_channels": 64, "num_layers": 4, "num_single_layers": 8, "guidance_embeds": True}  # of 19 and 38 blocks, as writing 24 GB takes longer
 
 
+CHAT = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"  # Qwen3's, as far as it is asked for
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+
+
 def tiny(settings):
     """The same network with few channels."""
     small = dict(settings)
@@ -301,7 +305,7 @@ class Bench:
     def zimage(self):
         """Both pipelines from the same folder, texts and noise. Of steps the time between two calls of what is told of them is taken."""
         small, steps = self.options.tiny, 12
-        settings, side, dtype = (tiny(ZIMAGE), 8, torch.float32) if small else (ZIMAGE, 128, torch.bfloat16)
+        (settings, side), (number, dtype) = (tiny(ZIMAGE), 8) if small else (ZIMAGE, 128), TYPES[self.options.type]
         label = f"Z-Image step ({settings['n_layers']} layers), {8 * side} x {8 * side}"
         prompt = "a lighthouse at dusk " * 12
         with tempfile.TemporaryDirectory(dir=self.options.folder) as folder, torch.no_grad():
@@ -327,7 +331,7 @@ class Bench:
             marks = []
             progress = PROGRESS(lambda _, p: marks.append((p[0].stage, time.perf_counter())) or True)
             model = POINTER()
-            options = ModelOptions(ctypes.sizeof(ModelOptions) + 4, TYPES["f32" if small else "bf16"][0])
+            options = ModelOptions(ctypes.sizeof(ModelOptions) + 4, number)
             self.ours.reset_peak()
             self.ours.call("rdna_image_model_open", self.ours.device, folder.encode(), ctypes.byref(options), ctypes.byref(model))
             request = Request(ctypes.sizeof(Request), prompt.encode(), None, 1, 8 * side, 8 * side, steps, 0.0, None, None, 1, noise.ctypes.data,
@@ -337,7 +341,7 @@ class Bench:
             self.ours.library.rdna_image_model_release(model)
             mine, peak = 1000 * statistics.median(np.diff([t for stage, t in marks if stage == b"noise"][2:])), self.ours.peak()
             error = np.linalg.norm(out.clip(-1, 1) / 2 + 0.5 - wanted) / np.linalg.norm(wanted)
-            if not error < 0.2:
+            if not error < 0.5:  # of twelve steps; another picture would be off by 1
                 raise SystemExit(f"{label}: ours is off by {error:.2g}")
             self.say(f"{label}: rdna {mine:.1f} ms, diffusers eager {eager:.1f}: {eager / mine:.2f}, "
                      f"peak {peak / 2**30:.2f} GiB beside {memory / 2**30:.2f}; error of the picture {error:.1e}")
@@ -358,9 +362,9 @@ def zimage_pipeline(bench, settings, vae, dtype):
     tokenizer.pre_tokenizer, tokenizer.decoder = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False), tokenizers.decoders.ByteLevel()
     tokenizer.train_from_iterator(["a lighthouse at dusk"], tokenizers.trainers.BpeTrainer(
         vocab_size=300, initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
-    tokenizer.add_special_tokens(["<|endoftext|>", "<|im_end|>"])
+    tokenizer.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>",
-                                                     chat_template="{% for m in messages %}{{ m.content }}{% endfor %}")
+                                                     chat_template=CHAT)
     language = transformers.Qwen3Model(transformers.Qwen3Config(
         vocab_size=len(tokenizer), hidden_size=width, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, head_dim=16,
         max_position_embeddings=1024, tie_word_embeddings=True))
