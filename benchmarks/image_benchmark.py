@@ -331,7 +331,7 @@ class Bench:
             marks = []
             progress = PROGRESS(lambda _, p: marks.append((p[0].stage, time.perf_counter())) or True)
             model = POINTER()
-            options = ModelOptions(ctypes.sizeof(ModelOptions) + 4, number)
+            options = ModelOptions(ctypes.sizeof(ModelOptions), number)
             self.ours.reset_peak()
             self.ours.call("rdna_image_model_open", self.ours.device, folder.encode(), ctypes.byref(options), ctypes.byref(model))
             request = Request(ctypes.sizeof(Request), prompt.encode(), None, 1, 8 * side, 8 * side, steps, 0.0, None, None, 1, noise.ctypes.data,

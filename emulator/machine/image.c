@@ -429,6 +429,12 @@ static void gather(struct emu_wave *w, const struct emu_step *step) {
 static bool find_elements(struct emu_wave *w, const struct emu_step *step, bool write, struct emu_pixel *pixel,
                           struct emu_places *p) {
   const struct emu_isa *target = w->group->run->target;
+  if (!target->v3_format.bits) {
+    emu__wave_trap(
+        w, step, EMU_TRAP, "trap", -1, 0,
+        "The emulator decodes this instruction but does not execute it: it has no formats of GFX9's buffers.");
+    return false;
+  }
   if (!emu_isa_pixel(target, emu__field(w->s[step->inst->src[2].reg + 3], target->v3_format), pixel)) {
     refuse(w, step, "A buffer of this format");
     return false;
