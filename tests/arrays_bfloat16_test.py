@@ -17,7 +17,7 @@ def rounded(values):
     """float32 to the nearest of bfloat16, ties to even; a NaN stays one."""
     with np.errstate(over="ignore"):
         bits = np.asarray(values, "f4").view("u4").astype("u8")
-    up = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000
+    up = (bits + np.uint64(0x7fff) + (bits >> np.uint64(16) & np.uint64(1))) & np.uint64(0xffff0000)
     return np.where(np.isnan(values), np.float32(np.nan), up.astype("u4").view("f4"))
 
 
@@ -130,6 +130,8 @@ class Networks(Case):
         setattr(tied._modules().__next__()[1], "weight", list(tied._modules())[1][1].weight)
         tied.astype(ra.bfloat16)
         self.assertEqual(len(tied.parameters()), 3)  # one weight, two biases
+        with self.assertRaisesRegex(TypeError, "astype: models are of floating types, not of int32"):
+            tied.astype(ra.int32)
 
     def test_steps_add_up(self):
         """Steps of 2^-12 that bfloat16 cannot tell from nothing beside 1; the sums of them it can."""
@@ -161,6 +163,15 @@ class Networks(Case):
         other.load_state_dict(state)
         other.update(x, slope)
         self.assertEqual(x["a"].tolist(), [-4.25, 7.5, 7.5, 0.25])
+
+    def test_what_is_refused_leaves_sums(self):
+        slope = ra.ones(4, dtype=ra.bfloat16)
+        x, sgd = {name: ra.ones(4, dtype=ra.bfloat16) for name in "ab"}, optim.SGD(lr=2.0**-10)
+        for _ in range(8):
+            with self.assertRaisesRegex(TypeError, "update: b is bfloat16"):
+                sgd.update(x, {"a": slope, "b": ra.ones(5, dtype=ra.bfloat16)})
+            sgd.update(x, {"a": slope, "b": slope})
+        self.assertEqual(x["a"].tolist(), [1 - 2.0**-7] * 4)
 
     def test_in_place(self):
         """A parameter stays where it is, so that what is recorded of a step stays good."""

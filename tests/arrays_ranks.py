@@ -9,8 +9,9 @@ from rdna.arrays import distributed, nn, optim
 
 
 def part(rank, dtype, shape):
+    """Whole numbers, of bfloat16 in float32."""
     values = np.random.default_rng(rank).integers(1 if dtype != "bool" else 0, 2 if dtype == "bool" else 4, shape)
-    return values.astype(dtype)
+    return values.astype("float32" if dtype == "bfloat16" else dtype)
 
 
 def collectives(group):
@@ -21,17 +22,18 @@ def collectives(group):
         given = [of(rank, device) for rank, device in zip(group.ranks, group.devices)]
         made = call(given if group._several else given[0], *more)
         return made if group._several else [made]
-    for dtype in ("float32", "float16", "float64", "int32", "int64", "uint8", "int8", "bool", "complex64"):
+    others = ("uint16", "uint32", "uint64") if group.by == "host" else ()  # which the library has not
+    for dtype in ("float32", "float16", "bfloat16", "float64", "int32", "int64", "uint8", "int8", "bool", "complex64", *others):
         everyone = np.stack([part(rank, dtype, shape) for rank in range(size)])
         for op, way in (("sum", np.sum), ("product", np.prod), ("max", np.max), ("min", np.min), ("mean", np.mean)):
-            if op == "mean" and dtype[0] not in "fc" or dtype[0] == "c" and op not in ("sum", "mean"):
+            if op == "mean" and "float" not in dtype and dtype[0] != "c" or dtype[0] == "c" and op not in ("sum", "mean"):
                 continue
-            want = way(everyone.astype("c16" if dtype[0] == "c" else "f8"), axis=0).astype(dtype)
+            want = way(everyone.astype("c16" if dtype[0] == "c" else "f8"), axis=0).astype("f4" if dtype == "bfloat16" else dtype)
             # a view, backwards: what it shares memory with stays as it is
-            wholes = {rank: ra.asarray(part(rank, dtype, shape)[::-1].copy(), device=device) for rank, device in zip(group.ranks, group.devices)}
+            wholes = {rank: ra.asarray(part(rank, dtype, shape)[::-1].copy(), dtype=dtype, device=device) for rank, device in zip(group.ranks, group.devices)}
             for got, device in zip(asked(group.all_reduce, lambda rank, _: wholes[rank][::-1], op), group.devices):
                 assert got.device == device and got.dtype == dtype
-                np.testing.assert_allclose(got.numpy(), want, rtol=1e-3 if dtype == "float16" else 1e-6)
+                np.testing.assert_allclose(got.numpy(), want, rtol={"float16": 1e-3, "bfloat16": 1e-2}.get(dtype, 1e-6))
             for rank, x in wholes.items():
                 assert (x.numpy()[::-1] == part(rank, dtype, shape)).all()
     for root in range(size):
@@ -157,9 +159,9 @@ def differing(group):
     if group._several or group.by != "host":
         return
     try:
-        group.all_reduce(ra.ones((3 + (group.rank == 1),)))
+        group.all_reduce(ra.ones((4,), dtype=ra.bfloat16) if group.rank == 1 else ra.ones((3,)))
     except ValueError as error:
-        assert "rank 1 asks for all_reduce sum of float32 (4,), another for all_reduce sum of float32 (3,)" in str(error), str(error)
+        assert "rank 1 asks for all_reduce sum of bfloat16 (4,), another for all_reduce sum of float32 (3,)" in str(error), str(error)
     else:
         raise AssertionError("not refused")
 

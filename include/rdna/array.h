@@ -111,7 +111,7 @@ RDNA_CHECKED rdna_status rdna_array_cast(rdna_array *array, rdna_dtype dtype, rd
 
 /* ---- computing ---- */
 
-/* Value by value. Integers and bool become f32 first where |op| is of floats alone. */
+/* Value by value. Where |op| is of floats alone, integers of 32 and 64 bits become f64 first, others and bool f32. */
 RDNA_CHECKED rdna_status rdna_array_map(rdna_array *x, rdna_map op, rdna_scalar p, rdna_scalar q,
                                         rdna_array **out_array);
 /* Two arrays, broadcast to one shape and promoted to one type; as floats where |op| is of floats alone. RDNA_ZIP_DIV

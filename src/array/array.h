@@ -72,11 +72,11 @@ rdna_status rdna__array_finish(rdna_status status, rdna_array *made, rdna_array 
  * result. */
 rdna_status rdna__array_check(const char *function, rdna_array *const *arrays, int count, rdna_array **out_array);
 
-/* Whether an array can hold values of the type: the first ten of rdna_dtype, which the table of promotions has. */
+/* Whether an array can hold values of the type: all but blocks and 8-bit floats, as in the table of promotions. */
 bool rdna__array_is_plain(rdna_dtype dtype);
 bool rdna__array_is_float(rdna_dtype dtype);
 bool rdna__array_is_unsigned(rdna_dtype dtype); /* u8 to u64 */
-/* The type in which integers and bool are taken where only floats will do: f64 for i32 and i64, f32 for what fits. */
+/* The type in which integers and bool are taken where only floats do: f64 for 32 and 64 bits, f32 for what fits. */
 rdna_dtype rdna__array_float_for(rdna_dtype dtype);
 
 /* The types in which a map or zip computes of arrays of |dtype|, and those that a reduction reads, writes and ends in.

@@ -35,7 +35,7 @@ typedef struct digit_job {
   int64_t row;
 } digit_job;
 
-/* 32 values, whose whole numbers are |lanes| wide each; returns their unit, NaN where one is infinite or none. */
+/* The digits of 32 values; returns their unit, NaN where a value is infinite or none. */
 SIMD_INLINE float digits_of_32(const float *x, int8_t *high, int8_t *low) {
   const __m512i magnitude = _mm512_set1_epi32(INT32_MAX), half = _mm512_set1_epi32(128);
   const __m512 v[2] = {_mm512_loadu_ps(x), _mm512_loadu_ps(x + 16)};

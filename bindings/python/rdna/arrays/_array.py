@@ -197,7 +197,7 @@ def from_numpy(values, device=None):
 def widened(bits):
     """The values of bfloat16 that NumPy's array of uint16 has the bits of, as float32."""
     wide = bits.astype(np.uint32)
-    wide <<= 16  # which leaves an array of no dimensions one
+    wide <<= np.uint32(16)  # which leaves an array of no dimensions one; by a Python integer NumPy 1 makes it int64
     return wide.view(np.float32)
 
 

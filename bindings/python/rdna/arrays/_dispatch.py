@@ -27,6 +27,7 @@ _RENAMED_UFUNCS = {
 _UFUNCS = {**{name: name for name in _SAME_UFUNCS}, **_RENAMED_UFUNCS}
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any"}
 _RUNNING = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+_IDLE_OF_UFUNCS = dict(where=True, casting="same_kind", order="K", subok=True)  # what says nothing
 
 
 def _refuse(name, why="rdna.arrays has no such function"):
@@ -39,6 +40,7 @@ def ufunc(function, method, inputs, options):
     if any(x is not None for x in options.pop("out", None) or ()):
         _refuse(name, "it is not written into other arrays; leave `out` out and take what is returned, of a += x that is a + x")
     if method == "__call__" and function is np.divmod:
+        _given(name, options, _IDLE_OF_UFUNCS, none=True)
         return ra.floor_divide(*inputs), ra.remainder(*inputs)
     table = {"__call__": _UFUNCS, "reduce": _REDUCTIONS, "accumulate": _RUNNING, "outer": _UFUNCS}.get(method, {})
     own = table.get(function.__name__)
@@ -51,7 +53,7 @@ def ufunc(function, method, inputs, options):
         return own(inputs[0] if dtype is None else astype(inputs[0], dtype), axis=axis, **options)
     if method == "accumulate":
         return own(inputs[0], axis=options.pop("axis", 0), **_given(name, options, {}))
-    _given(name, options, dict(where=True, casting="same_kind", order="K", subok=True), none=True)
+    _given(name, options, _IDLE_OF_UFUNCS, none=True)
     if method == "outer":
         first, second = (ra.asarray(x) for x in inputs)
         inputs = ra.reshape(first, (*first.shape, *(1 for _ in second.shape))), second
@@ -107,7 +109,9 @@ def _rounded(a, decimals=0):
 
 
 def _clipped(a, a_min=None, a_max=None, min=None, max=None):
-    return ra.clip(a, a_min if min is None else min, a_max if max is None else max)
+    low, high = a_min if min is None else min, a_max if max is None else max
+    typed = [x for x in (low, high) if isinstance(x, float) or hasattr(x, "dtype")]  # of Python's integers a has the type
+    return ra.clip(astype(a, ra.result_type(a, *typed)), low, high) if typed else ra.clip(a, low, high)
 
 
 def _taken(a, indices, axis=None):
@@ -149,6 +153,12 @@ def _on_host(function):
     return own
 
 
+def _copied(dst, src, casting="same_kind", where=True):
+    if isinstance(dst, Array):
+        _refuse("copyto", "its memory is not written to; x[...] = y gives it y's values")
+    return _on_host(np.copyto)(dst, src, casting, where)
+
+
 # Of the same names, and arguments that have the same names or places.
 _SAME = """all any allclose array_equal broadcast_arrays concat count_nonzero diff dot empty_like expand_dims flip full_like isclose matrix_transpose
     median meshgrid moveaxis nonzero ones_like pad permute_dims reshape roll searchsorted split swapaxes take_along_axis tensordot tril triu
@@ -167,8 +177,8 @@ _OTHERS = {
     np.shape: lambda a: a.shape, np.ndim: lambda a: a.ndim, np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
     np.iscomplexobj: lambda x: x.pairs, np.isrealobj: lambda x: not x.pairs, np.result_type: lambda *kinds: ra.result_type(*kinds),
     np.vstack: _stacked(0, 2), np.hstack: _stacked(1, 1),
-    np.linalg.norm: _norm,
-    **{function: _on_host(function) for function in (np.array2string, np.array_repr, np.array_str, np.copyto, np.save, np.savez, np.savez_compressed,
+    np.linalg.norm: _norm, np.copyto: _copied,
+    **{function: _on_host(function) for function in (np.array2string, np.array_repr, np.array_str, np.save, np.savez, np.savez_compressed,
                                                      np.savetxt)}}
 _OTHERS |= {getattr(np, name): getattr(ra, name) for name in _SAME if hasattr(np, name) and getattr(np, name) not in _OTHERS}
 for _module, _own, _names in (
@@ -180,11 +190,16 @@ for _module, _own, _names in (
             _OTHERS.setdefault(getattr(_module, _name), getattr(_own, _name))
 # What says the same where it is given: how NumPy sorts and lays out memory, and that it makes classes of its own.
 _IDLE = {"kind", "stable", "order", "subok", "casting", "sorted"}
+_BY_ROWS = {np.reshape, np.ravel}  # their order is that in which values are taken too
 
 
 @functools.lru_cache(None)
 def _signature(function):
-    return inspect.signature(function).parameters
+    """The parameters by their names; None of those of NumPy 1's functions in C that do not tell."""
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:
+        return None
 
 
 def function(called, arguments, options):
@@ -193,13 +208,21 @@ def function(called, arguments, options):
     if own is None:
         _refuse(name)
     parameters, has = _signature(called), _signature(own)
-    values = dict(zip(parameters, arguments)) | options  # by NumPy's names
-    if any(p.kind is p.VAR_POSITIONAL for p in (*parameters.values(), *has.values())) or not values.keys() <= parameters.keys():
+    values = dict(zip(parameters or (), arguments)) | options  # by NumPy's names, as which they come in any order
+    all_kinds = [p.kind for p in (*(parameters or {}).values(), *has.values())]
+    if parameters is None or inspect.Parameter.VAR_POSITIONAL in all_kinds or not values.keys() <= parameters.keys():
+        unknown = options.keys() - has.keys()
+        if unknown and not any(p.kind is p.VAR_KEYWORD for p in has.values()):
+            _refuse(name, f"there is no {min(unknown)!r} of it in rdna.arrays")
         return own(*arguments, **options)
+    if called in _BY_ROWS and (values.get("order") or "C") != "C":
+        _refuse(name, f"values are taken by rows, order 'C', and not by {values['order']!r}; transpose before and after")
     places, named = [], {}
     first = [p.name for p in has.values() if p.default is p.empty]
-    for key, value in values.items():
-        of = parameters[key]
+    for key, of in parameters.items():
+        if key not in values:
+            continue
+        value = values[key]
         if value is np._NoValue or value is of.default and key not in has:
             continue
         if key == "out":

@@ -119,11 +119,13 @@ class Module:
 
     def astype(self, dtype):
         """Has its arrays of floats in |dtype| from now on, bfloat16 for example; what is one array at several places stays one. Returns the module."""
-        made = {}
+        made, dtype = {}, known(dtype)
+        if dtype.kind != "f":
+            raise TypeError(f"astype: models are of floating types, not of {dtype}")
         for _, module, at in list(self._places()):
             x = getattr(module, at)
             if x.dtype.kind == "f":
-                made.setdefault(id(x), (x, cast(x, known(dtype))))  # with x, so that no other gets its id
+                made.setdefault(id(x), (x, cast(x, dtype)))  # with x, so that no other gets its id
                 setattr(module, at, made[id(x)][1])
         return self
 

@@ -166,11 +166,10 @@ class _ByHost:
         if self.links is None:
             found = [combine(each) for each in zip(*values)]
         else:
-            found = self._over(call, values[0], combine, becomes)
+            found = self._over(_what(call, lists[0]), values[0], combine, becomes)
         return [[cast(from_numpy(v, x.device), x.dtype) for v, x in zip(found, arrays)] for arrays in lists]  # bfloat16 went as float32
 
-    def _over(self, call, own, combine, becomes):
-        asked = _what(call, own)
+    def _over(self, asked, own, combine, becomes):
         if self.rank:
             _send(self.links[0], asked, own)
             answer = [np.empty(becomes(v.shape), v.dtype) for v in own]
@@ -422,7 +421,7 @@ def init(rank=None, size=None, address=None, device=None, by="auto", timeout=60.
         given = np.frombuffer(own, np.uint8).copy()
         return _ByHost(rank, size, links).broadcast([[from_numpy(given, "host")]], 0)[0][0].numpy().tobytes()
     try:
-        _ByHost(rank, size, links)._over(way, [], None, None)
+        _ByHost(rank, size, links)._over(_what(way, []), [], None, None)
         if through_host:
             return Group(size, [rank], [device], _ByHost(rank, size, links), False)
         made = _ByLibrary(ids, [rank], size, [stream])

@@ -99,8 +99,6 @@ class Optimizer:
         if name not in sums:
             return cast(x, F32)
         kept, then = sums.pop(name)
-        if kept.shape != x.shape:
-            raise ValueError(f"update: {name} has shape {x.shape}, and what is kept of it {kept.shape}")
         if then is None:  # read from a file
             return where(cast(kept, x.dtype) == x, kept, cast(x, F32))
         return kept if then.pointer == x.pointer else cast(x, F32)
@@ -112,17 +110,22 @@ class Optimizer:
             return
         if len({id(x) for x in parameters.values()}) < len(parameters):
             raise ValueError("update: one array has several names, and a gradient of each; a Module's parameters() have it once")
-        of_types, held, rounded = {}, [], []  # gradients of one call are of one type
-        for name, x in parameters.items():
+        for name, x in parameters.items():  # all before any, so that what is refused leaves all as it was
             g = gradients[name]
             if not {x.dtype, g.dtype} <= {F32, F16, BF16} or g.shape != x.shape:
                 raise TypeError(f"update: {name} is {x.dtype} {x.shape} and its gradient {g.dtype} {g.shape}; float32, bfloat16 and float16 are trained, by "
                                 "gradients of these types")
+            if name in sums and sums[name][0].shape != x.shape:
+                raise ValueError(f"update: {name} has shape {x.shape}, and what is kept of it {sums[name][0].shape}")
+            self._state_of(kept, name, x)
+        of_types, held, rounded = {}, [], []  # gradients of one call are of one type
+        for name, x in parameters.items():
+            g = gradients[name]
             narrow = x.dtype != F32
             own = self._sum_of(sums, name, x) if narrow else Array(make("rdna_array_own", x.pointer))
             own = Array(make("rdna_array_contiguous", own.pointer))
             g = Array(make("rdna_array_contiguous", g.pointer))
-            state = self._state_of(kept, name, x)
+            state = kept[name]
             held += [own, g]
             states = (ctypes.c_void_p * 3)(*(None if s is None else tensor_of(s) for s in (*state, None, None, None)[:3]))
             of_types.setdefault(g.dtype, []).append(_types.rdna_optim_item(tensor_of(own), tensor_of(g), states))
