@@ -299,6 +299,9 @@ class Pictures(unittest.TestCase):
                                 (self.out / "nothing", ["nothing"])]:
                 with self.subTest(f"{option} {path.name}"):
                     self.refused(self.root / "sd", option, path, words=words, status=1)
+        torch.save(makers_names(self.tiny, "decoder"), self.out / "taesd_decoder.pth")  # as which it is published, too
+        for option in ("--vae", "--preview-model"):
+            self.refused(self.root / "sd", option, self.out / "taesd_decoder.pth", words=["taesd_decoder.pth", "PyTorch", "safetensors.torch.save_file"], status=1)
         self.refused(self.root / "sd", "--vae", self.root / "taesd_decoder.safetensors", "--init", self.out / "init.png", words=["decoder alone"], status=1)
 
 

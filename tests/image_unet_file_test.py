@@ -103,6 +103,24 @@ class Files(unittest.TestCase):
         matrices = sum(4 * value.numel() for name, value in self.tensors["sd1"].items() if re.search(r"transformer_blocks.*weight|proj_(in|out).weight|to_out.*weight", name) and value.ndim > 1)
         self.assertLess(small["weights"], large["weights"] - 0.7 * matrices)
 
+    def test_transposed(self):
+        """XL's second encoder has a matrix the other way round in whole files, which may be in blocks, too."""
+        _, whole = make_model(self.out / "xl", "xl", SAMPLERS["xl"])
+        name = "conditioner.embedders.1.model.text_projection"
+        self.assertIn(name, whole)
+        values, pooled = write_gguf(self.out / "x.gguf", whole, lambda of, _: Q8_0 if of == name else gf.TENSOR_F32), []
+        save(self.out / "x.safetensors", values)
+        for file in ("x.gguf", "x.safetensors"):
+            rdna_program.output("image", self.out / file, PROMPT, "--tokenizer", self.out / "xl", "--steps", 1, "--size", "16x16", "--seed", 1, "--type", "f32", "--driver", rdna_program.DEVICE, "--dump", self.out / "dump",
+                                "--out", self.out / "x.png")
+            pooled.append(np.load(self.out / "dump/pooled.npy"))
+        np.testing.assert_allclose(*pooled, rtol=1e-5, atol=1e-6)
+        parts, _ = random_lora("lora", whole[name].shape, torch.Generator().manual_seed(5))
+        save(self.out / "y.safetensors", {f"lora_te2_text_projection.{end}": value for end, value in parts.items()})
+        result = rdna_program.run("image", self.out / "x.gguf", PROMPT, "--tokenizer", self.out / "xl", "--steps", 1, "--size", "16x16", "--lora", self.out / "y.safetensors", "--driver", rdna_program.DEVICE, "--out", self.out / "y.png")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"transposed", result.stderr)
+
     def test_loras(self):
         """They are added to windows and matrices whose blocks are no whole rows, which the device has as floats, as to others."""
         generator, path = torch.Generator().manual_seed(5), self.out / "unet.gguf"

@@ -3,6 +3,7 @@ and rdna upscale, with opacity, other scales and files that are refused."""
 import ctypes
 import io
 import json
+import os
 import subprocess
 import unittest
 import zipfile
@@ -295,6 +296,17 @@ class Networks(unittest.TestCase):
             torch.save(saved, path)
             refused(status, sentence)
         self.assertFalse((folder / "made").exists())
+        torch.save({**state, "x": torch.empty(3, 0)}, path)  # contiguous, whatever its strides are
+        refused(UNSUPPORTED, "x")
+        self.assertNotIn("contiguous", Upscaler(path).sentence)
+        number = lambda of: b"J" + of.to_bytes(4, "little")
+        text = lambda of: b"X" + len(of).to_bytes(4, "little") + of
+        storage = b"(" + text(b"storage") + b"ctorch\nFloatStorage\n" + text(b"0") + text(b"cpu") + number(0) + b"tQ"
+        with zipfile.ZipFile(path, "w") as made:  # of strides that only a product with the last size has
+            made.writestr("x/data/0", b"")
+            made.writestr("x/data.pkl", b"\x80\x02}(" + text(b"a") + b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + number(0) + b"(" + 3 * number(2**31 - 1) + number(0) +
+                          b"t(" + 3 * number(0) + number(1) + b"t\x89}tRu.")
+        refused(UNSUPPORTED, "contiguous")
         torch.save(state, path, _use_new_zipfile_serialization=False)
         refused(UNSUPPORTED, "before 1.6.*safetensors.torch.save_file")
         torch.save(state, path)
@@ -310,6 +322,12 @@ class Networks(unittest.TestCase):
             path.write_bytes(bytes(damaged))
             ours = Upscaler(path)
             self.assertIn(ours.status, (0, UNSUPPORTED, BAD_DATA), ours.sentence)
+        torch.save({f"{i}": state["conv_last.bias"] for i in range(9000)}, path)  # one tensor by many names
+        refused(UNSUPPORTED, "more than 8192 tensors")
+        with zipfile.ZipFile(path, "w") as many:
+            for i in range(9000):
+                many.writestr(f"x/data/{i}", b"")
+        refused(UNSUPPORTED, "9000 entries")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed, zipfile.ZipFile(io.BytesIO(whole)) as plain:
             for name in plain.namelist():
                 packed.writestr(name, plain.read(name))
@@ -405,7 +423,7 @@ class Command(unittest.TestCase):
         def refused(*arguments, status=1):
             result = rdna_program.run("upscale", *arguments, "--device", rdna_program.DEVICE)
             self.assertEqual(result.returncode, status, result.stderr)
-            return result.stderr.decode()
+            return result.stderr.decode(errors="replace")
         picture, out = self.folder / "a.png", self.folder / "no.png"
         self.assertIn("none.png", refused(self.model, self.folder / "none.png", "--out", out))
         self.assertIn("none.safetensors", refused(self.folder / "none.safetensors", picture, "--out", out))
@@ -414,6 +432,11 @@ class Command(unittest.TestCase):
         self.assertIn("the larger picture", refused(self.model, picture, "--out", out, "--scale", 0.01))
         self.assertIn("multiples of 4", refused(self.model, picture, "--out", out, "--tile", 6))
         self.assertIn("--scale", refused(self.model, picture, "--scale", 100, status=2))
+        other = self.folder / os.fsdecode(b"n\xff.safetensors")  # a name that parameters and JSON cannot say
+        other.write_bytes(self.model.read_bytes())
+        self.assertIn("no UTF-8", refused(other, picture, "--out", out))
+        self.assertIn("no UTF-8", refused(self.model, picture, "--json", "--out", self.folder / os.fsdecode(b"o\xff.png")))
+        self.assertEqual(rdna_program.run("upscale", f"n={other}", picture, "--out", self.folder / "named.png", "--device", rdna_program.DEVICE).returncode, 0)
         PIL.Image.new("RGB", (9000, 3)).save(self.folder / "wide.png")
         self.assertIn("18000 x 6", refused(self.model, self.folder / "wide.png", "--out", out))
         self.assertFalse(out.exists())

@@ -18,6 +18,7 @@ import unittest
 import diffusers_python  # first: this goes on in a Python that has diffusers
 import numpy as np
 import PIL.Image
+import safetensors.torch
 
 import image_command_test
 import image_flux_test
@@ -194,6 +195,15 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
         last = np.asarray(PIL.Image.open(io.BytesIO(base64.b64decode(previews[-1]["image"]))))
         self.assertLessEqual(abs(last - (127.5 * (wanted + 1)).clip(0, 255).transpose(1, 2, 0)).max(), 0.51)
         self.assertEqual(base64.b64decode(got[-1]["image"]), self.command("sd", "--seed", 2, "--size", "256x264", "--steps", 3)[0])
+
+    def test_decoder_alone(self):
+        """What reads no picture to begin with refuses one before it waits."""
+        model = image_tiny_test.tiny(1, **image_tiny_test.THREE)
+        safetensors.torch.save_file(image_tiny_test.makers_names(model, "decoder"), self.folder / "taesd_decoder.safetensors")
+        server = serving.serve_for(self, self.folder / "sd", "--vae", self.folder / "taesd_decoder.safetensors", model_option="--images")
+        status, _, said = server.ask("POST", "/v1/jobs", {"operation": "image_transform", "prompt": "x", "input_image": base64.b64encode(png(256, 256)).decode()})
+        self.assertEqual(status, 400, said)
+        self.assertIn("decoder alone", said)
 
     def test_flux(self):
         server = serving.serve_for(self, self.folder / "flux", "--images-frugal", "--name", "painter", model_option="--images")

@@ -68,7 +68,7 @@ class Larger(unittest.TestCase):
         PIL.Image.new("RGB", (2049, 1)).save(self.folder / "wide.png")
         wide = base64.b64encode((self.folder / "wide.png").read_bytes()).decode()
         cases = [({}, "upscaler_1"), ({"upscaler_1": "other"}, "upscaler_1"), ({"upscaler_1": 3}, "upscaler_1"), ({"image": 3}, "image"), ({"image": "AAAA"}, "image"), ({"image": wide}, "image"),
-                 ({"upscaler_1": "anime", "upscaling_resize": 9}, "upscaling_resize"), ({"upscaler_1": "anime", "resize_mode": 2}, "resize_mode"), ({"upscaler_1": "anime", "resize_mode": 1}, "upscaling_resize_w"),
+                 ({"upscaler_1": "anime", "upscaling_resize": 9}, "upscaling_resize"), ({"upscaler_1": "anime", "resize_mode": 2}, "resize_mode"), ({"upscaler_1": "anime", "resize_mode": 1}, "upscaling_resize_w"), ({"upscaler_1": "anime", "resize_mode": 1, "upscaling_resize_w": 16000, "upscaling_resize_h": 11000}, "upscaling_resize_w"),
                  ({"upscaler_1": "anime", "upscaler_2": "toy-x2"}, "upscaler_2"), ({"upscaler_1": "anime", "gfpgan_visibility": 0.5}, "gfpgan_visibility"), ({"upscaler_1": "anime", "x": 1}, "x")]
         for body, field in cases:
             with self.subTest(body=str(body)[:60]):

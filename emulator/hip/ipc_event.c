@@ -4,12 +4,14 @@
 //     hipIpcEventHandle_t, 64 bytes: | mark | process | descriptor | 0 … |
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -100,12 +102,21 @@ int emu_ipc_event_record(struct emu_ipc_event *event, struct emu_stream *stream)
 
 bool emu_ipc_event_reached(const struct emu_ipc_event *event) { return event->page->passed >= event->page->recorded; }
 
+// Also one that its parent, which may be who waits here, has not yet taken notice of: signals still reach it.
+static bool has_ended(pid_t process) {
+  int it = (int)syscall(SYS_pidfd_open, process, 0);
+  if (it < 0) return errno == ESRCH || (kill(process, 0) != 0 && errno == ESRCH);
+  bool ended = poll(&(struct pollfd){.fd = it, .events = POLLIN}, 1, 0) > 0;
+  close(it);
+  return ended;
+}
+
 // The number may be another process's, which can end before.
 static int wait_for(void *context) {
   const struct task *task = context;
   const struct page *page = task->event->page;
   while (page->passed < task->number) {
-    if (kill((pid_t)page->recorder, 0) != 0 && errno == ESRCH && page->passed < task->number) {
+    if (has_ended((pid_t)page->recorder) && page->passed < task->number) {
       emu_say("process %u has ended without the work behind which it recorded an event", page->recorder);
       return HIP_CONTEXT_IS_DESTROYED;
     }

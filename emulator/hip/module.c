@@ -267,8 +267,8 @@ API int hipModuleLoadDataEx(struct emu_module **out, const void *image, unsigned
   if (log[1] && bytes[1]) emu_say_into(NULL, 0);
   for (int i = 0; i < 2; i++) {
     size_t room = bytes[i] ? *(const unsigned *)bytes[i] : 0;
-    int length = log[i] && room ? snprintf(log[i], room, "%s", i ? text : "") : 0;
-    if (bytes[i]) *bytes[i] = length < (int)room ? (size_t)length : room - 1;
+    size_t length = log[i] && room ? (size_t)snprintf(log[i], room, "%s", i ? text : "") : 0;
+    if (bytes[i]) *bytes[i] = length < room ? length : room ? room - 1 : 0;
   }
   return code;
 }

@@ -179,6 +179,9 @@ def test_events_of_other_processes(hip, c):
     other = start()
     c.expect("reached in both", other.stdout.readline() == "ready\n" and other.stdout.readline() == "waited\n")
     other.kill()
+    os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+    code, text = said(lambda: hip.code("hipEventSynchronize", event))
+    c.expect("who recorded it has ended, and nobody took notice", code == DESTROYED and "has ended" in text, (code, text))
     other.communicate()
     code, text = said(lambda: hip.code("hipEventSynchronize", event))
     c.expect("who recorded it is gone", code == DESTROYED and "has ended" in text, (code, text))
@@ -276,6 +279,11 @@ def test_logs(hip, c):
         c.expect(text + ", what the log has", bool(log.value) == (code != SUCCESS))
         if code == SUCCESS:
             hip.ok("hipModuleUnload", module)
+    for text, room in (("a log without room", 0), ("a log of gigabytes", (1 << 32) - 1)):
+        options, values = (ctypes.c_int * 4)(3, 4, 5, 6), (P * 4)(ctypes.addressof(info), room, ctypes.addressof(log), room)
+        log.value = info.value = b""
+        got, _ = said(lambda: hip.code("hipModuleLoadDataEx", ctypes.byref(module), JUNK, 4, options, values))
+        c.expect(text, got == BAD_IMAGE and not values[1] and (values[3] or 0) == len(log.value) and bool(log.value) == (room > 0), (got, values[1], values[3], log.value))
     c.expect("no options", hip.code("hipModuleLoadDataEx", ctypes.byref(module), image, 1, None, None) == INVALID_VALUE)
 
 

@@ -1,5 +1,6 @@
 #include "command/image_model.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,20 +49,30 @@ static rdna_status name_after(const char *option, const char *path, bool ending,
                     option, path, FILE_NAME_BYTES - 1, path);
 }
 
+/* Names are said in parameters and as JSON. */
+static rdna_status check_name(const char *option, const char *name) {
+  json_t *said = json_string(name);
+  json_decref(said);
+  if (said) return RDNA_OK;
+  return rdna__fail(RDNA_INVALID_ARGUMENT, "%s: the name '%s' is no UTF-8; give it another one: NAME=FILE", option,
+                    name);
+}
+
 rdna_status read_named_file(const char *option, const char *text, const char **out_path, char name[FILE_NAME_BYTES]) {
   const char *equals = strchr(text, '='), *slash = strchr(text, '/');
   size_t length = equals && (!slash || equals < slash) ? (size_t)(equals - text) : 0;
   *out_path = length ? equals + 1 : text;
   size_t size = strlen(*out_path);
-  if (!length)
-    return name_after(option, text,
-                      (size > 12 && strcmp(text + size - 12, ".safetensors") == 0) ||
-                          (size > 4 && strcmp(text + size - 4, ".pth") == 0),
-                      name);
   if (length >= FILE_NAME_BYTES)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%s %.200s: a name has 1 to %d bytes", option, text, FILE_NAME_BYTES - 1);
-  snprintf(name, FILE_NAME_BYTES, "%.*s", (int)length, text);
-  return RDNA_OK;
+  if (length)
+    snprintf(name, FILE_NAME_BYTES, "%.*s", (int)length, text);
+  else
+    RDNA_TRY(name_after(option, text,
+                        (size > 12 && strcmp(text + size - 12, ".safetensors") == 0) ||
+                            (size > 4 && strcmp(text + size - 4, ".pth") == 0),
+                        name));
+  return check_name(option, name);
 }
 
 static rdna_status read_files(const image_model_choice *c, const option_texts *loras, image_model_files *f) {

@@ -37,6 +37,10 @@ static rdna_status name_out(upscaling *u) {
                              : snprintf(u->out, sizeof u->out, "%.*s-large.png", length, stem);
   if (size >= (int)sizeof u->out) return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of --out is too long");
   RDNA_TRY(check_not_input(u->file, u->out));
+  json_t *said = json_string(u->out);
+  json_decref(said);
+  if (u->options->json && !said)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "--json cannot say the name %s, which is no UTF-8", u->out);
   return rdna__png_check_path(u->out);
 }
 

@@ -43,8 +43,9 @@ static bool read_upscaler(const server *s, const json_t *json, painting *g, prob
   return true;
 }
 
-/* With other proportions that page cuts off what |upscaling_crop| says; here such sides are refused. */
-static bool read_sides(const json_t *json, painting *g, problem *p) {
+/* By how much the sides that are asked for are larger. With other proportions that page cuts off what |upscaling_crop|
+ * says; here such sides are refused. */
+static bool read_sides(const json_t *json, const painting *g, double *out_scale, problem *p) {
   int64_t width = 512, height = 512;
   if (!read_integer(json, "upscaling_resize_w", 1, RDNA__PICTURE_MOST_SIDE, &width, p) ||
       !read_integer(json, "upscaling_resize_h", 1, RDNA__PICTURE_MOST_SIDE, &height, p))
@@ -53,7 +54,7 @@ static bool read_sides(const json_t *json, painting *g, problem *p) {
     return refuse(p, 400, NULL, "upscaling_resize_w",
                   "the picture is %d x %d, and %lld x %lld are other proportions; nothing is cut off", g->small.width,
                   g->small.height, (long long)width, (long long)height);
-  g->enlargement.width = (int)width, g->enlargement.height = (int)height;
+  *out_scale = (double)width / g->small.width;
   return true;
 }
 
@@ -62,11 +63,10 @@ static bool read_size(const json_t *json, painting *g, problem *p) {
   double scale = 2;
   bool crop = true;
   if (!read_integer(json, "resize_mode", 0, 1, &mode, p) || !read_bool(json, "upscaling_crop", &crop, p) ||
-      !read_number(json, "upscaling_resize", 1, MOST_SCALE, &scale, p))
+      !read_number(json, "upscaling_resize", 1, MOST_SCALE, &scale, p) || (mode && !read_sides(json, g, &scale, p)))
     return false;
-  if (rdna__enlargement_size(&g->enlargement, &g->small, mode ? 0 : scale) != RDNA_OK)
-    return refuse_with_status(p, "upscaling_resize");
-  return mode == 0 || read_sides(json, g, p);
+  return rdna__enlargement_size(&g->enlargement, &g->small, scale) == RDNA_OK ||
+         refuse_with_status(p, mode ? "upscaling_resize_w" : "upscaling_resize");
 }
 
 static bool read_request(const server *s, const json_t *json, painting *g, problem *p) {

@@ -141,7 +141,9 @@ struct Part {
       const at::Tensor t = v.toTensor();
       if (!t.defined()) return v;
       if (t.layout() != at::kStrided || t.device().type() != kRdna) return fits = false, v;
-      return is_complex(t.scalar_type()) || argument.name() == "value" ? of_value(t) : t;
+      if (is_complex(t.scalar_type()) || argument.name() == "value") return of_value(t);
+      if (argument.name() == "src" || argument.name() == "source") fits = false;  // not of self's type: refused
+      return t;
     }
     if (v.isTensorList()) {
       c10::List<at::Tensor> list;

@@ -36,8 +36,12 @@ at::Tensor acosh(const Parts &z) {
 }
 at::Tensor atanh(const Parts &z) {
   const at::Tensor a = at::abs(z.x), rest = 1 - a;
-  const at::Tensor re = at::log1p(a * 4 / (rest * rest + z.y * z.y)) / 4;
-  return joined(at::copysign(re, z.x), at::atan2(z.y * 2, rest * (1 + a) - z.y * z.y) / 2);
+  const at::Tensor re = at::log1p(a * 4 / (rest * rest + z.y * z.y)) / 4,
+                   im = at::atan2(z.y * 2, rest * (1 + a) - z.y * z.y) / 2;
+  // far out in any direction it is i pi / 2 (C17, G.6.2.3)
+  const at::Tensor far = at::logical_or(at::isinf(a), at::isinf(z.y)), right = at::full({}, M_PI / 2, im.options());
+  return joined(at::copysign(at::where(far, at::zeros({}, re.options()), re), z.x),
+                at::where(at::logical_and(far, at::isnan(z.y).logical_not()), at::copysign(right, z.y), im));
 }
 
 // f(i z) / i

@@ -109,6 +109,27 @@ def test_gradients_too(graphs):
     assert before > 0 and after == 0
 
 
+@pytest.mark.parametrize("last", [nn.Conv2d(16, 16, 3, padding=1), nn.ConvTranspose2d(16, 3, 2, 2)])
+def test_gradients_of_images(graphs, last):
+    """Results of the forward pass that are copied, and what the backward pass alone wants with channels last."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(8, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), copy.deepcopy(last))
+    wide, x = copy.deepcopy(net).double(), torch.randn(2, 8, 8, 12)
+    y = wide(x.double())
+    slope = torch.randn(y.shape)
+    right = [y, *torch.autograd.grad(y, list(wide.parameters()), slope.double()), wide[1].running_var]
+    found = []
+    for f in (lambda module: module, lambda module: torch.compile(module, backend="rdna")):
+        module = copy.deepcopy(net).to("rdna", torch.bfloat16)
+        y = f(module)(x.to("rdna", torch.bfloat16))
+        found.append([y, *torch.autograd.grad(y, list(module.parameters()), slope.to("rdna", torch.bfloat16)), module[1].running_var])
+    for eager, mine, want in zip(*found, right):
+        assert mine.stride() == eager.stride()
+        assert apart(mine, want) <= max(2 * apart(eager, want), 0.02)
+    (before, after), = graphs
+    assert before > after
+
+
 @pytest.mark.parametrize("why, f", [
     ("a result has gaps", lambda y: y[:, ::2]),
     ("its memory is looked at", lambda y: torch.as_strided(y, (4, 4), (8, 1)).clone()),
@@ -178,6 +199,18 @@ def test_batch_norms_become_steps_of_chains(act, dtype):
     torch.manual_seed(0)
     fused = compared(settled(Block()), torch.randn(2, 8, 6, 5), dtype)
     assert sum(times for chain, times in fused.items() if chain.startswith("mul + add")) == 2
+
+
+@pytest.mark.parametrize("act", [nn.Identity(), nn.Hardswish()])
+def test_statistics_may_lie_apart(act):
+    """Or be one number for all channels: what is made of them would lie so too."""
+    torch.manual_seed(0)
+    table, one = torch.rand(8, 2, device="rdna") + 0.5, torch.ones(1, device="rdna")
+    conv, x = nn.Conv2d(4, 8, 3).to("rdna"), torch.randn(2, 4, 6, 5, device="rdna")
+    with torch.no_grad():
+        for mean, variance in ((table[:, 0], table[:, 1]), (one.expand(8), one.expand(8))):
+            f = lambda x: act(F.batch_norm(conv(x), mean, variance))  # noqa: B023, E731
+            torch.testing.assert_close(torch.compile(f, backend="rdna")(x), f(x))
 
 
 @pytest.mark.parametrize("dims", [2, 3])

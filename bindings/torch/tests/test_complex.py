@@ -111,6 +111,16 @@ def test_functions(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
+def test_inverse_tangents_of_infinity(dtype):
+    """As C17's annex G has them: i pi / 2 of the hyperbolic one, in every direction."""
+    ends = torch.tensor([math.inf, -math.inf, 2.0, -2.0, 0.0], dtype=dtype.to_real())
+    x = torch.complex(*(t.flatten() for t in torch.meshgrid(ends, ends, indexing="ij")))
+    x = x[x.isinf()]
+    for f in (torch.atan, torch.atanh):
+        torch.testing.assert_close(f(x.to("rdna")).cpu(), f(x))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 def test_functions_of_several(dtype):
     x, y = random(5, 7, dtype=dtype), random(5, 7, dtype=dtype)
     check(torch.logaddexp, x, y, dtype=dtype)
@@ -161,6 +171,15 @@ def test_moves_of_parts(dtype):
             (slope,) = torch.autograd.grad(f(t).abs().sum(), t)
             slopes.append(slope)
         agree(slopes[0], slopes[1], dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_reals_do_not_become_both_parts(dtype):
+    torch.rdna.set_fallback_mode("allow")
+    x, real, at = random(3, 4, dtype=dtype).to("rdna"), torch.ones(3, 4, dtype=dtype.to_real(), device="rdna"), torch.tensor([[0, 1, 2, 0]], device="rdna")
+    for call in (lambda: x.scatter(0, at, real, reduce="add"), lambda: x.clone().put_(at[0], real[0]), lambda: x.put(at[0], real[0], accumulate=True)):
+        with pytest.raises(RuntimeError, match="dtype"):
+            call()
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -154,3 +154,16 @@ def test_what_there_is_not_says_so():
     one = torch.ones(2, 2, device="rdna")
     with pytest.raises(RuntimeError, match="can only be called on sparse tensors"):
         torch.sspaddmm(one, one, one)
+
+
+def test_numbers_that_values_cannot_take():
+    """As on the CPU, which runs them: refused, or cut off."""
+    torch.rdna.set_fallback_mode("allow")
+    for dtype, alpha, match in ((torch.int64, 1.5, "must not be a floating point number"), (torch.float32, 2j, "must not be a complex number")):
+        s, dense = coordinates(3, 4, 5, dtype, False).to("rdna"), random(3, 4, dtype=dtype).to("rdna")
+        for x in (s, dense):
+            with pytest.raises(RuntimeError, match=match):
+                torch.add(x, s, alpha=alpha)
+    s, right, more = coordinates(3, 4, 5, torch.int64, False), random(4, 2, dtype=torch.int64), random(3, 2, dtype=torch.int64)
+    found = torch.addmm(more.to("rdna"), s.to("rdna"), right.to("rdna"), alpha=1.5)
+    assert found.dtype == torch.int64 and torch.equal(found.cpu(), torch.addmm(more, s, right, alpha=1.5))

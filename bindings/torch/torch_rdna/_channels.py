@@ -131,12 +131,13 @@ class _Turned:
         lay = order(value(node))
         if lay is None:
             raise _Refused
-        if not lay:
-            return self.copy(made, torch.contiguous_format, value(node))
-        turned = self.permuted(made, lay)
-        with self.mode:
-            usual = aten.clone.default(value(turned), memory_format=torch.contiguous_format)
-        return self.permuted(self.copy(turned, torch.contiguous_format, usual), [lay.index(d) for d in range(len(lay))])
+        with self.new.inserting_before(made.next):  # what is forward stands before what is backward, by which graphs are parted
+            if not lay:
+                return self.copy(made, torch.contiguous_format, value(node))
+            turned = self.permuted(made, lay)
+            with self.mode:
+                usual = aten.clone.default(value(turned), memory_format=torch.contiguous_format)
+            return self.permuted(self.copy(turned, torch.contiguous_format, usual), [lay.index(d) for d in range(len(lay))])
 
     def permuted(self, source, dims):
         node = self.new.call_function(aten.permute.default, (source, dims))
@@ -152,6 +153,7 @@ class _Turned:
             form = FORMATS[value(source).dim()]
             with self.mode, self.new.inserting_before(reader):
                 self.laid[source] = self.copy(source, form, aten.clone.default(value(source), memory_format=form))
+            self.laid[source].meta["partitioner_tag"] = reader.meta.get("partitioner_tag")  # of the pass that it stands in
             self.changed.add(self.laid[source])
         return self.laid[source]
 

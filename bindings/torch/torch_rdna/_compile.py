@@ -463,7 +463,8 @@ class _Rewriter:
             return False
         x, taps, before, stride, padding, groups = *node.args[:5], node.args[8]
         given = [t for t in (taps, before, weight, bias, mean, variance) if t is not None]
-        if not _floats(y, *given) or not self.movable.issuperset((node, norm, y)) or _order(_value(taps)) is None:
+        if not _floats(y, *given) or not self.movable.issuperset((node, norm, y)) or \
+                any(_order(_value(t)) is None for t in given):
             return False
         user = _only_user(y)
         act = self.activation(user) and not vendors_window_is_faster(_value(x), _value(taps), stride, padding, groups)
@@ -492,7 +493,7 @@ class _Rewriter:
             return False
         lines = [t for t in (weight, bias, mean, variance) if t is not None]
         if not _floats(y, *lines) or _layout(_value(y)) is None or pass_over(_value(y)) < 2 * LAUNCH or \
-                not self.movable.issuperset((norm, y)):
+                any(_order(_value(t)) is None for t in lines) or not self.movable.issuperset((norm, y)):
             return False
         dims = _value(y).dim() - 2
         scale = at = self.scale(norm.prev, weight, variance, epsilon)

@@ -34,6 +34,7 @@ typedef struct rdna__autoencoder_settings {
   int blocks[2][RDNA__AUTOENCODER_LEVELS]; /* of a tiny one, in place of these: of each level of decoder and encoder */
   int groups;
   bool quant, post_quant, attention;
+  bool decodes_alone;                          /* a tiny one's file has no encoder */
   bool upcast;                                 /* said to leave the range of f16 */
   double scaling, shift;                       /* of latents, of all channels; 1 and 0 where each has its own */
   double epsilon;                              /* of FLUX.2's variances */

@@ -127,6 +127,8 @@ rdna_status rdna__autoencoder_look(const char *path, rdna__autoencoder_settings 
   RDNA_TRY(path_of(path, part));
   RDNA_TRY(rdna__component_open(part, "diffusion_pytorch_model", &none, &c));
   rdna_status status = rdna__annotate(rdna__autoencoder_settings_read(c.settings, out), "%s", path);
+  out->decodes_alone =
+      out->kind == RDNA__AUTOENCODER_TINY && rdna__component_rank(&c, "encoder.layers.0", "weight") < 0;
   rdna__component_close(&c);
   return status;
 }

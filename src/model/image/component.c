@@ -204,12 +204,16 @@ static rdna_status unpack(const passage *p, const rdna_tensor *from, const rdna_
 static rdna_status pass_wide(const passage *p, const rdna_tensor *from, const rdna_tensor *to) {
   const rdna__component *c = p->c;
   rdna_tensor wide = rdna_tensor_contiguous(p->wide_data, RDNA_F32, from->rank, from->shape);
-  if (is_blocks(from->dtype))
+  if (is_blocks(from->dtype)) {
+    if (p->module && c->transposed)
+      return rdna__fail(RDNA_UNSUPPORTED, "a LoRA changes '%s', which is transposed and in blocks", p->t->name);
     RDNA_TRY(unpack(p, from, &wide));
-  else if (is_small(from->dtype))
+    memcpy(wide.stride, from->stride, sizeof wide.stride); /* values lie as the blocks did, which may be transposed */
+  } else if (is_small(from->dtype)) {
     RDNA_TRY(rdna_op_cast(p->stream, from, &wide));
-  else
+  } else {
     RDNA_TRY(rdna_op_copy(p->stream, from, &wide));
+  }
   if (p->scale != 1)
     RDNA_TRY(rdna_op_map(p->stream, RDNA_MAP_AFFINE, &wide, rdna_scalar_real(p->scale), rdna_scalar_real(0), &wide));
   if (p->module) RDNA_TRY(rdna__loras_add(c->loras, c->of, &c->names, p->module, p->stream, &wide));

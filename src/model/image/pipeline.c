@@ -77,6 +77,12 @@ static rdna_status check_limits(const rdna_image_model *m, const rdna_image_requ
 
 /* With an initial picture the last steps alone are taken. */
 static rdna_status check_init(const rdna_image_model *m, const rdna_image_request *r) {
+  if (r->init && m->decodes_alone)
+    return rdna__fail(
+        RDNA_UNSUPPORTED,
+        "%s has a decoder alone, and a picture to begin with asks for its encoder, too, which the folder or "
+        "the file of diffusers has",
+        m->vae_path);
   if (!r->init || m->looks) return RDNA_OK;
   if (!(r->strength > 0 && r->strength <= 1))
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a strength of %g; it is above 0 and up to 1", r->strength);

@@ -44,7 +44,8 @@ struct rdna_image_model {
   rdna_image_autoencoder *autoencoder, *preview;
   char *vae_path, *preview_path; /* of autoencoders in place of the model's own and beside it, or NULL */
   rdna_dtype preview_dtype;
-  bool undrawn; /* its autoencoder makes latents of a picture, of which none are drawn */
+  bool decodes_alone; /* its autoencoder reads no picture to begin with */
+  bool undrawn;       /* its autoencoder makes latents of a picture, of which none are drawn */
   char *control_paths[RDNA__PIPELINE_CONTROLS]; /* (control_count) */
   rdna_image_control *controls[RDNA__PIPELINE_CONTROLS];
   int control_count;

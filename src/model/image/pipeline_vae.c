@@ -39,6 +39,7 @@ rdna_status rdna__pipeline_keep_autoencoders(rdna_image_model *m, const rdna_ima
     RDNA_TRY(keep(o->vae, &m->vae_path));
     m->picture_dtype = of.upcast && m->dtype == RDNA_F16 ? RDNA_F32 : m->dtype;
     m->undrawn = of.kind == RDNA__AUTOENCODER_TINY;
+    m->decodes_alone = of.decodes_alone;
   }
   if (!o->preview) return RDNA_OK;
   RDNA_TRY(check(m, o->preview, &of));

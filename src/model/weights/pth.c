@@ -6,6 +6,9 @@
 
 #include "base/file.h"
 
+/* Each tensor is looked for among the entries of the zip: together they limit the time that takes. */
+enum { MOST_ENTRIES = 1 << 13, MOST_TENSORS = 1 << 13 };
+
 enum { MOST_VALUES = 1 << 20, MOST_RANK = RDNA_MAX_RANK, NAME_BYTES = 256, MOST_FILE = 1 << 30 };
 
 typedef struct text {
@@ -56,7 +59,8 @@ static rdna_status open_archive(const uint8_t *data, size_t size, archive *out) 
                         bytes);
     out->count = number(data + at + 10, 2);
     out->directory = (text){data + begin, bytes};
-    return RDNA_OK;
+    if (out->count <= MOST_ENTRIES) return RDNA_OK;
+    return rdna__fail(RDNA_UNSUPPORTED, "it has %u entries; up to %d are read", out->count, MOST_ENTRIES);
   }
   return rdna__fail(RDNA_BAD_DATA, "it is no zip, or breaks off: there is no end of a directory");
 }
@@ -283,7 +287,8 @@ static rdna_status rebuild(machine *m, const value *of) {
     if (size->number > 1 && stride->number != next)
       return rdna__fail(RDNA_UNSUPPORTED, "its pickle has a tensor that is not contiguous");
     t.shape[i] = size->number;
-    if (__builtin_mul_overflow(next, size->number, &next))
+    /* a size of 0 leaves strides and limits of those before it as they are */
+    if (__builtin_mul_overflow(next, size->number > 1 ? size->number : 1, &next))
       return rdna__fail(RDNA_BAD_DATA, "its pickle has a tensor of more than 2^63 values");
   }
   ADD(m->tensors, t);
@@ -442,7 +447,7 @@ static rdna_status describe(archive *a, const tensor *t, json_t **out) {
   RDNA_TRY(find_entry(a, (text){(const uint8_t *)name, (size_t)length}, &bytes));
   json_t *shape = json_array();
   for (int i = 0; i < t->rank; i++) {
-    count *= t->shape[i]; /* which rebuild has checked */
+    count *= t->shape[i]; /* rebuild saw that no product of them is too large */
     json_array_append_new(shape, json_integer(t->shape[i]));
   }
   int64_t each = types[t->type].bytes, room = (int64_t)bytes.size / each;
@@ -458,11 +463,13 @@ static rdna_status describe(archive *a, const tensor *t, json_t **out) {
 }
 
 static rdna_status list(archive *a, const machine *m, int64_t of, json_t *header) {
+  size_t listed = 0;
   for (size_t i = 0; i < m->entries.count; i++) {
     const entry *e = &m->entries.all[i];
     char name[NAME_BYTES], shown[SHOWN];
     json_t *made = NULL;
     if (e->of != of || e->kind != TENSOR) continue;
+    if (++listed > MOST_TENSORS) return rdna__fail(RDNA_UNSUPPORTED, "it names more than %d tensors", MOST_TENSORS);
     if (e->name.size >= sizeof name || memchr(e->name.data, 0, e->name.size))
       return rdna__fail(RDNA_BAD_DATA, "a tensor's name has %zu bytes, or a zero among them", e->name.size);
     snprintf(name, sizeof name, "%.*s", (int)e->name.size, (const char *)e->name.data);

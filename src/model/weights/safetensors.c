@@ -153,6 +153,12 @@ static rdna_status read_part(rdna__safetensors *s, part *p) {
   if (p->map.size < sizeof length)
     return rdna__fail(RDNA_BAD_DATA, "not a safetensors file: it has only %zu bytes", p->map.size);
   memcpy(&length, p->map.data, sizeof length);
+  if (memcmp(&length, "PK\3\4", 4) == 0)
+    return rdna__fail(
+        RDNA_BAD_DATA,
+        "a zip, as PyTorch saves files (.pth, .pt, .bin), of which upscalers alone are read; with PyTorch "
+        "and safetensors: safetensors.torch.save_file(torch.load(FILE, weights_only=True), "
+        "'FILE.safetensors')");
   if (length > MAX_HEADER_BYTES)
     return rdna__fail(RDNA_BAD_DATA, "not a safetensors file: its header would have %llu bytes",
                       (unsigned long long)length);

@@ -103,7 +103,9 @@ void become(const at::Tensor &self, const at::Tensor &value) {
 }
 
 bool add_dense(Call &call, const at::Tensor &dense, const at::Tensor &t, const at::Scalar &alpha) {
-  if (!fits(dense, t) || dense.scalar_type() != t.scalar_type() || !sums(t.scalar_type())) return false;
+  if (!fits(dense, t) || dense.scalar_type() != t.scalar_type() || !sums(t.scalar_type()) ||
+      !keeps(t.scalar_type(), alpha))
+    return false;
   const bool here = call.in_place();
   if (here && !dense.is_contiguous()) return false;
   const at::Tensor out = here ? dense : dense.clone(at::MemoryFormat::Contiguous);
@@ -117,7 +119,8 @@ bool add(Call &call) {  // self, other, alpha
   const at::Tensor a = call.tensor(0), b = call.tensor(1);
   if (a.layout() == at::kStrided) return add_dense(call, a, b, call.scalar(2));
   if (a.layout() != at::kSparse || b.layout() != at::kSparse || a.device() != b.device() || a.sizes() != b.sizes() ||
-      a.scalar_type() != b.scalar_type() || a.sparse_dim() != b.sparse_dim() || !sums(a.scalar_type()))
+      a.scalar_type() != b.scalar_type() || a.sparse_dim() != b.sparse_dim() || !sums(a.scalar_type()) ||
+      !keeps(a.scalar_type(), call.scalar(2)))
     return false;
   const at::Tensor more = at::mul(b._values(), call.scalar(2)).to(a.scalar_type());
   at::Tensor sum = with_parts(at::cat({a._indices(), b._indices()}, 1), at::cat({a._values(), more}), a, false);

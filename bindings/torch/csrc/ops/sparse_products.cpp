@@ -95,6 +95,9 @@ at::Tensor added(const at::Tensor &self, const at::Tensor &product, const at::Sc
   return beta.equal(0) ? some : at::add(some, beta.equal(1) ? self : at::mul(self, beta));
 }
 
+// beta and alpha
+bool keep(const Call &call, at::ScalarType type) { return keeps(type, call.scalar(3)) && keeps(type, call.scalar(4)); }
+
 bool give(Call &call, const at::Tensor &value) {
   const at::Tensor given = call.output();
   if (given.defined() && (given.layout() != at::kStrided || given.scalar_type() != value.scalar_type())) return false;
@@ -108,7 +111,8 @@ bool mm(Call &call) {  // self, mat2, [out]
 
 bool addmm(Call &call) {  // self, mat1, mat2, beta, alpha, [out]
   const at::Tensor self = call.tensor(0), a = call.tensor(1), b = call.tensor(2);
-  if (self.layout() != at::kStrided || self.scalar_type() != a.scalar_type()) return false;
+  if (self.layout() != at::kStrided || self.scalar_type() != a.scalar_type() || !keep(call, a.scalar_type()))
+    return false;
   if (a.dim() != 2 || b.dim() != 2 || !at::is_expandable_to(self.sizes(), {a.size(0), b.size(1)})) return false;
   const at::Tensor value = product_of(a, b);
   return value.defined() && give(call, added(self, value, call.scalar(3), call.scalar(4)));
@@ -118,7 +122,7 @@ bool addmv(Call &call) {  // self, mat, vec, beta, alpha, out
   const at::Tensor self = call.tensor(0), a = call.tensor(1), x = call.tensor(2);
   if (self.layout() != at::kStrided || self.scalar_type() != a.scalar_type() || x.dim() != 1 || a.dim() != 2)
     return false;
-  if (!at::is_expandable_to(self.sizes(), {a.size(0)})) return false;
+  if (!at::is_expandable_to(self.sizes(), {a.size(0)}) || !keep(call, a.scalar_type())) return false;
   const at::Tensor value = product_of(a, x.unsqueeze(1));
   return value.defined() && give(call, added(self, value.squeeze(1), call.scalar(3), call.scalar(4)));
 }
@@ -135,7 +139,8 @@ bool sspaddmm(Call &call) {  // self, mat1, mat2, beta, alpha, out
     if (!t.is_sparse() || t.sparse_dim() != 2 || t.dim() != 2) return false;
   if (!out.is_sparse() || b.layout() != at::kStrided || self.size(0) != a.size(0) || self.size(1) != b.size(-1))
     return false;
-  if (self.scalar_type() != a.scalar_type() || out.scalar_type() != a.scalar_type()) return false;
+  if (self.scalar_type() != a.scalar_type() || out.scalar_type() != a.scalar_type() || !keep(call, a.scalar_type()))
+    return false;
   const at::Tensor whole = product_of(a, b);
   if (!whole.defined()) return false;
   const at::Tensor rows = std::get<0>(at::_unique(a._indices().select(0, 0))),
@@ -178,7 +183,7 @@ at::Tensor sampled(const Call &call) {  // self, mat1, mat2, beta, alpha
     return {};
   if (a.size(0) != self.size(0) || b.size(1) != self.size(1) || a.size(1) != b.size(0)) return {};
   if (a.scalar_type() != self.scalar_type() || b.scalar_type() != a.scalar_type()) return {};
-  if (!is_real(a.scalar_type()) && !is_complex(a.scalar_type())) return {};
+  if ((!is_real(a.scalar_type()) && !is_complex(a.scalar_type())) || !keep(call, a.scalar_type())) return {};
   for (const at::Tensor &t : {a, b})
     if (t.device() != self.device()) return {};
   const Entries e = *entries_of(self);
