@@ -57,6 +57,7 @@ class Emulated(unittest.TestCase):
         experts it takes nine: the router and its choice come before their products, and the sum of their results after
         them. Clamped gates with biases, gpt-oss's, take none of their own."""
         for shape, products, others in (("tiny", 2 * 4 + 5, [1, 3, 3]), ("tiny-experts", 2 * 5 + 6, [1, 3, 3, 3, 3]),
+                                        ("tiny-qwen3moe", 2 * 5 + 6, [1, 3, 3, 3, 3]),
                                         ("tiny-gpt-oss", 3 * 5, [1, 3, 3, 3, 3])):
             with tempfile.TemporaryDirectory() as folder:
                 model = pathlib.Path(folder) / "tiny.gguf"

@@ -30,7 +30,7 @@ class Shape:
     chosen: int = 0
     architecture: str = "llama"
     plain: int = gf.TENSOR_Q4_K
-    finer: int = gf.TENSOR_Q6_K  # of the logits, and of every second or third matrix of values and of the way down
+    finer: int = gf.TENSOR_Q6_K  # of the logits, and in some layers of values and of the way down
     of_experts: int | None = None
 
 
@@ -68,6 +68,7 @@ class Weights:
 
 def layer_tensors(weights, s, layer):
     """Of one layer: names behind "blk.N.", kinds, values."""
+    # the first and the last eighth, and every third between
     more = layer < s.layers // 8 or layer >= 7 * s.layers // 8 or (layer - s.layers // 8) % 3 == 2
     finer, in_experts, oss = s.finer if more else s.plain, s.of_experts or s.plain, s.architecture == "gpt-oss"
     yield "attn_norm.weight", gf.TENSOR_F32, np.ones(s.width)

@@ -50,7 +50,7 @@ struct moe_product_args {
   const int32_t *chosen; /* (tokens, top) */
   const int32_t *order;  /* moe_gemm only, as |tiles|: see above */
   const int32_t *tiles;
-  struct gemv_steps steps; /* moe_gemv of blocks: a norm of x, or none; what is gated says |up| */
+  struct gemv_steps steps; /* moe_gemv of blocks: a norm of x, or none; |up| says whether there is a gate */
   const void *up;       /* moe_gemv of blocks: weights like b, and a slot's row is f(x b^T + bias) * (x up^T + up_bias);
                            or NULL */
   const float *up_bias; /* where there is |up|, one like bias or NULL as that */
@@ -61,8 +61,9 @@ struct moe_product_args {
 /* moe_gemv_<weights>: grid (work-groups over n as of gemv_f32_<weights>_f32_m1, slots). Row
  * of x, and with plain weights their rows too, at multiples of 16 bytes.
  * moe_gemm_<weights>: grid x: most_tiles * ceil(n / MOE_TILE). */
-/* How many work-groups of moe_gemv_<type> an NVIDIA multiprocessor has at a time. Most take the registers of two; of
- * MXFP4 four wait less for memory: on an H200 gpt-oss-20b's shape decodes 350 tokens a second so, and 337 with two. */
+/* How many work-groups of moe_gemv_<type> an NVIDIA multiprocessor has at a time, and for how many on each compute unit
+ * a grid is made. Most take the registers of two; of MXFP4 four wait less for memory: on an H200 gpt-oss-20b's shape
+ * decodes 350 tokens a second so, and 337 with two. On AMD nobody has timed either. */
 #define MOE_GEMV_RESIDENT(type) ((type) == RDNA_MXFP4 ? 4 : 2)
 #define MOE_TILE GEMM_SMALL_TILE
 #define MOE_TILE_THREADS GEMM_SMALL_THREADS

@@ -274,13 +274,13 @@ static void of_every_size(void **state) {
   check((layer){RDNA_F32, 3, 2, 9, 5, 7, .with_shares = true}); /* not aligned: tiles */
   check((layer){RDNA_BF16, 2, 2, 9, 6, 20, .x_of_slots = true});
   check((layer){RDNA_Q4_K, 1, 4, 6, 50, 256 * 17, .with_shares = true, .x_of_slots = true});
-  /* rows of which some lanes of a wave have one chunk more than others, and so are at another slot */
+  /* rows of which some lanes of a wave have one chunk more than others */
   check((layer){RDNA_Q8_0, 1, 6, 8, 40, 1408, .with_shares = true, .x_of_slots = true});
   check((layer){RDNA_Q4_K, 1, 4, 8, 40, 1536, .with_shares = true, .x_of_slots = true});
   check((layer){RDNA_Q6_K, 1, 4, 8, 40, 2816, .with_shares = true, .x_of_slots = true});
   check((layer){RDNA_MXFP4, 1, 4, 32, 300, 96, .with_bias = true});
   check((layer){RDNA_Q6_K, 1, 2, 4, 4000, 256, .with_shares = true});
-  check((layer){RDNA_Q8_0, 1, 300, 100, 3, 32, .with_shares = true}); /* more turns than a work-group takes: tiles */
+  check((layer){RDNA_Q8_0, 1, 300, 100, 3, 32, .with_shares = true}); /* many slots of one token */
   check((layer){RDNA_F32, 4, 1, 1, 3, 0, .with_bias = true});
   check((layer){RDNA_F16, 40, 2, 3, 3, 0, .with_bias = true, .with_shares = true});
   check((layer){RDNA_F32, 0, 2, 3, 3, 8, .add = false});
