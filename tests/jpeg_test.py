@@ -1,10 +1,12 @@
-"""JPEG files of every kind that is read, against Pillow, which reads them with a libjpeg of its own, and broken ones; and
-which way up pictures are, PNGs too."""
+"""JPEG files of every kind that is read, against Pillow, which reads them with a libjpeg of its own, and broken ones; which
+way up pictures are, PNGs too; and those that are written, with what they were made with."""
 import io
 import itertools
 import os
 import struct
+import pathlib
 import subprocess
+import tempfile
 import unittest
 
 import transformers_python  # first: this goes on in a Python that has transformers, and so Pillow
@@ -17,16 +19,35 @@ PROGRAM = os.environ.get("RDNA_PNG_PIXELS", str(rdna_program.ROOT / "build/relea
 UNSUPPORTED, BAD_DATA = 4, 7  # rdna_status
 
 
-def decode(data):
-    """(status, pixels or a sentence)."""
-    asked = b"a" + struct.pack("<I", len(data)) + data
+def ask(*parts):
+    """(status, the rest of the answer); numbers and bytes as png_pixels.c has them."""
+    asked = b"".join(part if i == 0 else struct.pack("<I", part if isinstance(part, int) else len(part)) + (b"" if isinstance(part, int) else part) for i, part in enumerate(parts))
     said = subprocess.run([PROGRAM], input=asked, capture_output=True, check=True).stdout
-    status, = struct.unpack_from("<I", said)
+    return struct.unpack_from("<I", said)[0], said[4:]
+
+
+def decode_with_text(data):
+    """(status, pixels or a sentence, parameters)."""
+    status, said = ask(b"a", data)
     if status:
-        return status, said[8:].decode()
-    width, height, channels, _, parameters = struct.unpack_from("<5I", said, 4)
-    assert channels == 3 and parameters == 0
-    return 0, np.frombuffer(said, np.uint8, offset=28).reshape(height, width, 3)
+        return status, said[4:].decode(), None
+    width, height, channels, has, size = struct.unpack_from("<5I", said)
+    assert channels == 3
+    return 0, np.frombuffer(said, np.uint8, offset=24 + size).reshape(height, width, 3), said[20 : 20 + size].decode() if has else None
+
+
+def decode(data):
+    """(status, pixels or a sentence) of a picture that says nothing."""
+    status, got, text = decode_with_text(data)
+    assert text is None
+    return status, got
+
+
+def comment(value, order=">"):
+    """EXIF with this as the comment of its user, tables in an order that we do not write."""
+    first = struct.pack(order + "HHHII", 2, 0x0112, 3, 1, 0x10000 if order == ">" else 1) + struct.pack(order + "HHIII", 0x8769, 4, 1, 38, 0)
+    second = struct.pack(order + "HHHII", 1, 0x9286, 7, len(value), 56) + bytes(4)
+    return b"Exif\0\0" + (b"II" if order == "<" else b"MM") + struct.pack(order + "HI", 42, 8) + first + second + value
 
 
 def smooth(rng, height, width):
@@ -82,6 +103,60 @@ class Jpeg(unittest.TestCase):
         pixels = np.random.default_rng(3).integers(0, 256, (5, 6, 4), np.uint8)
         np.testing.assert_array_equal(decode(png(Image.fromarray(pixels, "RGBA")))[1], pixels[..., :3])
 
+    def test_printed(self):
+        """Of printers' four colours, as all programs write them, greys of one, and the kind whose colours are turned."""
+        rng = np.random.default_rng(5)
+        pixels = np.concatenate([np.asarray(smooth(rng, 33, 47)), np.asarray(smooth(rng, 33, 47))[..., :1]], 2)
+        data = written(Image.fromarray(pixels, "CMYK"), quality=95, subsampling=0)
+        want = np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
+        status, got = decode(data)
+        self.assertEqual(status, 0, got)
+        self.assertLessEqual(np.abs(got - want).max(), 2)
+        turned = data.replace(b"Adobe\0d\0\0\0\0\0", b"Adobe\0d\0\0\0\0\2")  # YCCK
+        self.assertNotEqual(turned, data)
+        want = np.asarray(Image.open(io.BytesIO(turned)).convert("RGB")).astype(int)
+        status, got = decode(turned)
+        self.assertEqual(status, 0, got)
+        self.assertLessEqual(np.abs(got - want).max(), 2)
+
+    def test_comments(self):
+        """As other programs write them: of UTF-16 in both orders, whatever the file's own, and of ASCII."""
+        image, text = smooth(np.random.default_rng(6), 9, 8), "a löwe 🦁\nSteps: 3"
+        for order in "<>":
+            for value, want in ((b"UNICODE\0" + text.encode("utf-16-be"), text), (b"UNICODE\0" + text.encode("utf-16-le"), text), (b"ASCII\0\0\0Steps: 3", "Steps: 3"),
+                                (b"UNICODE\0" + b"\xd8\x3e\0a", "\ufffda"), (b"JIS\0\0\0\0\0x", None), (b"UNICODE\0", None), (b"ASCII\0\0\0\xff", None), (b"", None)):
+                self.assertEqual(decode_with_text(written(image, exif=comment(value, order)))[2], want)
+            whole = comment(b"ASCII\0\0\0Steps: 3", order)
+            for end in range(7, len(whole)):  # cut anywhere
+                self.assertIsNone(decode_with_text(written(image, exif=whole[:end]))[2])
+
+    def test_written(self):
+        rng = np.random.default_rng(7)
+        texts = (None, "Steps: 3", "ein Löwe, 獅子 🦁\nNegative prompt: x", "x" * 32736)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "a.JPG"
+            for channels, text in itertools.product((3, 4), texts):
+                pixels = np.concatenate([np.asarray(smooth(rng, 30, 41)), np.asarray(smooth(rng, 30, 41))[..., :1]], 2)[..., :channels]
+                pixels = np.ascontiguousarray(pixels)
+                asked = (41, 30, channels, int(text is not None), (text or "").encode(), pixels.tobytes())
+                self.assertEqual(ask(b"s", bytes(path), *asked)[0], 0)
+                self.assertEqual(path.read_bytes()[:3], b"\xff\xd8\xff")
+                with Image.open(path) as image:
+                    self.assertEqual((image.format, image.size), ("JPEG", (41, 30)))
+                    said = image.getexif().get_ifd(0x8769).get(0x9286)
+                    self.assertEqual(said and said.decode("latin-1").encode("latin-1")[8:].decode("utf-16-be") if isinstance(said, bytes) else said, text)
+                    got = np.asarray(image.convert("RGB")).astype(int)
+                opacity = pixels[..., 3:].astype(float) / 255 if channels == 4 else 1
+                want = pixels[..., :3] * opacity + 255 * (1 - opacity)
+                self.assertLess(np.abs(got - want).mean(), 1.5)
+                self.assertEqual(decode_with_text(path.read_bytes())[2], text)
+            status, said = ask(b"s", bytes(path), 41, 30, 3, 1, b"x" * 32741, pixels[..., :3].tobytes())
+            self.assertIn(b"a JPEG has room for", said)
+            for name in ("a.webp", "a.gif", "a.b"):
+                status, said = ask(b"s", bytes(path.with_name(name)), 41, 30, 3, 0, b"", pixels[..., :3].tobytes())
+                self.assertEqual((status, b"as .png and .jpg, and it ends in" in said), (UNSUPPORTED, True), said)
+            self.assertEqual([p.name for p in path.parent.iterdir()], ["a.JPG"])
+
     def test_broken(self):
         rng = np.random.default_rng(4)
         data = written(smooth(rng, 60, 50))
@@ -93,10 +168,9 @@ class Jpeg(unittest.TestCase):
         for sides, wrong in ((struct.pack(">HH", 65500, 65500), UNSUPPORTED), (struct.pack(">HH", 16384, 16384), UNSUPPORTED),
                              (struct.pack(">HH", 0, 5), BAD_DATA)):
             self.assertEqual(decode(data[:frame] + sides + data[frame + 4 :])[0], wrong)
-        for kind, format, sentence in (("CMYK", "JPEG", "four colours of printers"), ("RGB", "GIF", "this is a GIF"),
-                                       ("RGB", "BMP", "this is a bitmap"), ("RGB", "TIFF", "this is a TIFF")):
+        for format, sentence in (("GIF", "this is a GIF"), ("BMP", "this is a bitmap"), ("TIFF", "this is a TIFF")):
             file = io.BytesIO()
-            Image.new(kind, (9, 9)).save(file, format)
+            Image.new("RGB", (9, 9)).save(file, format)
             status, said = decode(file.getvalue())
             self.assertEqual((status, sentence in said), (UNSUPPORTED, True), said)
         progressive = written(smooth(rng, 20, 20), progressive=True)

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "picture/decode.h"
+#include "picture/encode.h"
+#include "picture/jpeg.h"
 
 static void get(void *to, size_t size) {
   if (fread(to, 1, size, stdin) != size) exit(1);
@@ -81,7 +83,8 @@ static void write_one(bool to_file) {
   p.pixels = (uint8_t *)get_bytes(&size);
   uint8_t *bytes = NULL;
   size_t written = 0;
-  rdna_status status = to_file ? rdna__png_save(path, &p) : rdna__png_encode(&p, &bytes, &written);
+  rdna_status status =
+      to_file ? rdna__picture_save(path, &p, RDNA__JPEG_QUALITY) : rdna__png_encode(&p, &bytes, &written);
   answer(status);
   if (status == RDNA_OK) put_bytes(bytes, written);
   rdna__picture_deinit(&p);

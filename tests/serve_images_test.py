@@ -51,10 +51,10 @@ class Images(unittest.TestCase):
         image_flux_test.make_folder(cls.folder / "flux", "schnell")
         cls.server = serving.serve_for(cls, cls.folder / "sd", model_option="--images")
 
-    def command(self, model, *options, prompt=PROMPT):
+    def command(self, model, *options, prompt=PROMPT, ending="png"):
         """The files that rdna image writes."""
         with tempfile.TemporaryDirectory() as folder:
-            said = rdna_program.output("image", self.folder / model, prompt, "--out", pathlib.Path(folder) / "x.png", "--json", "--device", rdna_program.DEVICE, *options)
+            said = rdna_program.output("image", self.folder / model, prompt, "--out", pathlib.Path(folder) / f"x.{ending}", "--json", "--device", rdna_program.DEVICE, *options)
             return [pathlib.Path(path).read_bytes() for path in json.loads(said)["files"]]
 
     def progress(self, server=None):
@@ -77,6 +77,28 @@ class Images(unittest.TestCase):
         models = json.loads(self.server.ask("GET", "/v1/models")[2])["data"]
         self.assertEqual([(m["id"], m["meta"]["family"], m["meta"]["width"], m["meta"]["multiple"]) for m in models], [("sd", "Stable Diffusion", 40, 4)])
         self.assertEqual(json.loads(self.server.ask("GET", "/v1/models/sd")[2]), models[0])
+
+    def test_jpeg(self):
+        """With what they were made with, where AUTOMATIC1111's page has it."""
+        common = ("--seed", 3, "--steps", 2)
+        for quality in (100, 60, 0):
+            answer = self.server.post("/v1/images/generations", prompt=PROMPT, seed=3, steps=2, output_format="jpeg", output_compression=quality)
+            want = self.command("sd", *common, "--quality", quality or 1, ending="jpg")
+            self.assertEqual(([base64.b64decode(entry["b64_json"]) for entry in answer["data"]], answer["output_format"]), (want, "jpeg"))
+        answer = self.server.post("/sdapi/v1/txt2img", prompt=PROMPT, seed=3, steps=2, override_settings={"samples_format": "jpg", "jpeg_quality": 70})
+        want, = self.command("sd", *common, "--quality", 70, ending="jpeg")
+        self.assertEqual([base64.b64decode(image) for image in answer["images"]], [want])
+        comment = PIL.Image.open(io.BytesIO(want)).getexif().get_ifd(0x8769)[0x9286]
+        self.assertEqual(comment if isinstance(comment, str) else comment[8:].decode("utf-16-be"), PIL.Image.open(io.BytesIO(self.command("sd", *common)[0])).text["parameters"])
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "a.jpg").write_bytes(want)
+            begun = self.command("sd", "--init", pathlib.Path(folder) / "a.jpg", "--seed", 1, "--steps", 3)
+        answer = self.server.post("/sdapi/v1/img2img", prompt=PROMPT, seed=1, steps=3, init_images=[base64.b64encode(want).decode()])
+        self.assertEqual([base64.b64decode(image) for image in answer["images"]], begun)
+        for options, sentence in ((["--out", "a.webp"], "as .png and .jpg, and it ends in .webp"), (["--out", "a.png", "--quality", 5], "--quality is of a JPEG")):
+            result = rdna_program.run("image", self.folder / "sd", "x", "--steps", 1, "--device", rdna_program.DEVICE, *options)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(sentence, result.stderr.decode())
 
     def test_official_client(self):
         if os.environ.get("RDNA_TEST_CLIENTS", "1") == "0":
@@ -329,7 +351,7 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
         for path, body, status, word in [
                 (openai, {}, 400, "prompt"), (openai, {"prompt": 3}, 400, "prompt"), (openai, huge, 400, "32768"), (openai, {"prompt": "x", "n": 11}, 400, "n"), (openai, {"prompt": "x", "n": 0}, 400, "n"),
                 (openai, {"prompt": "x", "size": "40"}, 400, "size"), (openai, {"prompt": "x", "size": "41x40"}, 400, "multiples of 4"), (openai, {"prompt": "x", "size": "4096x4096"}, 400, "size"),
-                (openai, {"prompt": "x", "size": "40x40x40"}, 400, "size"), (openai, {"prompt": "x", "response_format": "url"}, 400, "b64_json"), (openai, {"prompt": "x", "output_format": "webp"}, 400, "png"),
+                (openai, {"prompt": "x", "size": "40x40x40"}, 400, "size"), (openai, {"prompt": "x", "response_format": "url"}, 400, "b64_json"), (openai, {"prompt": "x", "output_format": "webp"}, 400, "jpeg"), (openai, {"prompt": "x", "output_compression": 50}, 400, "output_compression"), (openai, {"prompt": "x", "output_format": "jpeg", "output_compression": 101}, 400, "output_compression"), (openai, {"prompt": "x", "quality": "best"}, 400, "quality"), (openai, {"prompt": "x", "background": "transparent"}, 400, "background"), (openai, {"prompt": "x" * 32700, "output_format": "jpeg"}, 400, "prompt"),
                 (openai, {"prompt": "x", "stream": True}, 400, "stream"), (openai, {"prompt": "x", "magic": 1}, 400, "magic"), (openai, {"prompt": "x", "model": "dall-e-3"}, 404, "dall-e-3"),
                 (openai, {"prompt": "x", "steps": 1e9}, 400, "steps"), (openai, {"prompt": "x", "sampler": "none"}, 400, "sampler"), (openai, {"prompt": "x", "seed": -1}, 400, "seed"), (openai, b"[", 400, "JSON"),
                 (openai, {"prompt": "x", "sampler": "ddim", "schedule": "karras"}, 400, "karras"),

@@ -16,8 +16,10 @@
 #include "model/image/npy.h"
 #include "model/image/parameters.h"
 #include "model/image/pipeline.h"
+#include "picture/decode.h"
+#include "picture/encode.h"
 #include "picture/enlarge.h"
-#include "picture/png.h"
+#include "picture/jpeg.h"
 #include "rdna/image_model.h"
 #include "rdna/memory.h"
 
@@ -30,7 +32,7 @@ typedef struct image_options {
   const char *pag_layers, *negative, *size, *sampler, *spacing, *out, *latents, *dump, *init, *mask, *upscale;
   option_texts loras, control_images, control_scales, adapters;
   double control_start, control_end;
-  int64_t steps, seed, count, clip_skip, tile;
+  int64_t steps, seed, count, clip_skip, tile, quality;
   const char *ip_encoder;
   double guidance, strength, refine_from, pag, rescale;
   bool json, grid, plain, plan;
@@ -149,7 +151,7 @@ static rdna_status read_latents(imaging *g) {
 static rdna_status read_picture(imaging *g, const char *path, float **out) {
   rdna__picture picture = {0};
   rdna_image_request *r = &g->request;
-  RDNA_TRY(rdna__png_load(path, &picture));
+  RDNA_TRY(rdna__picture_load(path, &picture));
   if (r->width == 0) r->width = picture.width, r->height = picture.height;
   rdna_status status = RDNA_OK;
   if (picture.width != r->width || picture.height != r->height)
@@ -214,13 +216,11 @@ static rdna_status read_adapters(imaging *g) {
   return RDNA_OK;
 }
 
-/* Their pictures, without opacity. */
+/* Their pictures. */
 static rdna_status read_references(imaging *g) {
   for (int i = 0; i < g->options->adapters.count; i++) {
     rdna__picture *p = &g->reference_pictures[i];
-    RDNA_TRY(rdna__png_load(g->reference_paths[i], p));
-    for (size_t k = 0; p->channels == 4 && k < (size_t)p->width * (size_t)p->height; k++)
-      memmove(p->pixels + 3 * k, p->pixels + 4 * k, 3);
+    RDNA_TRY(rdna__picture_load(g->reference_paths[i], p));
     g->references[i].pixels = p->pixels;
     g->references[i].width = p->width;
     g->references[i].height = p->height;
@@ -233,7 +233,7 @@ static rdna_status read_references(imaging *g) {
 static rdna_status read_mask(imaging *g) {
   rdna__picture picture = {0};
   rdna_image_request *r = &g->request;
-  RDNA_TRY(rdna__png_load(g->options->mask, &picture));
+  RDNA_TRY(rdna__picture_load(g->options->mask, &picture));
   rdna_status status = RDNA_OK;
   if (picture.width != r->width || picture.height != r->height)
     status = rdna__fail(RDNA_INVALID_ARGUMENT, "%s is %d x %d, and the picture it masks %d x %d", g->options->mask,
@@ -332,6 +332,13 @@ static rdna_status name_file(const imaging *g, int i, char path[PATH_BYTES]) {
   return length < PATH_BYTES ? RDNA_OK : rdna__fail(RDNA_INVALID_ARGUMENT, "the path of --out is too long");
 }
 
+/* Of the files; check_file has refused other endings. */
+static rdna__picture_kind kind_of_out(const image_options *o) {
+  rdna__picture_kind kind = RDNA__PICTURE_PNG;
+  if (o->out) (void)!rdna__picture_kind_of(o->out, &kind);
+  return kind;
+}
+
 static int grid_columns(int count) {
   int columns = 1;
   while (columns * columns < count) columns++;
@@ -420,7 +427,7 @@ static char *describe(const imaging *g, int i) {
 static rdna_status check_file(const imaging *g, int i) {
   char path[PATH_BYTES];
   RDNA_TRY(name_file(g, i, path));
-  RDNA_TRY(rdna__png_check_path(path));
+  RDNA_TRY(rdna__picture_check_path(path));
   json_t *said = g->options->json ? json_string(path) : NULL;
   if (g->options->json && !said)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "--json cannot say the name %s, which is no UTF-8", path);
@@ -448,7 +455,7 @@ static rdna_status check_out(imaging *g) {
   for (int i = 0; i < files(g); i++) RDNA_TRY(check_file(g, i));
   char *text = describe(g, 0);
   if (!text) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
-  rdna_status status = rdna__png_check_parameters(text);
+  rdna_status status = rdna__picture_check_parameters(kind_of_out(g->options), text);
   free(text);
   return rdna__annotate(status, "the prompt, the negative one or the folder's name");
 }
@@ -474,7 +481,7 @@ static rdna_status save(const imaging *g, int i, const float *values, int width,
   rdna_status status =
       picture.parameters ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
   if (status == RDNA_OK) status = enlarge(g, &picture);
-  if (status == RDNA_OK) status = rdna__png_save(path, &picture);
+  if (status == RDNA_OK) status = rdna__picture_save(path, &picture, (int)g->options->quality);
   rdna__picture_deinit(&picture);
   return status;
 }
@@ -575,6 +582,8 @@ static const char *misuse_of(const image_options *o) {
     return "--control-scale is given once for all, or once for each --control";
   if (!o->model.controls.count && (o->control_scales.count || o->control_start > 0 || o->control_end < 1))
     return "--control-scale, --control-start and --control-end are of a --control, and there is none";
+  if (o->quality != RDNA__JPEG_QUALITY && kind_of_out(o) != RDNA__PICTURE_JPEG)
+    return "--quality is of a JPEG, and --out names none";
   return NULL;
 }
 
@@ -608,6 +617,7 @@ int command_image(int argc, char **argv) {
                      .clip_skip = 1,
                      .guidance = -1,
                      .strength = -1,
+                     .quality = RDNA__JPEG_QUALITY,
                      .control_end = 1};
   const option_row options[] = {
       {"--negative", OPTION_TEXT, &o.negative, "TEXT", "what is not to be seen", 0, 0},
@@ -631,19 +641,19 @@ int command_image(int argc, char **argv) {
        1, 12},
       {"--count", OPTION_INTEGER, &o.count, "N", "pictures, with seeds one after another (1)", 1, 64},
       {"--grid", OPTION_FLAG, &o.grid, NULL, "put them into one file", 0, 0},
-      {"--out", OPTION_TEXT, &o.out, "FILE.png", "with several pictures numbered (rdna-SEED.png)", 0, 0},
-      {"--init", OPTION_TEXT, &o.init, "FILE.png", "change this picture", 0, 0},
+      {"--out", OPTION_TEXT, &o.out, "FILE", "a .png or .jpg, with several pictures numbered (rdna-SEED.png)", 0, 0},
+      {"--quality", OPTION_INTEGER, &o.quality, "N", "of a .jpg (95)", 1, 100},
+      {"--init", OPTION_TEXT, &o.init, "FILE", "change this picture, a PNG or JPEG", 0, 0},
       {"--strength", OPTION_NUMBER, &o.strength, "X",
        "of that change: the share of steps that is taken (0.75, with a mask 1)", 0, 1},
       {"--latents", OPTION_TEXT, &o.latents, "FILE.npy", "begin with this noise", 0, 0},
       {"--dump", OPTION_TEXT, &o.dump, "FOLDER", "write text states, noise, timesteps and each step as .npy", 0, 0},
-      {"--mask", OPTION_TEXT, &o.mask, "FILE.png", "draw anew what is bright in this, of the picture of --init", 0, 0},
+      {"--mask", OPTION_TEXT, &o.mask, "FILE", "draw anew what is bright in this, of the picture of --init", 0, 0},
       {"--plain", OPTION_FLAG, &o.plain, NULL, "brackets in texts weigh nothing, and long texts are cut", 0, 0},
       {"--lora", OPTION_TEXTS, &o.loras, "FILE[:SCALE]", "change the model's weights; several times", 0, 0},
       {"--control", OPTION_TEXTS, &o.model.controls, "FOLDER", "a ControlNet, in a folder or one file; several times",
        0, 0},
-      {"--control-image", OPTION_TEXTS, &o.control_images, "FILE.png", "what it is shown; one for each --control", 0,
-       0},
+      {"--control-image", OPTION_TEXTS, &o.control_images, "FILE", "what it is shown; one for each --control", 0, 0},
       {"--control-scale", OPTION_TEXTS, &o.control_scales, "X", "how much it counts, for all or for each (1)", 0, 0},
       {"--control-start", OPTION_NUMBER, &o.control_start, "X", "from which share of the steps on (0)", 0, 1},
       {"--control-end", OPTION_NUMBER, &o.control_end, "X", "up to which share of the steps (1)", 0, 1},

@@ -7,7 +7,9 @@
 #include "command/command.h"
 #include "command/upscaling.h"
 #include "picture/decode.h"
+#include "picture/encode.h"
 #include "picture/enlarge.h"
+#include "picture/jpeg.h"
 #include "rdna/memory.h"
 
 enum { PATH_BYTES = 4096 };
@@ -16,7 +18,7 @@ typedef struct upscale_options {
   device_choice device;
   const char *type, *out;
   double scale;
-  int64_t tile;
+  int64_t tile, quality;
   bool json;
 } upscale_options;
 
@@ -37,11 +39,15 @@ static rdna_status name_out(upscaling *u) {
                              : snprintf(u->out, sizeof u->out, "%.*s-large.png", length, stem);
   if (size >= (int)sizeof u->out) return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of --out is too long");
   RDNA_TRY(check_not_input(u->file, u->out));
+  rdna__picture_kind kind;
+  RDNA_TRY(rdna__picture_kind_of(u->out, &kind));
+  if (u->options->quality != RDNA__JPEG_QUALITY && kind != RDNA__PICTURE_JPEG)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "--quality is of a JPEG, and --out names none");
   json_t *said = json_string(u->out);
   json_decref(said);
   if (u->options->json && !said)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "--json cannot say the name %s, which is no UTF-8", u->out);
-  return rdna__png_check_path(u->out);
+  return rdna__picture_check_path(u->out);
 }
 
 static rdna_status upscale(upscaling *u) {
@@ -59,7 +65,7 @@ static rdna_status upscale(upscaling *u) {
   rdna_status status = rdna__picture_enlarge(&u->how, &u->picture, &u->larger);
   end_progress();
   u->took = seconds() - began;
-  return status == RDNA_OK ? rdna__png_save(u->out, &u->larger) : status;
+  return status == RDNA_OK ? rdna__picture_save(u->out, &u->larger, (int)o->quality) : status;
 }
 
 static int report(const upscaling *u) {
@@ -80,9 +86,10 @@ static int report(const upscaling *u) {
 }
 
 int command_upscale(int argc, char **argv) {
-  upscale_options o = {.device = DEVICE_CHOICE_DEFAULT, .type = "auto"};
+  upscale_options o = {.device = DEVICE_CHOICE_DEFAULT, .type = "auto", .quality = RDNA__JPEG_QUALITY};
   const option_row options[] = {
-      {"--out", OPTION_TEXT, &o.out, "FILE.png", "(the file's name with -large.png, here)", 0, 0},
+      {"--out", OPTION_TEXT, &o.out, "FILE", "a .png or .jpg (the file's name with -large.png, here)", 0, 0},
+      {"--quality", OPTION_INTEGER, &o.quality, "N", "of a .jpg (95)", 1, 100},
       {"--scale", OPTION_NUMBER, &o.scale, "X", "times as wide and high (the model's; others by resizing)", 0.01, 64},
       {"--tile", OPTION_INTEGER, &o.tile, "N", "in tiles of N x N pixels, a multiple of 4 (256)", 4, 4096},
       {"--type", OPTION_CHOICE, &o.type, "auto|f32|f16|bf16", "to compute in (auto: f16 on a GPU, f32 on the host)", 0,

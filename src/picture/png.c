@@ -1,17 +1,15 @@
 #include "picture/png.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <png.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "picture/exif.h"
 
-enum { PATH_BYTES = 4096, MOST_CHUNKS = 1000, SENTENCE = 200, LEVEL = 6 };
+enum { MOST_CHUNKS = 1000, SENTENCE = 200, LEVEL = 6 };
 
 static const char text_name[] = "parameters";
 
@@ -260,46 +258,4 @@ rdna_status rdna__png_encode(const rdna__picture *picture, uint8_t **out_bytes, 
   free(s.written);
   return rdna__fail(s.status, "no PNG can be made of a picture of %d x %d: %s", picture->width, picture->height,
                     s.sentence);
-}
-
-/* A file beside |path|, which will take its place. */
-static rdna_status open_partial(const char *path, char partial[PATH_BYTES], FILE **out) {
-  struct stat at;
-  if (!*path) return rdna__fail(RDNA_INVALID_ARGUMENT, "its name is empty");
-  if (stat(path, &at) == 0 && S_ISDIR(at.st_mode)) return rdna__fail(RDNA_IO_ERROR, "%s", strerror(EISDIR));
-  if (snprintf(partial, PATH_BYTES, "%s.partial", path) >= PATH_BYTES)
-    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path is too long");
-  *out = fopen(partial, "wb");
-  return *out ? RDNA_OK : rdna__fail(RDNA_IO_ERROR, "%s", strerror(errno));
-}
-
-rdna_status rdna__png_check_path(const char *path) {
-  char partial[PATH_BYTES];
-  FILE *file;
-  RDNA_TRY(rdna__annotate(open_partial(path, partial, &file), "cannot write '%s'", path));
-  fclose(file);
-  (void)remove(partial);
-  return RDNA_OK;
-}
-
-static rdna_status write_file(const char *path, const uint8_t *bytes, size_t size) {
-  char partial[PATH_BYTES];
-  FILE *file;
-  RDNA_TRY(open_partial(path, partial, &file));
-  bool whole = fwrite(bytes, 1, size, file) == size;
-  int problem = errno;
-  if (fclose(file) != 0 && whole) whole = false, problem = errno;
-  if (whole && rename(partial, path) == 0) return RDNA_OK;
-  if (whole) problem = errno;
-  (void)remove(partial);
-  return rdna__fail(RDNA_IO_ERROR, "%s", strerror(problem));
-}
-
-rdna_status rdna__png_save(const char *path, const rdna__picture *picture) {
-  uint8_t *bytes;
-  size_t size;
-  RDNA_TRY(rdna__png_encode(picture, &bytes, &size));
-  rdna_status status = write_file(path, bytes, size);
-  free(bytes);
-  return rdna__annotate(status, "cannot write %s", path);
 }

@@ -51,9 +51,5 @@ rdna_status rdna__png_load(const char *path, rdna__picture *out_picture);
 rdna_status rdna__png_encode(const rdna__picture *picture, uint8_t **out_bytes, size_t *out_size);
 /* Whether those can be a picture's. */
 rdna_status rdna__png_check_parameters(const char *parameters);
-/* Whether a file can be written to |path|, by making what rdna__png_save makes beside it, and taking it away. */
-rdna_status rdna__png_check_path(const char *path);
-/* Into a new file that takes the place of one at |path| when it is whole. RDNA_IO_ERROR. */
-rdna_status rdna__png_save(const char *path, const rdna__picture *picture);
 
 #endif

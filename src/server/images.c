@@ -249,7 +249,7 @@ bool painting_read_strength(painting *g, const json_t *json, problem *p) {
 static bool check_text(const server *s, const painting *g, problem *p) {
   char *text = rdna__image_parameters(s->images->model, &g->ask, 0, s->images->name, "");
   if (!text) return refuse(p, 500, NULL, NULL, "no host memory for the request");
-  rdna_status status = rdna__png_check_parameters(text);
+  rdna_status status = rdna__picture_check_parameters(g->kind, text);
   free(text);
   return status == RDNA_OK || refuse_with_status(p, "prompt");
 }
@@ -489,8 +489,9 @@ static rdna_status write_files(server *s, painting *g, const float *pictures) {
     rdna__picture picture = {0};
     RDNA_TRY(rdna__picture_of_values(pictures + (size_t)i * pixels, g->ask.width, g->ask.height, &picture));
     picture.parameters = rdna__image_parameters(s->images->model, &g->ask, i, s->images->name, "");
-    rdna_status status = picture.parameters ? rdna__png_encode(&picture, &g->files[i], &g->sizes[i])
-                                            : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
+    rdna_status status = picture.parameters
+                             ? rdna__picture_encode(&picture, g->kind, g->quality, &g->files[i], &g->sizes[i])
+                             : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
     g->texts[i] = picture.parameters;
     picture.parameters = NULL;
     rdna__picture_deinit(&picture);
@@ -536,7 +537,7 @@ static rdna_status enlarge(server *s, painting *g) {
   g->enlargement.progress = note_tiles;
   g->enlargement.data = &d;
   RDNA_TRY(rdna__picture_enlarge(&g->enlargement, &g->small, &larger));
-  rdna_status status = rdna__png_encode(&larger, &g->files[0], &g->sizes[0]);
+  rdna_status status = rdna__picture_encode(&larger, g->kind, g->quality, &g->files[0], &g->sizes[0]);
   rdna__picture_deinit(&larger);
   return status;
 }

@@ -2,6 +2,7 @@
 #ifndef RDNA_SERVER_IMAGES_H
 #define RDNA_SERVER_IMAGES_H
 
+#include "picture/encode.h"
 #include "picture/enlarge.h"
 #include "picture/png.h"
 #include "rdna/image_model.h"
@@ -31,6 +32,8 @@ typedef struct painting {
   rdna_image_guide guides[MOST_GUIDES];
   rdna__enlargement enlargement; /* upscaler NULL: it is drawn; else nothing of |ask| counts, and this is made of */
   rdna__picture small;           /* this */
+  rdna__picture_kind kind;       /* of the files, */
+  int quality;                   /* and of a JPEG, 1 to 100 */
 
   /* Under the server's lock. */
   int references;

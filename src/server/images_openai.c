@@ -49,14 +49,29 @@ static bool read_size(const json_t *json, painting *g, problem *p) {
   return true;
 }
 
-/* Pictures are in the answer, as there is no other place for them. */
-static bool read_form(const json_t *json, problem *p) {
-  const char *form = "b64_json", *type = "png", *hint = NULL;
-  if (!read_text(json, "quality", &hint, p) || !read_text(json, "style", &hint, p)) return false;
-  if (!read_text(json, "response_format", &form, p) || !read_text(json, "output_format", &type, p)) return false;
+/* Pictures are in the answer, as there is no other place for them. |output_compression|, of a JPEG, is its quality. */
+static bool read_form(const json_t *json, painting *g, problem *p) {
+  enum { WHOLE = 100 };
+  static const field_values some[] = {{"background", "[\"auto\", \"opaque\"]"},
+                                      {"moderation", "[\"auto\", \"low\"]"},
+                                      {"style", "[\"vivid\", \"natural\"]"},
+                                      {"quality", "[\"auto\", \"low\", \"medium\", \"high\", \"standard\", \"hd\"]"}};
+  const char *form = "b64_json", *type = "png";
+  int64_t compression = WHOLE;
+  if (!check_values(json, some, sizeof some / sizeof *some, p) || !read_text(json, "response_format", &form, p) ||
+      !read_text(json, "output_format", &type, p) ||
+      !read_integer(json, "output_compression", 0, WHOLE, &compression, p))
+    return false;
   if (strcmp(form, "b64_json") != 0)
     return refuse(p, 400, NULL, "response_format", "'response_format' must be \"b64_json\"; no pictures are kept here");
-  return strcmp(type, "png") == 0 || refuse(p, 400, NULL, "output_format", "'output_format' must be \"png\"");
+  if (strcmp(type, "png") != 0 && strcmp(type, "jpeg") != 0)
+    return refuse(p, 400, NULL, "output_format",
+                  "'output_format' must be \"png\" or \"jpeg\"; no others are written here");
+  g->kind = strcmp(type, "jpeg") == 0 ? RDNA__PICTURE_JPEG : RDNA__PICTURE_PNG;
+  g->quality = compression ? (int)compression : 1;
+  return g->kind == RDNA__PICTURE_JPEG || compression == WHOLE ||
+         refuse(p, 400, NULL, "output_compression", "'output_compression' below %d is of \"jpeg\"; a PNG loses nothing",
+                WHOLE);
 }
 
 /* What this server has beside OpenAI's fields. */
@@ -78,14 +93,13 @@ static bool read_more(const server *s, const json_t *json, painting *g, problem 
 
 /* What all three have. */
 static bool read_common(const server *s, const json_t *json, painting *g, problem *p) {
-  static const field_values some[] = {{"background", "[\"auto\", \"opaque\"]"}};
   const char *model = NULL;
   int64_t count = 1;
-  if (!check_values(json, some, 1, p) || !read_text(json, "model", &model, p) || !images_check_model(s, model, p) ||
+  if (!read_text(json, "model", &model, p) || !images_check_model(s, model, p) ||
       !read_integer(json, "n", 1, MOST_ASKED, &count, p))
     return false;
   g->ask.count = (int)count;
-  return read_size(json, g, p) && read_form(json, p) && read_more(s, json, g, p);
+  return read_size(json, g, p) && read_form(json, g, p) && read_more(s, json, g, p);
 }
 
 static bool read_prompt(const json_t *json, painting *g, problem *p) {
@@ -102,12 +116,12 @@ static bool read_generation(const server *s, const json_t *json, painting *g, pr
                                      {"size", FIELD_READ},
                                      {"response_format", FIELD_READ},
                                      {"output_format", FIELD_READ},
-                                     {"quality", FIELD_IGNORED},
-                                     {"style", FIELD_IGNORED},
+                                     {"quality", FIELD_READ},
+                                     {"style", FIELD_READ},
                                      {"user", FIELD_IGNORED},
-                                     {"moderation", FIELD_IGNORED},
+                                     {"moderation", FIELD_READ},
                                      {"background", FIELD_READ},
-                                     {"output_compression", FIELD_IGNORED},
+                                     {"output_compression", FIELD_READ},
                                      {"stream", FIELD_REFUSED},
                                      {"partial_images", FIELD_REFUSED},
                                      {"negative_prompt", FIELD_READ},
@@ -149,12 +163,12 @@ static bool read_form_request(const server *s, const form_data *f, const json_t 
                               problem *p) {
   static const field_row fields[] = {{"prompt", FIELD_READ},
                                      {"mask", FIELD_READ},
-                                     {"quality", FIELD_IGNORED},
+                                     {"quality", FIELD_READ},
                                      {"input_fidelity", FIELD_IGNORED},
-                                     {"moderation", FIELD_IGNORED},
+                                     {"moderation", FIELD_READ},
                                      {"background", FIELD_READ},
                                      {"output_format", FIELD_READ},
-                                     {"output_compression", FIELD_IGNORED},
+                                     {"output_compression", FIELD_READ},
                                      {"stream", FIELD_REFUSED},
                                      {"partial_images", FIELD_REFUSED},
                                      {"negative_prompt", FIELD_READ},
@@ -188,6 +202,8 @@ static bool read_form_request(const server *s, const form_data *f, const json_t 
                 g->ask.width, g->ask.height, width, height);
 }
 
+static const char *kind_name(const painting *g) { return g->kind == RDNA__PICTURE_JPEG ? "jpeg" : "png"; }
+
 static enum MHD_Result answer(exchange *x) {
   const painting *g = x->painting;
   char size[32];
@@ -211,7 +227,7 @@ static enum MHD_Result answer(exchange *x) {
   snprintf(size, sizeof size, "%dx%d", g->ask.width, g->ask.height);
   return respond_json(x, 200,
                       json_pack("{s:I, s:o, s:s, s:s, s:I}", "created", (json_int_t)time(NULL), "data", data,
-                                "output_format", "png", "size", size, "seed", (json_int_t)g->ask.seed));
+                                "output_format", kind_name(g), "size", size, "seed", (json_int_t)g->ask.seed));
 }
 
 static enum MHD_Result begin(exchange *x, painting *g, bool fine) {

@@ -11,7 +11,7 @@
 #include "server/images.h"
 #include "server/routes.h"
 
-enum { MOST_STEPS = 150, MOST_GUIDANCE = 30, MOST_SKIP = 12 };
+enum { MOST_STEPS = 150, MOST_GUIDANCE = 30, MOST_SKIP = 12, JPEG_QUALITY = 80 };
 
 /* FastAPI's form for what a request says wrong, and that page's for what goes wrong. */
 static void refuse_sdapi(const problem *p, bytes *out) {
@@ -148,18 +148,26 @@ static bool read_sampler(const server *s, const json_t *json, painting *g, probl
   return true;
 }
 
-/* Of settings that a request may have for itself there are two. */
+/* The settings that a request may have for itself. */
 static bool read_override(const server *s, const json_t *json, painting *g, problem *p) {
-  static const field_row known[] = {{"sd_model_checkpoint", FIELD_READ}, {"CLIP_stop_at_last_layers", FIELD_READ}};
+  static const field_row known[] = {{"sd_model_checkpoint", FIELD_READ},
+                                    {"CLIP_stop_at_last_layers", FIELD_READ},
+                                    {"samples_format", FIELD_READ},
+                                    {"jpeg_quality", FIELD_READ}};
+  static const field_values formats[] = {{"samples_format", "[\"png\", \"jpg\", \"jpeg\"]"}};
   const json_t *over = json_object_get(json, "override_settings");
-  const char *model = NULL;
-  int64_t skip = 1;
+  const char *model = NULL, *format = "png";
+  int64_t skip = 1, quality = JPEG_QUALITY;
   if (!over || json_is_null(over)) return true;
   if (!json_is_object(over)) return refuse(p, 400, NULL, "override_settings", "'override_settings' must be an object");
-  if (!check_fields(over, known, 2, p) || !read_text(over, "sd_model_checkpoint", &model, p) ||
+  if (!check_fields(over, known, sizeof known / sizeof *known, p) || !check_values(over, formats, 1, p) ||
+      !read_text(over, "sd_model_checkpoint", &model, p) || !read_text(over, "samples_format", &format, p) ||
+      !read_integer(over, "jpeg_quality", 1, 100, &quality, p) ||
       !read_integer(over, "CLIP_stop_at_last_layers", 1, MOST_SKIP, &skip, p))
     return false;
   g->ask.skip = (int)skip - 1;
+  g->kind = strcmp(format, "png") == 0 ? RDNA__PICTURE_PNG : RDNA__PICTURE_JPEG;
+  g->quality = (int)quality;
   return !model || strcmp(model, images_name(s)) == 0 ||
          refuse(p, 400, NULL, "sd_model_checkpoint", "there is no model '%.100s' here; there is '%s'", model,
                 images_name(s));
@@ -372,8 +380,8 @@ enum MHD_Result handle_img2img(exchange *x) { return draw(x, true); }
 /* ---- what there is ---- */
 
 static json_t *options_of(const server *s) {
-  return json_pack("{s:s, s:i, s:s}", "sd_model_checkpoint", images_name(s), "CLIP_stop_at_last_layers", 1,
-                   "samples_format", "png");
+  return json_pack("{s:s, s:i, s:s, s:i}", "sd_model_checkpoint", images_name(s), "CLIP_stop_at_last_layers", 1,
+                   "samples_format", "png", "jpeg_quality", JPEG_QUALITY);
 }
 
 /* Settings of all requests are not kept: what changes nothing is taken, as pages send it, and other values are refused.
