@@ -1,7 +1,6 @@
 // Memory: what was never written, which wave touched what, bounds and alignment of LDS.
-#include "machine/checker_race.h"
+#include "machine/checker_note.h"
 
-#include <immintrin.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,15 +182,6 @@ static uint32_t shared_dword(const struct access *a, int lane, uint64_t at, unsi
   return old;
 }
 
-static inline void mark_written(uint8_t *state, unsigned mask) {
-  if (!(mask & ~__atomic_load_n(state, __ATOMIC_RELAXED))) return;
-  if (mask == 15) {
-    __atomic_store_n(state, 15, __ATOMIC_RELAXED);
-  } else {
-    __atomic_fetch_or(state, mask, __ATOMIC_RELAXED);
-  }
-}
-
 static uint32_t global_dword(const struct access *a, int lane, uint64_t at, unsigned bytes) {
   const struct emu_shadow *s = shadow_of(a->wave, at);
   if (!s) return missing_arguments(a->wave->group->run->dispatch, at, bytes);
@@ -205,7 +195,7 @@ static uint32_t global_dword(const struct access *a, int lane, uint64_t at, unsi
     uint8_t *state = &s->written[d - first];
     unsigned had = __atomic_load_n(state, __ATOMIC_RELAXED);
     if (had != 15) old |= (uint32_t)((uint64_t)spread_bytes(mask & ~had) << 8 * (d * 4 - at + 4) >> 32);
-    if (a->how >= EMU_TOUCH_WRITE) mark_written(state, mask);
+    if (a->how >= EMU_TOUCH_WRITE) emu__mark_written(state, mask);
   }
   return old;
 }
@@ -221,137 +211,27 @@ static uint32_t scratch_dword(const struct access *a, uint64_t at, unsigned byte
 
 // ---- the lanes of an access that lie in one piece of memory, at once
 
-// LDS, or one allocation: the records and the state of its dwords.
-struct piece {
-  uint64_t first;  // number of the first dword
-  uint64_t *writers, *readers;
-  uint8_t *written;    // of global memory, as emu_shadow.written
-  uint8_t *undefined;  // of LDS
-};
-
 // false: the lanes lie in several, or in memory without records, or apart from each other's dwords.
 static bool find_piece(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p, unsigned bytes,
-                       struct piece *out) {
+                       struct emu_piece *out) {
   if (p->stride != 4 || step->inst->format == EMU_FLAT) return false;
   if (p->space == EMU_SPACE_SHARED) {
     struct emu_group_check *g = wave->group->checker;
-    *out = (struct piece){(uint64_t)(uintptr_t)wave->group->lds / 4, g->lds_writers, g->lds_readers, NULL, g->lds};
+    *out = (struct emu_piece){(uint64_t)(uintptr_t)wave->group->lds / 4, g->lds_writers, g->lds_readers, NULL, g->lds};
     return true;
   }
   if (p->space != EMU_SPACE_GLOBAL || !(p->mask & ~p->outside)) return false;
   const struct emu_shadow *s = shadow_of(wave, p->at[__builtin_ctzll(p->mask & ~p->outside)]);
   if (!s || s->bytes < bytes) return false;
-  uint64_t beyond = 0;
-  for (unsigned l = 0; l < wave->lanes; l++) beyond |= (uint64_t)(p->at[l] - s->base > s->bytes - bytes) << l;
-  if (beyond & p->mask & ~p->outside) return false;
-  *out = (struct piece){s->base / 4, s->writers, s->readers, s->written, NULL};
+  uint64_t on = p->mask & ~p->outside, beyond = 0;
+  for (unsigned half = 0; half < wave->lanes; half += EMU_HALF) {
+    uint32_t lanes = (uint32_t)(on >> half);
+    EMU_EACH beyond |=
+        -(uint64_t)(lanes >> l & 1) & -(uint64_t)(p->at[half + (unsigned)l] - s->base > s->bytes - bytes);
+  }
+  if (beyond) return false;
+  *out = (struct emu_piece){s->base / 4, s->writers, s->readers, s->written, NULL};
   return true;
-}
-
-static inline uint32_t bits_at(const uint8_t *from, unsigned bytes) {
-  uint32_t bits;
-  memcpy(&bits, from, 4);  // LDS' shadow has room behind it
-  return bytes < 4 ? bits & ((1u << 8 * bytes) - 1) : bits;
-}
-
-static inline void put_bits(uint8_t *to, uint32_t bits, unsigned bytes) {
-  if (bytes == 4) memcpy(to, &bits, 4);
-  if (bytes == 2) memcpy(to, &bits, 2);
-  if (bytes == 1) *to = (uint8_t)bits;
-}
-
-// Notes that `lanes` read two or four dwords of LDS each. Returns the lanes of which nothing was noted: note_loads has
-// to look at each of their dwords.
-static uint64_t note_wide_loads(const struct access *a, const struct piece *m, const struct emu_places *p,
-                                uint64_t lanes, unsigned dwords) {
-  struct emu_met met = {.writer = EMU_MET_NONE};
-  uint64_t left = 0, before = 0;
-  for (uint64_t rest = lanes; rest; rest &= rest - 1) {
-    unsigned l = (unsigned)__builtin_ctzll(rest);
-    uint64_t at = p->at[l], i = at / 4 - m->first, undefined = 0;
-    if (at == before) continue;  // a lane before this one has read the same
-    bool quick = !(at & 3);
-    for (unsigned k = 0; k < dwords && quick; k += 2) {
-      uint64_t bits;
-      memcpy(&bits, m->undefined + 4 * (i + k), 8);
-      undefined |= bits;
-    }
-    quick = quick && !undefined;
-    if (quick && met.writer == EMU_MET_NONE)
-      quick = emu__meets_none(&a->racer, &m->writers[i], &m->readers[i], 15, EMU_TOUCH_READ, &met);
-    if (quick) {
-      const __m128i writer = _mm_set1_epi64x((int64_t)met.writer), reader = _mm_set1_epi64x((int64_t)met.reader);
-      const __m128i new = _mm_set1_epi64x((int64_t)met.new);
-      __m128i same = _mm_set1_epi64x(-1);
-      for (unsigned k = 0; k < dwords; k += 2) {
-        __m128i w = _mm_loadu_si128((const __m128i *)&m->writers[i + k]);
-        __m128i r = _mm_loadu_si128((const __m128i *)&m->readers[i + k]);
-        __m128i noted = _mm_or_si128(_mm_cmpeq_epi64(r, reader), _mm_cmpeq_epi64(r, new));
-        same = _mm_and_si128(same, _mm_and_si128(_mm_cmpeq_epi64(w, writer), noted));
-      }
-      quick = _mm_movemask_epi8(same) == 0xffff;
-      for (unsigned k = 0; k < dwords && quick; k += 2) _mm_storeu_si128((__m128i *)&m->readers[i + k], new);
-    }
-    if (quick) {
-      before = at;
-    } else {
-      left |= UINT64_C(1) << l;
-      met.writer = EMU_MET_NONE;
-    }
-  }
-  return left;
-}
-
-// Notes that `lanes` read `bytes` (at most 4) of dword `k` from their places. Returns those lanes of which there is
-// more to say: they reach into two dwords, may race, or read what nobody wrote.
-static uint64_t note_loads(const struct access *a, const struct piece *m, const struct emu_places *p, uint64_t lanes,
-                           unsigned k, unsigned bytes) {
-  const struct emu_racer racer = a->racer;
-  struct emu_met met[4];  // by the place within a dword
-  for (int i = 0; i < 4; i++) met[i].writer = EMU_MET_NONE;
-  unsigned all = (1u << bytes) - 1;
-  uint64_t left = 0;
-  for (uint64_t rest = lanes; rest; rest &= rest - 1) {
-    unsigned l = (unsigned)__builtin_ctzll(rest);
-    uint64_t at = p->at[l] + 4 * k, i = at / 4 - m->first;
-    unsigned mask = all << (at & 3);
-    bool more = mask > 15;
-    if (m->undefined) {
-      more = more || bits_at(m->undefined + 4 * i + (at & 3), bytes);
-    } else if (m->written) {
-      more = more || (mask & ~__atomic_load_n(&m->written[i], __ATOMIC_RELAXED));
-    }
-    if (more || !emu__meets_none(&racer, &m->writers[i], &m->readers[i], mask, a->how, &met[at & 3]))
-      left |= UINT64_C(1) << l;
-  }
-  return left;
-}
-
-// The same for stores. Of `undefined`, the shadow of the register, the bits from `low` on are stored; NULL: none are
-// set.
-static uint64_t note_stores(const struct access *a, const struct piece *m, const struct emu_places *p, uint64_t lanes,
-                            unsigned k, unsigned bytes, const uint32_t *undefined, unsigned low) {
-  const struct emu_racer racer = a->racer;
-  struct emu_met met[4];  // by the place within a dword
-  for (int i = 0; i < 4; i++) met[i].writer = EMU_MET_NONE;
-  unsigned all = (1u << bytes) - 1;
-  uint64_t left = 0;
-  for (uint64_t rest = lanes; rest; rest &= rest - 1) {
-    unsigned l = (unsigned)__builtin_ctzll(rest);
-    uint64_t at = p->at[l] + 4 * k, i = at / 4 - m->first;
-    unsigned mask = all << (at & 3);
-    uint32_t u = undefined ? undefined[l] >> low : 0;
-    if (bytes < 4) u &= (1u << 8 * bytes) - 1;
-    bool more = mask > 15 || (u && !m->undefined);
-    if (more || !emu__meets_none(&racer, &m->writers[i], &m->readers[i], mask, EMU_TOUCH_WRITE, &met[at & 3])) {
-      left |= UINT64_C(1) << l;
-    } else if (m->undefined) {
-      put_bits(m->undefined + 4 * i + (at & 3), u, bytes);
-    } else if (m->written) {
-      mark_written(&m->written[i], mask);
-    }
-  }
-  return left;
 }
 
 // What was read is defined.
@@ -445,17 +325,16 @@ bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const s
   if (wave->checker->pointed) emu__check_pointed(wave, step, p, shape->bytes, "reads");
   check_shared(wave, step, p, shape->bytes);
   check_wide(wave, step, p, shape->bytes);
-  struct piece piece;
+  struct emu_piece piece;
   bool together = find_piece(wave, step, p, shape->bytes, &piece);
   uint64_t open = p->mask & ~p->outside;  // lanes of which not all was noted so far
-  bool wide = together && piece.undefined && a.how == EMU_TOUCH_READ && (dwords == 2 || dwords == 4);
-  if (wide) open = note_wide_loads(&a, &piece, p, open, dwords);
+  if (together && bytes == 4) open = emu__note_runs(&a.racer, a.how, &piece, p, open, dwords);
   for (unsigned k = 0; k < dwords; k++) {
     uint32_t *to = emu__undefined(wave, reg + k, 0);
     uint32_t any = 0;
     uint64_t left = p->mask;
     bool dirty = emu__set_has(&wave->checker->dirty, reg + k);
-    if (together) left = note_loads(&a, &piece, p, open, k, bytes);
+    if (together) left = emu__note_loads(&a.racer, a.how, &piece, p, open, k, bytes);
     if (together && dirty) clear_lanes(to, p->mask & ~left, shape);
     for (uint64_t rest = left; rest; rest &= rest - 1) {
       unsigned l = (unsigned)__builtin_ctzll(rest);
@@ -479,13 +358,17 @@ bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const 
   if (wave->checker->pointed) emu__check_pointed(wave, step, p, shape->bytes, "writes");
   check_shared(wave, step, p, shape->bytes);
   check_wide(wave, step, p, shape->bytes);
-  struct piece piece;
-  bool together = find_piece(wave, step, p, shape->bytes, &piece);
-  for (unsigned k = 0; k < dwords; k++) {
+  struct emu_piece piece;
+  bool together = find_piece(wave, step, p, shape->bytes, &piece), any_dirty = false;
+  for (unsigned k = 0; k < dwords; k++) any_dirty = any_dirty || emu__set_has(&wave->checker->dirty, reg + k);
+  uint64_t open = p->mask & ~p->outside;
+  if (together && bytes == 4 && !any_dirty) open = emu__note_runs(&a.racer, a.how, &piece, p, open, dwords);
+  for (unsigned k = 0; k < dwords && open; k++) {
     const uint32_t *from = emu__undefined(wave, reg + k, 0);
-    uint64_t left = p->mask & ~p->outside;
+    uint64_t left = open;
     bool dirty = emu__set_has(&wave->checker->dirty, reg + k);
-    if (together) left = note_stores(&a, &piece, p, left, k, bytes, dirty ? from : NULL, shape->high ? 16 : 0);
+    if (together)
+      left = emu__note_stores(&a.racer, &piece, p, left, k, bytes, dirty ? from : NULL, shape->high ? 16 : 0);
     for (uint64_t rest = left; rest; rest &= rest - 1) {
       unsigned l = (unsigned)__builtin_ctzll(rest);
       uint64_t at = p->at[l] + (uint64_t)k * p->stride;
