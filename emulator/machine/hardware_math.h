@@ -97,60 +97,76 @@ static inline uint32_t emu__hw_exp_fraction(uint32_t f) {
 
 static inline uint32_t emu__hw_quiet(uint32_t bits, bool quiet) { return bits | (quiet ? 0x400000 : 0); }
 
+// Of each function: where in its table a float's mantissa is, and the result with its exponent, sign and edges.
 // quiet: MODE.IEEE; a signaling NaN passes unchanged without it.
-static inline uint32_t emu__hw_rcp_f32(uint32_t bits, bool quiet) {
+static inline uint32_t emu__hw_rcp_index(uint32_t bits) { return bits & 0x7fffff; }
+static inline uint32_t emu__hw_rcp_place(uint32_t bits, uint32_t mantissa, bool quiet) {
   uint32_t sign = bits & 0x80000000, magnitude = bits & 0x7fffffff;
-  int32_t r = (int32_t)(0x3e800000 + emu__hw_rcp_mantissa(magnitude & 0x7fffff)) -
-              ((int32_t)(magnitude & 0x7f800000) - 0x3f800000);
+  int32_t r = (int32_t)(0x3e800000 + mantissa) - ((int32_t)(magnitude & 0x7f800000) - 0x3f800000);
   uint32_t result = r < 0x800000 ? sign : sign | (uint32_t)r;
   result = magnitude < 0x800000 ? sign | 0x7f800000 : result;
   result = magnitude == 0x7f800000 ? sign : result;
   return magnitude > 0x7f800000 ? emu__hw_quiet(bits, quiet) : result;
 }
+static inline uint32_t emu__hw_rcp_f32(uint32_t bits, bool quiet) {
+  return emu__hw_rcp_place(bits, emu__hw_rcp_mantissa(emu__hw_rcp_index(bits)), quiet);
+}
 
-static inline uint32_t emu__hw_rsq_f32(uint32_t bits, bool quiet) {
-  uint32_t magnitude = bits & 0x7fffffff, field = magnitude >> 23;
-  // the exponent's parity picks the table's half; an even field is an odd exponent
-  uint32_t r = 0x3e800000 + emu__hw_rsq_mantissa((~field & 1) << 23 | (magnitude & 0x7fffff));
+// The exponent's parity picks the table's half; an even field is an odd exponent.
+static inline uint32_t emu__hw_root_index(uint32_t bits) { return (~(bits >> 23) & 1) << 23 | (bits & 0x7fffff); }
+static inline uint32_t emu__hw_rsq_place(uint32_t bits, uint32_t mantissa, bool quiet) {
+  uint32_t magnitude = bits & 0x7fffffff, field = magnitude >> 23, r = 0x3e800000 + mantissa;
   r -= (uint32_t)(((int32_t)field - 127) >> 1) << 23;
   r = magnitude == 0x7f800000 ? 0 : r;
   r = bits >> 31 ? (uint32_t)EMU_HW_NAN : r;
   r = magnitude < 0x800000 ? (bits & 0x80000000) | 0x7f800000 : r;
   return magnitude > 0x7f800000 ? emu__hw_quiet(bits, quiet) : r;
 }
+static inline uint32_t emu__hw_rsq_f32(uint32_t bits, bool quiet) {
+  return emu__hw_rsq_place(bits, emu__hw_rsq_mantissa(emu__hw_root_index(bits)), quiet);
+}
 
-static inline uint32_t emu__hw_sqrt_f32(uint32_t bits, bool quiet) {
-  uint32_t magnitude = bits & 0x7fffffff, field = magnitude >> 23;
-  uint32_t r = 0x3f000000 + emu__hw_sqrt_mantissa((~field & 1) << 23 | (magnitude & 0x7fffff));
+static inline uint32_t emu__hw_sqrt_place(uint32_t bits, uint32_t mantissa, bool quiet) {
+  uint32_t magnitude = bits & 0x7fffffff, field = magnitude >> 23, r = 0x3f000000 + mantissa;
   r += (uint32_t)(((int32_t)field - 127) >> 1) << 23;
   r = magnitude == 0x7f800000 ? magnitude : r;
   r = bits >> 31 ? (uint32_t)EMU_HW_NAN : r;
   r = magnitude < 0x800000 ? bits & 0x80000000 : r;
   return magnitude > 0x7f800000 ? emu__hw_quiet(bits, quiet) : r;
 }
+static inline uint32_t emu__hw_sqrt_f32(uint32_t bits, bool quiet) {
+  return emu__hw_sqrt_place(bits, emu__hw_sqrt_mantissa(emu__hw_root_index(bits)), quiet);
+}
 
-// 2^x.
-static inline uint32_t emu__hw_exp_f32(uint32_t bits, bool quiet) {
-  uint32_t magnitude = bits & 0x7fffffff, field = magnitude >> 23, negative = bits >> 31;
-  uint64_t mantissa = (magnitude & 0x7fffff) | 0x800000;
-  // 29 places after the point, cut; beyond 128 the exponent decides
-  unsigned left = field < 121   ? 0
-                  : field > 134 ? 13
-                                : field - 121,
-           right = field > 121  ? 0
-                   : field < 90 ? 31
-                                : 121 - field;
-  uint64_t fixed = mantissa << left >> right;
-  // a negative number's fraction is the one's complement
-  int64_t whole = (int64_t)(negative ? ~fixed : fixed);
-  uint32_t r = emu__hw_exp_fraction((uint32_t)whole & 0x1fffffff);
-  int32_t e = (int32_t)(whole >> 29) + 126;
-  int32_t result = (int32_t)(((uint32_t)e << 23) + r);
+// x with 29 places after the point, cut; beyond 128 the exponent decides. A negative number's fraction is the one's
+// complement.
+static inline int64_t emu__hw_exp_fixed(uint32_t bits) {
+  uint32_t field = bits >> 23 & 255;
+  uint64_t mantissa = (bits & 0x7fffff) | 0x800000;
+  uint64_t left = field < 121 ? 0 : field > 134 ? 13 : field - 121;
+  uint64_t right = field > 121 ? 0 : field < 90 ? 31 : 121 - field, fixed = mantissa << left >> right;
+  return (int64_t)(fixed ^ (0 - (uint64_t)(bits >> 31)));
+}
+// From 2^23 2^f and the whole part of x.
+static inline uint32_t emu__hw_exp_place(uint32_t bits, int32_t whole, uint32_t power, bool quiet) {
+  uint32_t magnitude = bits & 0x7fffffff, negative = bits >> 31;
+  int32_t e = whole + 126, result = (int32_t)(((uint32_t)e << 23) + power);
   result = e >= 254 ? 0x7f800000 : e < -1 || result < 0x800000 ? 0 : result;
   result = magnitude < 0x33800000 ? 0x3f800000 : result;
   result = magnitude >= 0x43000000 ? (negative ? 0 : 0x7f800000) : result;
   return magnitude > 0x7f800000 ? emu__hw_quiet(bits, quiet) : (uint32_t)result;
 }
+// 2^x.
+static inline uint32_t emu__hw_exp_f32(uint32_t bits, bool quiet) {
+  int64_t fixed = emu__hw_exp_fixed(bits);
+  return emu__hw_exp_place(bits, (int32_t)(fixed >> 29), emu__hw_exp_fraction((uint32_t)fixed & 0x1fffffff), quiet);
+}
+
+// The same of 32 lanes; `to` may be `from`.
+void emu__hw_rcp_lanes(const uint32_t from[32], uint32_t to[32], bool quiet);
+void emu__hw_rsq_lanes(const uint32_t from[32], uint32_t to[32], bool quiet);
+void emu__hw_sqrt_lanes(const uint32_t from[32], uint32_t to[32], bool quiet);
+void emu__hw_exp_lanes(const uint32_t from[32], uint32_t to[32], bool quiet);
 
 // log2 x.
 uint32_t emu__hw_log_f32(uint32_t bits, bool quiet);

@@ -22,11 +22,33 @@ static const uint64_t offset_basis = UINT64_C(14695981039346656037), prime = UIN
     assert_int_equal(h, UINT64_C(expected));                                              \
   } while (0)
 
+// The same of functions of 32 lanes.
+typedef void lanes_f32(const uint32_t from[EMU_HALF], uint32_t to[EMU_HALF], bool quiet);
+static uint64_t digest_lanes(uint64_t h, lanes_f32 *function, const uint32_t from[EMU_HALF]) {
+  uint32_t to[EMU_HALF];
+  function(from, to, true);
+  for (int l = 0; l < EMU_HALF; l++) h = (h ^ to[l]) * prime;
+  return h;
+}
+#define DIGEST_LANES(function, from, to, expected)                 \
+  do {                                                             \
+    uint64_t h = offset_basis;                                     \
+    for (uint32_t bits = from; bits < to; bits += EMU_HALF) {      \
+      uint32_t given[EMU_HALF];                                    \
+      for (uint32_t l = 0; l < EMU_HALF; l++) given[l] = bits + l; \
+      h = digest_lanes(h, function, given);                        \
+    }                                                              \
+    assert_int_equal(h, UINT64_C(expected));                       \
+  } while (0)
+
 static void test_complete_mantissas(void **state) {
   (void)state;
   DIGEST(emu__hw_rcp_f32, 0x3f800000, 0x40000000, 0xd54ec24992572df9);
   DIGEST(emu__hw_rsq_f32, 0x3f800000, 0x40800000, 0x010bc79eb6e48caf);
   DIGEST(emu__hw_sqrt_f32, 0x3f800000, 0x40800000, 0x514d49d31f12176b);
+  DIGEST_LANES(emu__hw_rcp_lanes, 0x3f800000, 0x40000000, 0xd54ec24992572df9);
+  DIGEST_LANES(emu__hw_rsq_lanes, 0x3f800000, 0x40800000, 0x010bc79eb6e48caf);
+  DIGEST_LANES(emu__hw_sqrt_lanes, 0x3f800000, 0x40800000, 0x514d49d31f12176b);
   DIGEST(emu__hw_log_f32, 0x3f000000, 0x40000000, 0xc33a54efbae098be);
   static const uint64_t expected[2] = {0x68959bb684f42e5f, 0x88b75684494db8d3};
   for (uint32_t sign = 0; sign < 2; sign++) {
@@ -35,6 +57,42 @@ static void test_complete_mantissas(void **state) {
       h = (h ^ emu__hw_exp_f32(emu__bits32((float)i * 0x1p-24f) | sign << 31, true)) * prime;
     }
     assert_int_equal(h, expected[sign]);
+    h = offset_basis;
+    for (uint32_t i = 0; i < 1u << 24; i += EMU_HALF) {
+      uint32_t given[EMU_HALF];
+      for (uint32_t l = 0; l < EMU_HALF; l++) given[l] = emu__bits32((float)(i + l) * 0x1p-24f) | sign << 31;
+      h = digest_lanes(h, emu__hw_exp_lanes, given);
+    }
+    assert_int_equal(h, expected[sign]);
+  }
+}
+
+typedef uint32_t function_f32(uint32_t bits, bool quiet);
+
+// Functions of 32 lanes beside those of one, whatever the bits: the digests above hold the mantissas of both.
+static void test_lanes(void **state) {
+  (void)state;
+  static const struct {
+    lanes_f32 *lanes;
+    function_f32 *one;
+  } functions[] = {{emu__hw_rcp_lanes, emu__hw_rcp_f32},
+                   {emu__hw_rsq_lanes, emu__hw_rsq_f32},
+                   {emu__hw_sqrt_lanes, emu__hw_sqrt_f32},
+                   {emu__hw_exp_lanes, emu__hw_exp_f32}};
+  uint32_t random = 3;
+  for (int i = 0; i < 100000; i++) {
+    uint32_t bits[EMU_HALF], to[EMU_HALF];
+    for (int l = 0; l < EMU_HALF; l++) {
+      random = random * 1664525 + 1013904223;
+      bits[l] = random >> 8 ^ random << 24;
+      if (l % 8 == 7) bits[l] &= 0x80ffffff | (random & 0x100 ? 0x7f000000 : 0);  // denormals, infinities, NaN
+    }
+    for (int f = 0; f < 4; f++) {
+      for (int quiet = 0; quiet < 2; quiet++) {
+        functions[f].lanes(bits, to, quiet);
+        for (int l = 0; l < EMU_HALF; l++) assert_int_equal(to[l], functions[f].one(bits[l], quiet));
+      }
+    }
   }
 }
 
@@ -65,7 +123,6 @@ static void test_complete_halves(void **state) {
   }
 }
 
-typedef uint32_t function_f32(uint32_t bits, bool quiet);
 static uint32_t rcp(uint32_t b, bool q) { return emu__hw_rcp_f32(b, q); }
 static uint32_t rsq(uint32_t b, bool q) { return emu__hw_rsq_f32(b, q); }
 static uint32_t sqrt_(uint32_t b, bool q) { return emu__hw_sqrt_f32(b, q); }
@@ -219,6 +276,7 @@ static void test_halves(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_complete_mantissas),
+      cmocka_unit_test(test_lanes),
       cmocka_unit_test(test_complete_halves),
       cmocka_unit_test(test_recorded_edges),
       cmocka_unit_test(test_recorded_angles),

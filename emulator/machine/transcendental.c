@@ -10,10 +10,13 @@
     bool quiet = x->mode & EMU_MODE_QUIETS;         \
     EMU_EACH x->d[l] = function(x->s[0][l], quiet); \
   }
-EACH(rcp, emu__hw_rcp_f32)
-EACH(rsq, emu__hw_rsq_f32)
-EACH(square_root, emu__hw_sqrt_f32)
-EACH(exp_, emu__hw_exp_f32)
+#define LANES(name, function)                                                                          \
+  EMU_LANES name##_f32(struct emu_half_wave *x) { function(x->s[0], x->d, x->mode &EMU_MODE_QUIETS); } \
+  EMU_PLAIN(name##_f32, 1)
+LANES(rcp, emu__hw_rcp_lanes)
+LANES(rsq, emu__hw_rsq_lanes)
+LANES(square_root, emu__hw_sqrt_lanes)
+LANES(exp_, emu__hw_exp_lanes)
 EACH(log_, emu__hw_log_f32)
 
 static void trig(struct emu_half_wave *x, bool cosine) {
@@ -48,11 +51,12 @@ DOUBLE(rsq, 1.0 / sqrt(a))
 DOUBLE(square_root, sqrt(a))
 
 #define ROW(name, f) EMU_ALU_C(name, f, NONE, TRANSCENDENTAL)
-const struct emu_action emu__transcendental_actions[] = {ROW(V_RCP_F32, rcp_f32),
-                                                         ROW(V_RCP_IFLAG_F32, rcp_f32),
-                                                         ROW(V_RSQ_F32, rsq_f32),
-                                                         ROW(V_SQRT_F32, square_root_f32),
-                                                         ROW(V_EXP_F32, exp__f32),
+#define DIRECT(name, f) {.op = EMU_##name, .klass = EMU_CLASS_TRANSCENDENTAL, .lanes = f, .plain = f##_plain}
+const struct emu_action emu__transcendental_actions[] = {DIRECT(V_RCP_F32, rcp_f32),
+                                                         DIRECT(V_RCP_IFLAG_F32, rcp_f32),
+                                                         DIRECT(V_RSQ_F32, rsq_f32),
+                                                         DIRECT(V_SQRT_F32, square_root_f32),
+                                                         DIRECT(V_EXP_F32, exp__f32),
                                                          ROW(V_LOG_F32, log__f32),
                                                          ROW(V_SIN_F32, sin_f32),
                                                          ROW(V_COS_F32, cos_f32),
