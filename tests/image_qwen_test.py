@@ -161,7 +161,7 @@ class Pictures(unittest.TestCase):
             (settings("vae/config.json", latents_std=[1]), [], ["latents_std"]), (settings("vae/config.json", _class_name="AutoencoderKL", latents_mean=None, latents_std=None), [], ["vae"]),
             (settings("scheduler/scheduler_config.json", stochastic_sampling=True), [], ["stochastic"]),
             (settings("text_encoder/config.json", architectures=["Strange"]), [], ["Strange"]), (settings("model_index.json", _class_name="QwenImageLayeredPipeline"), [], ["QwenImageLayered", "QwenImagePipeline"]),
-            (nothing, ["--lora", "x.safetensors"], ["Qwen-Image", "LoRA"]), (nothing, ["--clip-skip", "2"], ["Qwen-Image", "layers"])])
+            (nothing, ["--clip-skip", "2"], ["Qwen-Image", "layers"])])
 
 
 if __name__ == "__main__":

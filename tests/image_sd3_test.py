@@ -226,7 +226,7 @@ class Pictures(unittest.TestCase):
         PIL.Image.new("RGB", (8, 8)).save(self.out / "init.png")
         self.refuse(self.root / LARGE, [
             (nothing, ["--size", "10x8"], ["10 x 8", "4"]), (nothing, ["--sampler", "ddim"], ["ddim", "euler"]), (nothing, ["--size", "84x8"], ["4 x 42", "40"]),
-            (nothing, ["--lora", "x.safetensors"], [LARGE, "LoRA"]), (nothing, ["--clip-skip", "2"], [LARGE, "layers"]),
+            (nothing, ["--clip-skip", "2"], [LARGE, "layers"]),
             (nothing, ["--init", self.out / "init.png", "--mask", self.out / "init.png"], [LARGE, "mask"]), (remove("transformer"), [], ["transformer"]),
             (remove("text_encoder"), [], ["text_encoder"]), (remove("text_encoder_2"), [], ["text_encoder_2"]), (remove("text_encoder_3"), [], ["text_encoder_3"]),
             (remove("tokenizer_3"), [], ["tokenizer_3"]), (remove("vae"), [], ["vae"]),

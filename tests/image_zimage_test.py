@@ -170,7 +170,7 @@ class Pictures(unittest.TestCase):
         transformer = "transformer/config.json"
         self.refuse(self.folder, [
             (nothing, ["--size", "10x8"], ["10 x 8", "4"]), (nothing, ["--sampler", "ddim"], ["ddim", "euler"]), (nothing, ["--size", "160x8"], ["4 x 80", "64 x 64"]),
-            (nothing, ["--lora", "x.safetensors"], ["Z-Image", "LoRA"]), (nothing, ["--t5", "x.gguf"], ["T5"]), (remove("transformer"), [], ["transformer"]),
+            (nothing, ["--t5", "x.gguf"], ["T5"]), (remove("transformer"), [], ["transformer"]),
             (remove("text_encoder"), [], ["text_encoder"]), (remove("tokenizer"), [], ["tokenizer"]), (remove("vae"), [], ["vae"]), (remove("scheduler"), [], ["scheduler"]),
             (settings(transformer, magic=2), [], ["magic"]), (settings(transformer, siglip_feat_dim=8), [], ["siglip_feat_dim"]), (settings(transformer, in_channels=8), [], ["8 channels"]),
             (settings(transformer, all_patch_size=[4]), [], ["all_patch_size", "4"]), (settings(transformer, qk_norm=False), [], ["qk_norm"]), (settings(transformer, n_kv_heads=1), [], ["n_kv_heads"]),

@@ -57,7 +57,7 @@ static rdna_status load_attention(rdna__component *c, const char *prefix, int ch
   RDNA_TRY(rdna__component_load_matrix(c, prefix, "to_qkv.weight", 3 * channels, channels, &weight));
   RDNA_TRY(load_bias(c, prefix, "to_qkv", 3 * channels, &bias));
   for (int64_t i = 0; i < 3; i++) {
-    *parts[i] = (rdna__image_linear){weight, bias};
+    *parts[i] = (rdna__image_linear){.weight = weight, .bias = bias};
     parts[i]->weight.shape[0] = parts[i]->bias.shape[0] = channels;
     parts[i]->weight.data = (char *)weight.data + rdna_dtype_bytes(weight.dtype, i * channels * weight.stride[0]);
     parts[i]->bias.data = (char *)bias.data + rdna_dtype_bytes(bias.dtype, i * channels);

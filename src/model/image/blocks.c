@@ -2,7 +2,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "math/common/plan/scratch.h"
 #include "rdna/memory.h"
 #include "rdna/op.h"
 
@@ -100,7 +102,8 @@ rdna_status rdna__image_load_linear(rdna__component *c, const char *prefix, cons
   char full[RDNA__COMPONENT_NAME];
   rdna_dtype dtype = c->network->dtype;
   snprintf(full, sizeof full, "%s.weight", name);
-  RDNA_TRY(rdna__component_load_matrix(c, prefix, full, out, in, &out_linear->weight));
+  RDNA_TRY(
+      rdna__component_load_beside(c, prefix, full, out, in, &out_linear->weight, &out_linear->down, &out_linear->up));
   return biased ? load_vector(c, prefix, name, "bias", dtype, out, &out_linear->bias) : RDNA_OK;
 }
 
@@ -123,7 +126,7 @@ rdna_status rdna__image_load_projection(rdna__component *c, const char *prefix, 
                                         rdna__image_linear *out) {
   char full[RDNA__COMPONENT_NAME];
   snprintf(full, sizeof full, "%s.weight", name);
-  RDNA_TRY(rdna__component_load_matrix(c, prefix, full, channels, channels, &out->weight));
+  RDNA_TRY(rdna__component_load_beside(c, prefix, full, channels, channels, &out->weight, &out->down, &out->up));
   return load_vector(c, prefix, name, "bias", c->network->dtype, channels, &out->bias);
 }
 
@@ -162,12 +165,52 @@ rdna_status rdna__image_conv_run(rdna__image_pass *pass, const rdna__image_conv 
   return rdna_op_conv(pass->stream, &how, x, &conv->weight, conv->bias.data ? &conv->bias : NULL, out);
 }
 
+/* out += (x down) up */
+static rdna_status add_change(rdna_stream *stream, const rdna__image_linear *linear, const rdna_tensor *x,
+                              const rdna_tensor *out) {
+  rdna__scratch scratch = {.stream = stream, .holder = "a LoRA"};
+  rdna_tensor made;
+  int64_t shape[RDNA_MAX_RANK];
+  memcpy(shape, x->shape, sizeof shape);
+  shape[x->rank - 1] = linear->down.shape[0];
+  rdna_status status = rdna__scratch_tensor(&scratch, x->dtype, x->rank, shape, &made);
+  if (status == RDNA_OK) status = rdna_op_linear(stream, x, &linear->down, NULL, &made);
+  if (status == RDNA_OK) status = rdna_op_linear_add(stream, &made, &linear->up, NULL, out);
+  return rdna__scratch_release(&scratch, status);
+}
+
+static const rdna_tensor *bias_of(const rdna__image_linear *linear) { return linear->bias.data ? &linear->bias : NULL; }
+
+rdna_status rdna__image_linear_into(rdna_stream *stream, const rdna__image_linear *linear, const rdna_tensor *x,
+                                    const rdna_tensor *out) {
+  RDNA_TRY(rdna_op_linear(stream, x, &linear->weight, bias_of(linear), out));
+  return linear->up.data ? add_change(stream, linear, x, out) : RDNA_OK;
+}
+
+rdna_status rdna__image_linear_add(rdna_stream *stream, const rdna__image_linear *linear, const rdna_tensor *x,
+                                   const rdna_tensor *out) {
+  RDNA_TRY(rdna_op_linear_add(stream, x, &linear->weight, bias_of(linear), out));
+  return linear->up.data ? add_change(stream, linear, x, out) : RDNA_OK;
+}
+
+static rdna_tensor rows_of(const rdna_tensor *t, int64_t first, int64_t count) {
+  rdna_tensor part = *t;
+  if (t->data) part.data = (char *)t->data + rdna_dtype_bytes(t->dtype, first * t->stride[0]);
+  part.shape[0] = count;
+  return part;
+}
+
+rdna__image_linear rdna__image_linear_rows(const rdna__image_linear *linear, int64_t first, int64_t count) {
+  return (rdna__image_linear){
+      .weight = rows_of(&linear->weight, first, count), .down = linear->down, .up = rows_of(&linear->up, first, count)};
+}
+
 rdna_status rdna__image_linear_run(rdna__image_pass *pass, const rdna__image_linear *linear, const rdna_tensor *x,
                                    rdna_tensor *out) {
   rdna_tensor like = *x;
   like.shape[x->rank - 1] = linear->weight.shape[0];
   RDNA_TRY(rdna__pass_tensor(pass, pass->dtype, x->rank, like.shape, out));
-  return rdna_op_linear(pass->stream, x, &linear->weight, linear->bias.data ? &linear->bias : NULL, out);
+  return rdna__image_linear_into(pass->stream, linear, x, out);
 }
 
 static rdna_status group_norm(rdna__image_pass *pass, const rdna__image_norm *norm, const rdna_tensor *x,
@@ -291,7 +334,7 @@ rdna_status rdna__image_attention_run(rdna__image_pass *pass, const rdna__image_
   RDNA_TRY(rdna__pass_drop(pass, &v));
   RDNA_TRY(rdna__pass_image(pass, x->shape[0], x->shape[1], x->shape[2], x->shape[3], out));
   rdna_tensor to = rdna__image_tokens(out);
-  RDNA_TRY(rdna_op_linear(pass->stream, &tokens, &a->out.weight, &a->out.bias, &to));
+  RDNA_TRY(rdna__image_linear_into(pass->stream, &a->out, &tokens, &to));
   RDNA_TRY(rdna__pass_drop(pass, &normed));
   return rdna_op_zip(pass->stream, RDNA_ZIP_ADD, out, x, zero, zero, out);
 }

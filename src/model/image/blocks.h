@@ -35,6 +35,8 @@ rdna_tensor rdna__image_tokens(const rdna_tensor *image);
 
 typedef struct rdna__image_linear {
   rdna_tensor weight, bias; /* (out, in), (out) of the network's type; bias.data NULL: none */
+  rdna_tensor down, up;     /* (rank, in), (out, rank): the weight is W + up down, of a W in blocks that LoRAs change;
+                               data NULL: it is W */
 } rdna__image_linear;
 
 typedef struct rdna__image_norm { /* over groups of channels */
@@ -105,6 +107,13 @@ rdna_status rdna__image_load_attention(rdna__component *c, const char *prefix, i
 
 rdna_status rdna__image_conv_run(rdna__image_pass *pass, const rdna__image_conv *conv, const rdna_tensor *x,
                                  rdna_tensor *out);
+/* out = x weight^T + bias, which has been made, and the same added to |out|. */
+rdna_status rdna__image_linear_into(rdna_stream *stream, const rdna__image_linear *linear, const rdna_tensor *x,
+                                    const rdna_tensor *out);
+rdna_status rdna__image_linear_add(rdna_stream *stream, const rdna__image_linear *linear, const rdna_tensor *x,
+                                   const rdna_tensor *out);
+/* Rows [first, first + count) of what makes an output, without a bias. */
+rdna__image_linear rdna__image_linear_rows(const rdna__image_linear *linear, int64_t first, int64_t count);
 /* (rows, in) -> (rows, out), leading dimensions as x has them. */
 rdna_status rdna__image_linear_run(rdna__image_pass *pass, const rdna__image_linear *linear, const rdna_tensor *x,
                                    rdna_tensor *out);

@@ -168,12 +168,20 @@ void rdna__component_change(rdna__component *c, rdna__loras *loras, rdna__lora_p
   c->names = *names;
 }
 
-/* Whether weights called |name| are changed on their way; |module| becomes the name without its end. */
-static bool is_changed(const rdna__component *c, const char *name, char module[RDNA__COMPONENT_NAME]) {
+/* What LoRAs change. */
+typedef struct changing {
+  char name[RDNA__COMPONENT_NAME]; /* the weights' without its end */
+  rdna__lora_module module;
+} changing;
+
+/* Whether weights called |name| are changed. */
+static bool is_changed(const rdna__component *c, const char *name, changing *out) {
   size_t length = strlen(name), end = strlen(".weight");
   if (!c->loras || length <= end || strcmp(name + length - end, ".weight") != 0) return false;
-  snprintf(module, RDNA__COMPONENT_NAME, "%.*s", (int)(length - end), name);
-  return rdna__loras_change(c->loras, c->of, &c->names, module);
+  snprintf(out->name, sizeof out->name, "%.*s", (int)(length - end), name);
+  bool swapped = c->part.kind == CHECKPOINT_FLUX || c->part.kind == CHECKPOINT_SD3;
+  out->module = (rdna__lora_module){c->of, &c->names, swapped, out->name};
+  return rdna__loras_change(c->loras, &out->module);
 }
 
 /* ---- on the way to the device ---- */
@@ -183,9 +191,9 @@ typedef struct passage {
   const rdna__component *c;
   rdna_stream *stream;
   const rdna__safetensor *t;
-  const char *module; /* that LoRAs change; NULL: none does */
-  double scale;       /* of 8-bit floats */
-  bool as_it_is;      /* bytes are copied */
+  const rdna__lora_module *module; /* that LoRAs change; NULL: none does */
+  double scale;                    /* of 8-bit floats */
+  bool as_it_is;                   /* bytes are copied */
   bool wide;
   int64_t rows, piece; /* of the first dimension: all, and so many at a time */
   uint8_t *bytes;      /* of a piece, each of these */
@@ -216,7 +224,7 @@ static rdna_status pass_wide(const passage *p, const rdna_tensor *from, const rd
   }
   if (p->scale != 1)
     RDNA_TRY(rdna_op_map(p->stream, RDNA_MAP_AFFINE, &wide, rdna_scalar_real(p->scale), rdna_scalar_real(0), &wide));
-  if (p->module) RDNA_TRY(rdna__loras_add(c->loras, c->of, &c->names, p->module, p->stream, &wide));
+  if (p->module) RDNA_TRY(rdna__loras_add(c->loras, p->module, p->stream, &wide));
   return is_blocks(to->dtype) ? rdna_op_quantize(p->stream, &wide, to) : rdna_op_copy(p->stream, &wide, to);
 }
 
@@ -298,13 +306,12 @@ static bool has_whole_rows(const rdna__safetensor *t) {
   return !is_blocks(t->dtype) || values % (int64_t)rdna_dtype_block_values(t->dtype) == 0;
 }
 
-/* |to|, which is dense, becomes the values of |t|, which was asked for as |name|. */
-static rdna_status upload(rdna__component *c, const rdna__safetensor *t, const char *name, bool may_copy,
-                          const rdna_tensor *to) {
+/* |to|, which is dense, becomes the values of |t|, changed as |module| is, if that is not NULL. */
+static rdna_status pass(rdna__component *c, const rdna__safetensor *t, const rdna__lora_module *module, bool may_copy,
+                        const rdna_tensor *to) {
   rdna_device *device = c->network->device;
-  char module[RDNA__COMPONENT_NAME];
   passage p = {.c = c, .stream = rdna_device_default_stream(device), .t = t, .scale = 1, .rows = 1, .piece = 1};
-  if (is_changed(c, name, module)) p.module = module;
+  p.module = module;
   if (is_small(t->dtype)) RDNA_TRY(find_scale(c, t, &p.scale));
   if (t->bytes == 0) return RDNA_OK;
   p.as_it_is = may_copy && t->dtype == to->dtype && !p.module && !c->transposed;
@@ -322,6 +329,13 @@ static rdna_status upload(rdna__component *c, const rdna__safetensor *t, const c
   }
   free(p.bytes);
   return status;
+}
+
+/* The same of |t|, which was asked for as |name|. */
+static rdna_status upload(rdna__component *c, const rdna__safetensor *t, const char *name, bool may_copy,
+                          const rdna_tensor *to) {
+  changing changed;
+  return pass(c, t, is_changed(c, name, &changed) ? &changed.module : NULL, may_copy, to);
 }
 
 /* The tensor of |to|'s shape. */
@@ -352,8 +366,22 @@ static rdna_dtype type_of_matrix(const rdna__component *c, rdna_dtype in_file, i
   return is_blocks(fitting) ? fitting : n->dtype;
 }
 
+static rdna_status load_changes(rdna__component *c, const rdna__lora_module *module, int64_t rank, int64_t out,
+                                int64_t in, rdna_tensor *out_down, rdna_tensor *out_up) {
+  rdna_stream *stream = rdna_device_default_stream(c->network->device);
+  RDNA_TRY(rdna__network_tensor(c->network, c->network->dtype, 2, (const int64_t[]){rank, in}, out_down));
+  RDNA_TRY(rdna__network_tensor(c->network, c->network->dtype, 2, (const int64_t[]){out, rank}, out_up));
+  return rdna__loras_load(c->loras, module, stream, out_down, out_up);
+}
+
 rdna_status rdna__component_load_matrix(rdna__component *c, const char *prefix, const char *name, int64_t out,
                                         int64_t in, rdna_tensor *out_weight) {
+  return rdna__component_load_beside(c, prefix, name, out, in, out_weight, NULL, NULL);
+}
+
+rdna_status rdna__component_load_beside(rdna__component *c, const char *prefix, const char *name, int64_t out,
+                                        int64_t in, rdna_tensor *out_weight, rdna_tensor *out_down,
+                                        rdna_tensor *out_up) {
   const int64_t shape[] = {out, in, 1, 1};
   int rank = rdna__component_rank(c, prefix, name) == 4 ? 4 : 2;
   const rdna_tensor like = rdna_tensor_contiguous(NULL, RDNA_F32, rank, shape);
@@ -364,7 +392,12 @@ rdna_status rdna__component_load_matrix(rdna__component *c, const char *prefix, 
   t = *found;
   t.rank = 2; /* a window of 1 x 1 lies as the matrix does */
   RDNA_TRY(rdna__network_tensor(c->network, type_of_matrix(c, t.dtype, in), 2, shape, out_weight));
-  return upload(c, &t, full, true, out_weight);
+  changing changed;
+  if (!is_changed(c, full, &changed)) return pass(c, &t, NULL, true, out_weight);
+  bool beside = out_down && is_blocks(t.dtype) && out_weight->dtype == t.dtype && !c->transposed;
+  int64_t low = beside ? rdna__loras_rank(c->loras, &changed.module) : 0;
+  RDNA_TRY(pass(c, &t, low ? NULL : &changed.module, true, out_weight));
+  return low ? load_changes(c, &changed.module, low, out, in, out_down, out_up) : RDNA_OK;
 }
 
 rdna_status rdna__network_tensor(rdna__network *n, rdna_dtype dtype, int rank, const int64_t *shape, rdna_tensor *out) {

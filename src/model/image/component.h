@@ -72,6 +72,11 @@ rdna_status rdna__component_load(rdna__component *component, const char *prefix,
  * under |weights|. */
 rdna_status rdna__component_load_matrix(rdna__component *component, const char *prefix, const char *name, int64_t out,
                                         int64_t in, rdna_tensor *out_weight);
+/* The same, where blocks of the file stay as they are if LoRAs change them by products of two matrices: those are
+ * |out_down| (rank, in) and |out_up| (out, rank) of the network's type, and else without data. */
+rdna_status rdna__component_load_beside(rdna__component *component, const char *prefix, const char *name, int64_t out,
+                                        int64_t in, rdna_tensor *out_weight, rdna_tensor *out_down,
+                                        rdna_tensor *out_up);
 /* A convolution's, as rdna__network_window lays it out. */
 rdna_status rdna__component_load_window(rdna__component *component, const char *prefix, const char *name, int out,
                                         int in, int height, int width, rdna_tensor *out_weight);

@@ -75,11 +75,9 @@ rdna_tensor rdna__dit_part(const rdna_tensor *of, int64_t width, int part) {
 
 /* ---- products ---- */
 
-static const rdna_tensor *bias_of(const rdna__image_linear *by) { return by->bias.data ? &by->bias : NULL; }
-
 rdna_status rdna__dit_linear(const rdna__image_pass *pass, const rdna__image_linear *by, const rdna_tensor *x,
                              const rdna_tensor *out) {
-  return rdna_op_linear(pass->stream, x, &by->weight, bias_of(by), out);
+  return rdna__image_linear_into(pass->stream, by, x, out);
 }
 
 rdna_status rdna__dit_linear_of(rdna__image_pass *pass, const rdna__image_linear *by, const rdna_tensor *norm,
@@ -127,7 +125,7 @@ rdna_status rdna__dit_embed(rdna__image_pass *pass, const rdna__dit_embedding *b
   if (first)
     RDNA_TRY(rdna__dit_linear(pass, &by->second, &h, out));
   else
-    RDNA_TRY(rdna_op_linear_add(pass->stream, &h, &by->second.weight, bias_of(&by->second), out));
+    RDNA_TRY(rdna__image_linear_add(pass->stream, &by->second, &h, out));
   RDNA_TRY(rdna__pass_drop(pass, &x));
   return rdna__pass_drop(pass, &h);
 }

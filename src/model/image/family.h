@@ -38,6 +38,7 @@ typedef enum rdna__flow_levels {
 typedef struct rdna__image_family {
   const char *const *pipelines; /* diffusers' names of it, and NULL behind them; the first is said to users */
   bool has_t5;                  /* which may be a file of its own, as the transformer of all families may */
+  int clips;                    /* text encoders of CLIP's kind */
   bool keeps_norm;              /* what guidance makes of a token is as long as the answer to the prompt */
   rdna__flow_levels levels;
   /* What the folder's parts are together: fills the model's info, and what else is the family's. */

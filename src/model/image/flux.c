@@ -43,6 +43,12 @@ static const names of_kind[] = {
                       {{"", "ff_context.linear_in", "ff_context.linear_out"}, {"", "ff.linear_in", "ff.linear_out"}}},
     [RDNA__FLUX_SD3] = {"pos_embed.proj", "context_embedder", "time_text_embed", {{FLUX_TEXT}, {FLUX_PICTURE}}}};
 
+/* How their makers call them, which files of LoRAs may do, too. */
+static const rdna__checkpoint_kind named_as[] = {[RDNA__FLUX_1] = CHECKPOINT_FLUX,
+                                                 [RDNA__FLUX_QWEN] = CHECKPOINT_DIFFUSERS,
+                                                 [RDNA__FLUX_2] = CHECKPOINT_FLUX,
+                                                 [RDNA__FLUX_SD3] = CHECKPOINT_SD3};
+
 /* ---- loading ---- */
 
 static rdna_status load_embedding(const rdna_image_flux *f, rdna__component *c, const char *name, int in,
@@ -93,9 +99,7 @@ static rdna_status load_joined(const rdna_image_flux *f, rdna__component *c, con
   rdna__image_linear all = {0};
   RDNA_TRY(rdna__image_load_linear(c, prefix, "to_qkv_mlp_proj", s->width, 3 * s->width + 2 * s->hidden, false, &all));
   for (int64_t k = 0, first = 0; k < 4; first += rows[k++]) {
-    parts[k]->weight = all.weight;
-    parts[k]->weight.data = (char *)all.weight.data + rdna_dtype_bytes(all.weight.dtype, first * all.weight.stride[0]);
-    parts[k]->weight.shape[0] = rows[k];
+    *parts[k] = rdna__image_linear_rows(&all, first, rows[k]);
   }
   return rdna__image_load_linear(c, prefix, "to_out", s->width + s->hidden, s->width, false, &to->down);
 }
@@ -159,9 +163,10 @@ static rdna_status load_beginning(rdna_image_flux *f, rdna__component *c) {
   return s->shares ? load_shared(f, c) : RDNA_OK;
 }
 
-static rdna_status load(rdna_image_flux *f, rdna__component *c) {
+static rdna_status load(rdna_image_flux *f, rdna__component *c, rdna__loras *loras) {
   rdna__flux_settings *s = &f->set;
   RDNA_TRY(rdna__annotate(rdna__flux_settings_read(c->settings, s), "config.json"));
+  rdna__component_change(c, loras, LORA_NETWORK, &(rdna__checkpoint_part){.kind = named_as[s->kind], .prefix = ""});
   f->doubles = calloc((size_t)s->doubles + 1, sizeof *f->doubles);
   f->singles = calloc((size_t)s->singles + 1, sizeof *f->singles);
   if (!f->doubles || !f->singles) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a transformer");
@@ -181,13 +186,13 @@ static rdna_status load(rdna_image_flux *f, rdna__component *c) {
   return rdna__component_check_all_read(c);
 }
 
-static rdna_status open_flux(rdna_image_flux *f, const char *folder, const char *name) {
+static rdna_status open_flux(rdna_image_flux *f, const char *folder, const char *name, rdna__loras *loras) {
   rdna__component c;
   char path[PATH_BYTES];
   if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", name);
   RDNA_TRY(rdna__component_open(path, "diffusion_pytorch_model", &f->network, &c));
-  rdna_status status = rdna__annotate(load(f, &c), "%s", path);
+  rdna_status status = rdna__annotate(load(f, &c, loras), "%s", path);
   rdna__component_close(&c);
   const rdna__flux_settings *s = &f->set;
   int places = s->patch * s->patch;
@@ -203,18 +208,18 @@ static rdna_status open_flux(rdna_image_flux *f, const char *folder, const char 
 
 rdna_status rdna_image_flux_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
                                    rdna_image_flux **out_flux) {
-  return rdna__flux_create(device, folder, name, dtype, RDNA_DTYPE_COUNT, out_flux);
+  return rdna__flux_create(device, folder, name, dtype, RDNA_DTYPE_COUNT, NULL, out_flux);
 }
 
 rdna_status rdna__flux_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
-                              rdna_dtype weights, rdna_image_flux **out_flux) {
+                              rdna_dtype weights, rdna__loras *loras, rdna_image_flux **out_flux) {
   if (!device || !folder || !name || !out_flux || (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16))
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "rdna_image_flux_create needs a device, two names of folders, f32, f16 or bf16, and a place");
   rdna_image_flux *f = calloc(1, sizeof *f);
   if (!f) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a transformer");
   f->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype, .weights = weights};
-  rdna_status status = open_flux(f, folder, name);
+  rdna_status status = open_flux(f, folder, name, loras);
   if (status == RDNA_OK)
     *out_flux = f;
   else

@@ -41,13 +41,13 @@ typedef struct rdna__flux_settings {
  * values that make no sense. */
 rdna_status rdna__flux_settings_read(json_t *json, rdna__flux_settings *out);
 
-/* rdna_image_flux_create with matrices rounded to |weights|, blocks, as they are loaded; of another type: as they are.
- */
+/* rdna_image_flux_create with matrices rounded to |weights|, blocks, as they are loaded; of another type: as they are;
+ * and with |loras|' changes, or NULL. */
 rdna_status rdna__flux_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
-                              rdna_dtype weights, rdna_image_flux **out_flux);
+                              rdna_dtype weights, rdna__loras *loras, rdna_image_flux **out_flux);
 /* rdna_image_t5_create, the same. */
 rdna_status rdna__t5_create(rdna_device *device, const char *folder, const char *encoder, const char *tokenizer,
-                            rdna_dtype dtype, rdna_dtype weights, rdna_image_t5 **out_encoder);
+                            rdna_dtype dtype, rdna_dtype weights, rdna__loras *loras, rdna_image_t5 **out_encoder);
 
 /* ---- The network ---- */
 

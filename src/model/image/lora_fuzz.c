@@ -25,6 +25,11 @@ static const char *const bases[] = {"lora_unet_mid_block_attentions_0_proj_in",
                                     "lora_te_text_model_encoder_layers_0_mlp_fc1",
                                     "lora_te2_text_model_encoder_layers_0_mlp_fc1",
                                     "text_encoder.text_model.encoder.layers.0.mlp.fc1",
+                                    "lora_unet_double_blocks_0_img_attn_qkv",
+                                    "transformer.transformer_blocks.0.attn.to_k",
+                                    "diffusion_model.final_layer.adaLN_modulation.1",
+                                    "double_blocks.0.processor.qkv_lora1",
+                                    "lora_te3_encoder_block_0_layer_0_SelfAttention_q",
                                     "strange"};
 static const char *const kinds[] = {"lora_down.weight",
                                     "lora_up.weight",
@@ -94,10 +99,28 @@ static int make_file(const uint8_t *data, size_t size) {
   return written ? file : -1;
 }
 
-static void add(rdna__loras *loras, rdna__lora_part part, const char *module, const rdna__checkpoint_part *names,
+/* The same as two matrices, where it is some. */
+static void load(rdna__loras *loras, const rdna__lora_module *module, rdna_stream *stream) {
+  const int64_t rank = rdna__loras_rank(loras, module), below[] = {rank, IN}, above[] = {OUT, rank};
+  rdna_device *device = rdna_stream_device(stream);
+  rdna_tensor down = rdna_tensor_contiguous(NULL, RDNA_F32, 2, below),
+              up = rdna_tensor_contiguous(NULL, RDNA_F32, 2, above);
+  if (!rank) return;
+  if (rdna_memory_alloc_named(device, (size_t)rank * IN * sizeof(float), NULL, "a fuzzer", &down.data) != RDNA_OK ||
+      rdna_memory_alloc_named(device, (size_t)rank * OUT * sizeof(float), NULL, "a fuzzer", &up.data) != RDNA_OK)
+    abort();
+  if (rdna__loras_load(loras, module, stream, &down, &up) != RDNA_OK && !*rdna_last_error()) abort();
+  if (rdna_stream_synchronize(stream) != RDNA_OK) abort();
+  (void)!rdna_memory_free(device, down.data);
+  (void)!rdna_memory_free(device, up.data);
+}
+
+static void add(rdna__loras *loras, rdna__lora_part part, const char *name, const rdna__checkpoint_part *names,
                 rdna_stream *stream, const rdna_tensor *weight) {
-  if (!rdna__loras_change(loras, part, names, module)) return;
-  if (rdna__loras_add(loras, part, names, module, stream, weight) != RDNA_OK && !*rdna_last_error()) abort();
+  const rdna__lora_module module = {part, names, false, name};
+  if (!rdna__loras_change(loras, &module)) return;
+  if (rdna__loras_add(loras, &module, stream, weight) != RDNA_OK && !*rdna_last_error()) abort();
+  load(loras, &module, stream);
   if (rdna_stream_synchronize(stream) != RDNA_OK) abort();
 }
 
@@ -114,12 +137,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (file < 0) return 0;
   snprintf(path, sizeof path, "/proc/self/fd/%d", file);
   const rdna_image_lora given[] = {{path, 0.5}, {path, -1}};
-  if (rdna__loras_open(given, 2, 1 + (int)(size % 2), &loras) == RDNA_OK) {
+  const bool flows = size % 4 > 1;
+  const rdna__lora_target target = {flows, 1 + (int)(size % 2), flows};
+  const rdna__checkpoint_part flux = {CHECKPOINT_FLUX, "", 0, 0, 0};
+  if (rdna__loras_open(given, 2, &target, &loras) == RDNA_OK) {
     if (rdna_memory_alloc_named(device, OUT * IN * sizeof(float), NULL, "a fuzzer", &weight.data) != RDNA_OK) abort();
-    add(loras, LORA_UNET, MODULE, &names, stream, &weight);
+    add(loras, LORA_NETWORK, MODULE, &names, stream, &weight);
     add(loras, LORA_ENCODER, "encoder.layers.0.mlp.fc1", &names, stream, &weight);
     rdna_tensor other = rdna_tensor_contiguous(weight.data, RDNA_F32, 4, window);
-    add(loras, LORA_UNET, ATTENTION, &names, stream, &other);
+    add(loras, LORA_NETWORK, ATTENTION, &names, stream, &other);
+    if (flows) {
+      add(loras, LORA_NETWORK, "transformer_blocks.0.attn.to_k", &flux, stream, &weight);
+      add(loras, LORA_NETWORK, "norm_out.linear", &flux, stream, &weight);
+      add(loras, LORA_T5, "encoder.block.0.layer.0.SelfAttention.q", &names, stream, &weight);
+    }
     for (int i = 0; i < LORA_PARTS; i++)
       if (rdna__loras_check_used(loras, (rdna__lora_part)i) != RDNA_OK && !*rdna_last_error()) abort();
     (void)!rdna_memory_free(device, weight.data);

@@ -61,10 +61,11 @@ static rdna_status tokenizer_path(const rdna_image_model *m, const char *tokeniz
 rdna_status rdna__flow_need_t5(rdna_image_model *m, const char *encoder, const char *tokenizer) {
   if (m->t5) return RDNA_OK;
   char path[PATH_BYTES];
-  if (!m->t5_file) return rdna__t5_create(m->device, m->folder, encoder, tokenizer, m->dtype, m->weights, &m->t5);
+  if (!m->t5_file)
+    return rdna__t5_create(m->device, m->folder, encoder, tokenizer, m->dtype, m->weights, m->loras, &m->t5);
   if (!rdna__component_is_file(m->t5_file)) return rdna__fail(RDNA_NOT_FOUND, "there is no file %s for T5", m->t5_file);
   RDNA_TRY(tokenizer_path(m, tokenizer, path));
-  return rdna__t5_create(m->device, m->t5_file, encoder, path, m->dtype, m->weights, &m->t5);
+  return rdna__t5_create(m->device, m->t5_file, encoder, path, m->dtype, m->weights, m->loras, &m->t5);
 }
 
 /* The tokenizer alone: T5 is the largest of what is not yet needed. */

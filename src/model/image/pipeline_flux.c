@@ -82,7 +82,7 @@ static rdna_status fit(rdna_image_model *m, const char *pipeline) {
 rdna_status rdna__flux_need(rdna_image_model *m, const rdna__image_texts *texts) {
   const char *where = m->transformer_file ? m->transformer_file : m->folder;
   rdna_image_flux *made = m->network;
-  if (!made) RDNA_TRY(rdna__flux_create(m->device, where, "transformer", m->dtype, m->weights, &made));
+  if (!made) RDNA_TRY(rdna__flux_create(m->device, where, "transformer", m->dtype, m->weights, m->loras, &made));
   m->network = made;
   const rdna_image_flux_info *info = rdna_image_flux_get_info(made);
   if (info->text_width == texts->width && info->pooled_width == texts->pooled_width) return RDNA_OK;
@@ -159,6 +159,7 @@ static const char *const pipelines[] = {"FluxPipeline", "FluxImg2ImgPipeline", "
                                         "FluxKontextPipeline", NULL};
 const rdna__image_family rdna__flux_family = {.pipelines = pipelines,
                                               .has_t5 = true,
+                                              .clips = 1,
                                               .levels = FLOW_LEVELS_EVEN,
                                               .fit = fit,
                                               .encode = encode,

@@ -308,10 +308,16 @@ static rdna_status check_family(const rdna_image_model *m, const rdna_image_mode
   if (!m->family) return RDNA_OK;
   if (o->control_count > 0)
     return rdna__fail(RDNA_UNSUPPORTED, "%s is %s, which has no ControlNet that is known", m->folder, m->info.family);
-  if (o->lora_count > 0)
-    return rdna__fail(RDNA_UNSUPPORTED, "%s is %s, to which no LoRA can be added yet", m->folder, m->info.family);
   if (o->embedding_count > 0)
     return rdna__fail(RDNA_UNSUPPORTED, "%s is %s, to which no words can be added yet", m->folder, m->info.family);
+  return RDNA_OK;
+}
+
+static rdna_status open_loras(rdna_image_model *m, const rdna_image_model_options *o) {
+  rdna__lora_target target = {.encoders = m->encoders};
+  if (m->family) target = (rdna__lora_target){true, m->family->clips, m->family->has_t5 && !m->leaves_t5};
+  RDNA_TRY(rdna__loras_open(o->loras, o->lora_count, &target, &m->loras));
+  rdna__loras_use(m->loras, NULL, m->lora_scales);
   return RDNA_OK;
 }
 
@@ -324,11 +330,9 @@ static rdna_status open_path(rdna_image_model *m, const rdna_image_model_options
     RDNA_TRY(check_family(m, o));
     RDNA_TRY(rdna__pipeline_keep_autoencoders(m, o));
     RDNA_TRY(rdna__pipeline_keep_adapters(m, o));
-    if (m->family) return o->refiner ? open_refiner(m, o) : RDNA_OK;
     int words = o->embedding_count < INT_MAX ? (int)o->embedding_count : INT_MAX;
     RDNA_TRY(rdna__inversions_open(o->embeddings, words, m->encoders, &m->words));
-    RDNA_TRY(rdna__loras_open(o->loras, o->lora_count, m->encoders, &m->loras));
-    rdna__loras_use(m->loras, NULL, m->lora_scales);
+    RDNA_TRY(open_loras(m, o));
     return o->refiner ? open_refiner(m, o) : RDNA_OK;
   }
   return rdna__fail(RDNA_INVALID_ARGUMENT, "%s is no file, and a folder has its own %s", m->folder,

@@ -156,6 +156,7 @@ static rdna_status count_tokens(rdna_image_model *m, const char *text, size_t *o
 static const char *const pipelines[] = {"StableDiffusion3Pipeline", "StableDiffusion3Img2ImgPipeline", NULL};
 const rdna__image_family rdna__sd3_family = {.pipelines = pipelines,
                                              .has_t5 = true,
+                                             .clips = CLIPS,
                                              .levels = FLOW_LEVELS_TRAINED,
                                              .fit = fit,
                                              .encode = encode,

@@ -71,7 +71,7 @@ static rdna_status encode(rdna_image_model *m, const rdna_image_request *r, bool
 static rdna_status need(rdna_image_model *m, const rdna__image_texts *texts) {
   rdna__zimage *made = m->network;
   const char *where = m->transformer_file ? m->transformer_file : m->folder;
-  if (!made) RDNA_TRY(rdna__zimage_create(m->device, where, "transformer", m->dtype, m->weights, &made));
+  if (!made) RDNA_TRY(rdna__zimage_create(m->device, where, "transformer", m->dtype, m->weights, m->loras, &made));
   m->network = made;
   int width = rdna__zimage_get_settings(made)->text_width;
   if (width == texts->width) return RDNA_OK;

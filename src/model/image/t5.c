@@ -127,7 +127,8 @@ static rdna_status read_component(rdna_image_t5 *e, loading *l) {
   return RDNA_OK;
 }
 
-static rdna_status open_all(rdna_image_t5 *e, const char *folder, const char *encoder, const char *tokenizer) {
+static rdna_status open_all(rdna_image_t5 *e, const char *folder, const char *encoder, const char *tokenizer,
+                            rdna__loras *loras) {
   char paths[2][PATH_BYTES];
   const char *const names[] = {encoder, tokenizer};
   loading l = {.encoder = e};
@@ -137,6 +138,7 @@ static rdna_status open_all(rdna_image_t5 *e, const char *folder, const char *en
                  names[i]) >= (int)sizeof paths[i])
       return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", names[i]);
   RDNA_TRY(rdna__component_open(paths[0], "model", &e->network, &l.component));
+  rdna__component_change(&l.component, loras, LORA_T5, &(rdna__checkpoint_part){.kind = CHECKPOINT_T5, .prefix = ""});
   rdna_status status = rdna__annotate(read_component(e, &l), "%s", paths[0]);
   rdna__component_close(&l.component);
   return status == RDNA_OK ? rdna__t5_tokenizer_open(paths[1], e->set.vocabulary, &e->tokenizer) : status;
@@ -144,11 +146,11 @@ static rdna_status open_all(rdna_image_t5 *e, const char *folder, const char *en
 
 rdna_status rdna_image_t5_create(rdna_device *device, const char *folder, const char *encoder, const char *tokenizer,
                                  rdna_dtype dtype, rdna_image_t5 **out_encoder) {
-  return rdna__t5_create(device, folder, encoder, tokenizer, dtype, RDNA_DTYPE_COUNT, out_encoder);
+  return rdna__t5_create(device, folder, encoder, tokenizer, dtype, RDNA_DTYPE_COUNT, NULL, out_encoder);
 }
 
 rdna_status rdna__t5_create(rdna_device *device, const char *folder, const char *encoder, const char *tokenizer,
-                            rdna_dtype dtype, rdna_dtype weights, rdna_image_t5 **out_encoder) {
+                            rdna_dtype dtype, rdna_dtype weights, rdna__loras *loras, rdna_image_t5 **out_encoder) {
   if (!device || !folder || !encoder || !tokenizer || !out_encoder ||
       (dtype != RDNA_F32 && dtype != RDNA_F16 && dtype != RDNA_BF16))
     return rdna__fail(RDNA_INVALID_ARGUMENT,
@@ -156,7 +158,7 @@ rdna_status rdna__t5_create(rdna_device *device, const char *folder, const char 
   rdna_image_t5 *e = calloc(1, sizeof *e);
   if (!e) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text encoder");
   e->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype, .weights = weights};
-  rdna_status status = open_all(e, folder, encoder, tokenizer);
+  rdna_status status = open_all(e, folder, encoder, tokenizer, loras);
   if (status == RDNA_OK)
     *out_encoder = e;
   else

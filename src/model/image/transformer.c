@@ -81,7 +81,7 @@ static rdna_status attend(rdna__image_pass *pass, const rdna__image_heads *a, in
   RDNA_TRY(rdna__pass_drop(pass, &q));
   RDNA_TRY(rdna__pass_drop(pass, &k));
   RDNA_TRY(rdna__pass_drop(pass, &v));
-  return rdna_op_linear_add(pass->stream, h, &a->out.weight, &a->out.bias, t);
+  return rdna__image_linear_add(pass->stream, &a->out, h, t);
 }
 
 /* The images of |t| (n, tokens, channels) from |first| on. */
@@ -109,7 +109,7 @@ static rdna_status attend_own(rdna__image_pass *pass, const rdna__image_heads *a
   }
   RDNA_TRY(rdna_op_copy(pass->stream, &own, &last));
   RDNA_TRY(rdna__pass_drop(pass, &v));
-  return rdna_op_linear_add(pass->stream, h, &a->out.weight, &a->out.bias, t);
+  return rdna__image_linear_add(pass->stream, &a->out, h, t);
 }
 
 /* t += down(kept * gelu(gate)), of kept and gate in one product of h */
@@ -124,7 +124,7 @@ static rdna_status feed_forward(rdna__image_pass *pass, const rdna__image_transf
   RDNA_TRY(rdna__pass_tensor(pass, pass->dtype, 3, kept.shape, &gated));
   RDNA_TRY(rdna_op_fused(pass->stream, steps, 2, (const rdna_tensor *const[]){&gate, &kept}, 2, &gated));
   RDNA_TRY(rdna__pass_drop(pass, &both));
-  RDNA_TRY(rdna_op_linear_add(pass->stream, &gated, &b->down.weight, &b->down.bias, t));
+  RDNA_TRY(rdna__image_linear_add(pass->stream, &b->down, &gated, t));
   return rdna__pass_drop(pass, &gated);
 }
 
@@ -156,7 +156,7 @@ static rdna_status attend_text(rdna__image_pass *pass, const rdna__image_heads *
   for (size_t i = 0; i < attending->adapter_count; i++)
     RDNA_TRY(add_adapter(pass, &attending->adapters[i], place, heads, &q, h));
   RDNA_TRY(rdna__pass_drop(pass, &q));
-  return rdna_op_linear_add(pass->stream, h, &a->out.weight, &a->out.bias, t);
+  return rdna__image_linear_add(pass->stream, &a->out, h, t);
 }
 
 rdna_status rdna__image_transformer_run(rdna__image_pass *pass, const rdna__image_transformer *of,
@@ -178,6 +178,6 @@ rdna_status rdna__image_transformer_run(rdna__image_pass *pass, const rdna__imag
     RDNA_TRY(feed_forward(pass, b, &h, &t));
   }
   RDNA_TRY(rdna__pass_drop(pass, &image));
-  RDNA_TRY(rdna_op_linear_add(pass->stream, &t, &of->out.weight, &of->out.bias, &outer));
+  RDNA_TRY(rdna__image_linear_add(pass->stream, &of->out, &t, &outer));
   return rdna__pass_drop(pass, &t);
 }

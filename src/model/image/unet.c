@@ -118,7 +118,7 @@ static rdna_status load(rdna_image_unet *u, rdna__component *c, rdna__loras *lor
   rdna__unet_settings *s = &u->set;
   RDNA_TRY(rdna__annotate(rdna__unet_settings_read(c->settings, s), "config.json"));
   const rdna__checkpoint_part names = names_of(s);
-  rdna__component_change(c, loras, LORA_UNET, &names);
+  rdna__component_change(c, loras, LORA_NETWORK, &names);
   const rdna__image_window out = {s->channels[0], s->out_channels, 3, 1, 1, 1};
   RDNA_TRY(rdna__unet_load_half(u, c));
   for (int i = 0; i < s->stages; i++) RDNA_TRY(load_up(u, c, i));

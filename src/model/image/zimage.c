@@ -100,9 +100,10 @@ static rdna_status load_ends(rdna__zimage *z, rdna__component *c) {
   return rdna__image_load_linear(c, "all_final_layer.2-1", "linear", s->width, 4 * s->channels, true, &z->out);
 }
 
-static rdna_status load(rdna__zimage *z, rdna__component *c) {
+static rdna_status load(rdna__zimage *z, rdna__component *c, rdna__loras *loras) {
   rdna__zimage_settings *s = &z->set;
   RDNA_TRY(rdna__annotate(rdna__zimage_settings_read(c->settings, s), "config.json"));
+  rdna__component_change(c, loras, LORA_NETWORK, &(rdna__checkpoint_part){.kind = CHECKPOINT_ZIMAGE, .prefix = ""});
   z->blocks = calloc(2 * (size_t)s->refiners + (size_t)s->layers, sizeof *z->blocks);
   if (!z->blocks) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a transformer");
   c->kept = true; /* little of the whole, and its ends */
@@ -114,23 +115,23 @@ static rdna_status load(rdna__zimage *z, rdna__component *c) {
   return rdna__component_check_all_read(c);
 }
 
-static rdna_status open_folder(rdna__zimage *z, const char *folder, const char *name) {
+static rdna_status open_folder(rdna__zimage *z, const char *folder, const char *name, rdna__loras *loras) {
   rdna__component c;
   char path[PATH_BYTES];
   if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of %.80s is too long", name);
   RDNA_TRY(rdna__component_open(path, "diffusion_pytorch_model", &z->network, &c));
-  rdna_status status = rdna__annotate(load(z, &c), "%s", path);
+  rdna_status status = rdna__annotate(load(z, &c, loras), "%s", path);
   rdna__component_close(&c);
   return status;
 }
 
 rdna_status rdna__zimage_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
-                                rdna_dtype weights, rdna__zimage **out) {
+                                rdna_dtype weights, rdna__loras *loras, rdna__zimage **out) {
   rdna__zimage *z = calloc(1, sizeof *z);
   if (!z) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a transformer");
   z->network = (rdna__network){.device = rdna_device_retain(device), .dtype = dtype, .weights = weights};
-  rdna_status status = open_folder(z, folder, name);
+  rdna_status status = open_folder(z, folder, name, loras);
   if (status == RDNA_OK)
     *out = z;
   else

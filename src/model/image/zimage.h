@@ -24,9 +24,9 @@ rdna_status rdna__zimage_settings_read(json_t *json, rdna__zimage_settings *out)
 typedef struct rdna__zimage rdna__zimage;
 
 /* Of the folder |name| in |folder|; matrices are rounded to |weights|, blocks, as they are loaded; of another type: as
- * they are. */
+ * they are; and with |loras|' changes, or NULL. */
 rdna_status rdna__zimage_create(rdna_device *device, const char *folder, const char *name, rdna_dtype dtype,
-                                rdna_dtype weights, rdna__zimage **out);
+                                rdna_dtype weights, rdna__loras *loras, rdna__zimage **out);
 void rdna__zimage_release(rdna__zimage *network); /* NULL is fine */
 const rdna__zimage_settings *rdna__zimage_get_settings(const rdna__zimage *network);
 size_t rdna__zimage_bytes(const rdna__zimage *network); /* of weights on the device */
