@@ -38,6 +38,10 @@ cases() { # every kernel
     RDNA_EMULATE=$target RDNA_EMULATE_CHECK=1 "$build/bin/cases_test" hip 16 "" $((16#$(git rev-parse --short=7 HEAD))) || return 1
   done
 }
+operators() { # their suites on cards that `make test` has no kernels for
+  tests/emulated_suites.sh "$build" gfx1201 gfx1200 && tests/emulated_suites.sh "$build" gfx1151 gfx1150 &&
+    tests/emulated_suites.sh "$build" gfx906 gfx906 && tests/emulated_suites.sh "$build" gfx942 gfx942
+}
 opinfo() { # PyTorch's samples: all types and kinds on the host, f32 with gradients on an emulated card
   local python
   python=$(packaging/torch-venv.sh) || return 1
@@ -95,6 +99,7 @@ row instructions instructions
 row wheel wheel
 row suites suites
 row cases cases
+row operators operators
 row opinfo opinfo
 row libraries libraries
 row models models
@@ -111,6 +116,6 @@ row malformed python3 tests/malformed_requests.py 1000000
 row browser browser
 row containers containers
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions wheel suites cases opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load malformed browser containers fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions wheel suites cases operators opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load malformed browser containers fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed

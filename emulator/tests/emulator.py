@@ -1,6 +1,8 @@
 """Sends cases to emu_step: instructions on given registers, or launches of kernels from a code object."""
+import atexit
 import os
 import re
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -194,6 +196,7 @@ class Kernel:
 def compile_hip(source, target, flags=("-O3",)):
     """Path of the code object of a HIP source text."""
     folder = tempfile.mkdtemp(prefix="emulator_test_")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     text, out = os.path.join(folder, "k.hip"), os.path.join(folder, "k.hsaco")
     with open(text, "w") as f:
         f.write(source)
