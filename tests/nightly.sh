@@ -46,7 +46,7 @@ opinfo() { # PyTorch's samples: all types and kinds on the host, f32 with gradie
   local python
   python=$(packaging/torch-venv.sh) || return 1
   export PYTHONPATH=$PWD/build/torch PYTHONDONTWRITEBYTECODE=1
-  RDNA_DRIVER=host "$python" bindings/torch/tests/opinfo.py --all || return 1
+  RDNA_DRIVER=host "$python" bindings/torch/tests/opinfo.py --all && RDNA_DRIVER=host "$python" bindings/torch/tests/cuda_types.py || return 1
   RDNA_DRIVER=hip RDNA_EMULATE=gfx1100 RDNA_EMULATE_CHECK=1 "$python" bindings/torch/tests/opinfo.py --kind forward,grad
 }
 libraries() { # accelerate, Trainer and lightning train on the device that they found; others on the one that was named

@@ -17,6 +17,7 @@
 #include "by_parts.h"
 #include "device.h"
 #include "generator.h"
+#include "half_complex.h"
 #include "one_device.h"
 
 namespace rdna_torch {
@@ -300,7 +301,7 @@ void fall_back(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   TORCH_CHECK_NOT_IMPLEMENTED(!returns_view(schema), name,
                               " returns a view, which a copy on the CPU cannot be; it has no rdna kernel yet");
   one_device(op, *stack);
-  if (by_parts(op, stack)) return;
+  if (by_wider_complex(op, stack) || by_parts(op, stack)) return;
 
   const size_t count = schema.arguments().size();
   const std::vector<c10::IValue> given(stack->end() - static_cast<std::ptrdiff_t>(count), stack->end());

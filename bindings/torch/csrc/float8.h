@@ -1,5 +1,6 @@
-// 8-bit floats, which librdna converts and multiplies, and has no other operators for: those that take them describe
-// them by what is here, and to all others they are a type that librdna lacks.
+// Floats of 8 and 4 bits. Those of 8 with a mantissa librdna converts and multiplies, and has no other operators for:
+// those that take them describe them by what is here, and to all others they are a type that librdna lacks. E8M0, the
+// powers of two that scale blocks, and pairs of E2M1 are bytes to it, which are taken apart here.
 #pragma once
 
 #include "tensor.h"
@@ -29,5 +30,15 @@ inline rdna_tensor describe_stored(const at::Tensor &t) {
   r.dtype = *stored_dtype_of(t.scalar_type());
   return r;
 }
+
+// E8M0, and pairs of E2M1 in a byte, the first in the lower half: not in every release of PyTorch.
+bool is_e8m0(at::ScalarType type);
+bool is_pair_of_e2m1(at::ScalarType type);
+
+// f32 of E8M0, whose 255 is NaN, and E8M0 of f32, rounded to the nearest power without its sign.
+at::Tensor e8m0_values(const at::Tensor &powers);
+at::Tensor e8m0_of(const at::Tensor &values, at::ScalarType type);
+// f32, twice as many as there are bytes along the dimension whose stride is 1.
+at::Tensor e2m1_values(const at::Tensor &pairs);
 
 }  // namespace rdna_torch

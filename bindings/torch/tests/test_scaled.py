@@ -69,6 +69,121 @@ def test_recipes():
         check(out, a, b, scale_a, scale_b, torch.bfloat16)
 
 
+def swizzled(scale):
+    """(rows, blocks) in the order of tiles of 128 rows and 4 blocks that cuBLAS asks for."""
+    rows, blocks = scale.shape
+    padded = torch.full((-(-rows // 128) * 128, -(-blocks // 4) * 4), 3, dtype=torch.uint8)
+    padded[:rows, :blocks] = scale.view(torch.uint8)
+    out = torch.empty(padded.numel(), dtype=torch.uint8)
+    for r, row in enumerate(padded.tolist()):
+        for c, value in enumerate(row):
+            tile = (r // 128) * (padded.shape[1] // 4) + c // 4
+            out[tile * 512 + r % 32 * 16 + r % 128 // 32 * 4 + c % 4] = value
+    return out.view(scale.dtype)
+
+
+def by_blocks(x, scale, rows, block):
+    """Values times the scale of their block of |rows| x |block|."""
+    return x * scale.double().repeat_interleave(rows, 0)[: x.shape[0]].repeat_interleave(block, 1)[:, : x.shape[1]]
+
+
+@pytest.mark.parametrize("m, k, n", [(33, 256, 80), (130, 384, 260), (1, 128, 16), (5, 200, 7)])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_scales_of_blocks_of_128(m, k, n, dtype):
+    """By shapes and by recipes, which lay b's scales out the other way."""
+    a, b, blocks = codes(m, k), codes(n, k), -(-k // 128)
+    bias = None if dtype == torch.float32 else torch.randn(n).to(dtype)
+    for rows_a, rows_b in ((1, 1), (1, 128), (128, 1)):
+        scale_a, scale_b = (torch.rand(-(-count // rows), blocks) + 0.5 for count, rows in ((m, rows_a), (n, rows_b)))
+        want = by_blocks(a.double(), scale_a, rows_a, 128) @ by_blocks(b.double(), scale_b, rows_b, 128).T
+        size = by_blocks(a.double().abs(), scale_a, rows_a, 128) @ by_blocks(b.double().abs(), scale_b, rows_b, 128).T
+        if bias is not None:
+            want = want + bias.double()
+        added = None if bias is None else bias.to("rdna")
+        outs = [torch._scaled_mm(a.to("rdna"), b.to("rdna").t(), scale_a.to("rdna"), scale_b.t().to("rdna"), bias=added, out_dtype=dtype)]
+        if hasattr(torch.ops.aten, "_scaled_mm_v2"):
+            given = [s.t() if rows == 128 else s for s, rows in ((scale_a, rows_a), (scale_b, rows_b))]
+            outs.append(torch.ops.aten._scaled_mm_v2(a.to("rdna"), b.to("rdna").t(), [given[0].to("rdna")], [5 if rows_a == 128 else 4], [],
+                                                     [given[1].to("rdna")], [5 if rows_b == 128 else 4], [], added, dtype))
+        for out in outs:
+            assert out.dtype == dtype
+            assert ((out.cpu().double() - want).abs() <= 1e-5 * size + FLOATS[dtype] * want.abs() + 1e-6).all()
+
+
+def e2m1(packed):
+    """What pairs of codes of 4 bits stand for, by OCP's table."""
+    table = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=torch.float64)
+    both = torch.stack([packed & 15, packed >> 4], -1).flatten(-2).long()
+    return table[both]
+
+
+@pytest.mark.skipif(not hasattr(torch, "float4_e2m1fn_x2"), reason="this PyTorch has no float4_e2m1fn_x2; 2.8 brought it")
+@pytest.mark.parametrize("kind", ["mxfp8", "mxfp4", "nvfp4", "nvfp4, two scales"])
+@pytest.mark.parametrize("m, k, n", [(33, 128, 80), (130, 96, 260), (16, 32, 16)])
+def test_scales_of_small_blocks(kind, m, k, n):
+    block = 16 if kind.startswith("nvfp4") else 32
+    blocks, four = -(-k // block), kind != "mxfp8"
+    a, b = (torch.randint(256, (rows, k // 2), dtype=torch.uint8) if four else codes(rows, k) for rows in (m, n))
+    values = [e2m1(t) if four else t.double() for t in (a, b)]
+    if block == 16:
+        scales = [(torch.rand(rows, blocks) + 0.5).to(E4M3) for rows in (m, n)]
+        wide = [s.double() for s in scales]
+    else:
+        scales = [torch.randint(120, 134, (rows, blocks), dtype=torch.uint8) for rows in (m, n)]
+        wide = [torch.exp2(s.double() - 127) for s in scales]
+        scales = [s.view(torch.float8_e8m0fnu) for s in scales]
+    x, y = (by_blocks(v, s, 1, block) for v, s in zip(values, wide))
+    p, q = (t.to("rdna").view(torch.float4_e2m1fn_x2) if four else t.to("rdna") for t in (a, b))
+    size, places = x.abs() @ y.abs().T, [swizzled(s).to("rdna") for s in scales]
+    if kind != "nvfp4, two scales":
+        outs = [torch._scaled_mm(p, q.t(), *places, out_dtype=torch.bfloat16)]
+        recipe, second, factor = [2 if block == 16 else 3], [[], []], 1
+    else:
+        outs, recipe, second, factor = [], [2, 0], [[torch.tensor(0.5, device="rdna")], [torch.tensor(3.0, device="rdna")]], 1.5
+    if hasattr(torch.ops.aten, "_scaled_mm_v2"):
+        plain = [s.to("rdna") for s in scales]
+        outs.append(torch.ops.aten._scaled_mm_v2(p, q.t(), [places[0], *second[0]], recipe, [1, 0][: len(recipe)], [places[1], *second[1]], recipe, [1, 0][: len(recipe)], None, torch.bfloat16))
+        outs.append(torch.ops.aten._scaled_mm_v2(p, q.t(), [plain[0], *second[0]], recipe, [], [plain[1], *second[1]], recipe, [], None, torch.bfloat16))
+    for out in outs:
+        assert ((out.cpu().double() - x @ y.T * factor).abs() <= factor * (1e-5 * size + 8e-3 * (x @ y.T).abs()) + 1e-6).all()
+
+
+@pytest.mark.skipif(not hasattr(torch, "_scaled_grouped_mm"), reason="this PyTorch has no _scaled_grouped_mm; 2.7 brought it")
+def test_products_of_groups():
+    """Rows of experts, and their weights' gradients; where groups end is not waited for."""
+    ends = [16, 16, 48]
+    offs = torch.tensor(ends, dtype=torch.int32, device="rdna")
+    a, b = codes(48, 32), codes(3, 64, 32)
+    scale_a, scale_b = torch.rand(48), torch.rand(3, 64)
+    out = torch._scaled_grouped_mm(a.to("rdna"), b.to("rdna").mT, scale_a.to("rdna"), scale_b.to("rdna"), offs=offs, out_dtype=torch.bfloat16)
+    for g, (i, j) in enumerate(zip([0, *ends], ends)):
+        check(out[i:j], a[i:j], b[g].t(), scale_a[i:j, None], scale_b[g][None], torch.bfloat16)
+    x, y = codes(16, 48), codes(32, 48)
+    scale_x, scale_y = torch.rand(3, 16), torch.rand(3, 32)
+    out = torch._scaled_grouped_mm(x.to("rdna"), y.to("rdna").t(), scale_x.flatten().to("rdna"), scale_y.flatten().to("rdna"), offs=offs, out_dtype=torch.bfloat16)
+    for g, (i, j) in enumerate(zip([0, *ends], ends)):
+        check(out[g], x[:, i:j], y[:, i:j].t(), scale_x[g][:, None], scale_y[g][None], torch.bfloat16)
+    batch, other = codes(3, 16, 32), codes(3, 64, 32)
+    scale_x, scale_y = torch.rand(3, 16), torch.rand(3, 64)
+    out = torch._scaled_grouped_mm(batch.to("rdna"), other.to("rdna").mT, scale_x.to("rdna"), scale_y.to("rdna"))
+    for g in range(3):
+        check(out[g], batch[g], other[g].t(), scale_x[g][:, None], scale_y[g][None], torch.bfloat16)
+    with pytest.raises(RuntimeError, match="takes float32 scales of rows of mat_a, 48, and of columns of mat_b, 192; got Float of"):
+        torch._scaled_grouped_mm(a.to("rdna"), b.to("rdna").mT, scale_a[:7].to("rdna"), scale_b.to("rdna"), offs=offs)
+
+
+@pytest.mark.skipif(not hasattr(torch, "float8_e8m0fnu"), reason="this PyTorch has no float8_e8m0fnu; 2.7 brought it")
+def test_powers_of_two_of_8_bits():
+    every = torch.arange(256, dtype=torch.uint8).view(torch.float8_e8m0fnu)
+    for wide in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        there = every.to("rdna").to(wide)
+        assert torch.equal(there.cpu().nan_to_num(7, 8, 9), every.to(wide).nan_to_num(7, 8, 9))
+    bits = torch.randint(-2**31, 2**31, (20000,), dtype=torch.int64).int().view(torch.float32)
+    halves = torch.exp2(torch.arange(-149, 128).float()) * 1.5
+    values = torch.cat([bits, halves, torch.exp2(torch.arange(-149, 128).float()), torch.tensor([0.0, -0.0, float("inf"), float("nan")])])
+    assert torch.equal(values.to("rdna").to(torch.float8_e8m0fnu).cpu().view(torch.uint8), values.to(torch.float8_e8m0fnu).view(torch.uint8))
+
+
 def test_what_cannot_be_multiplied():
     a, b, one = codes(16, 32).to("rdna"), codes(32, 32).t().to("rdna"), torch.ones((), device="rdna")
 

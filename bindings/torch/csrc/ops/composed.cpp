@@ -299,7 +299,7 @@ at::Tensor norm(const Call &call) {  // self, p?, dim, keepdim, [dtype]
 at::Tensor nansum(const Call &call) {  // self, dim?, keepdim, dtype?
   const at::Tensor x = call.tensor(0);
   if (is_integer(x.scalar_type())) return at::sum(x, call.integers(1), call.flag(2), call.type(3));
-  if (!is_real(x.scalar_type())) return {};
+  if (!is_real(x.scalar_type()) && !is_complex(x.scalar_type())) return {};
   return at::sum(x.masked_fill(at::isnan(x), 0), call.integers(1), call.flag(2), call.type(3));
 }
 at::Tensor renorm(const Call &call) {  // self, p, dim, maxnorm

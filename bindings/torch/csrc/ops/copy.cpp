@@ -132,6 +132,9 @@ void copy_on_device(const at::Tensor &given, const at::Tensor &dst) {
     parts.select(-1, 1).zero_();
     return;
   }
+  if (is_e8m0(src.scalar_type())) return copy_on_device(e8m0_values(src.contiguous()), dst);
+  if (is_e8m0(dst.scalar_type()) && (has_dtype(src.scalar_type()) || stored_dtype_of(src.scalar_type())))
+    return copy_on_device(e8m0_of(src.to(at::kFloat), dst.scalar_type()), dst);
   count_fallback("aten::_copy_from");  // conversions that librdna does not have: unsigned of 16 bits and more
   dst.copy_(src.to(at::kCPU).to(dst.scalar_type()));
 }

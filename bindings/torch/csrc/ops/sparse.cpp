@@ -112,6 +112,7 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
   OF_VALUES(COO)
   add_coo_forms(m);
   add_coo_products(m);
+  add_coo_pairs(m);
   add_fallbacks(m, c10::DispatchKey::SparseCPU, c10::DispatchKey::SparsePrivateUse1);
 }
 

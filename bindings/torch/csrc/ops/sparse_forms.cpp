@@ -90,8 +90,28 @@ bool fits(const at::Tensor &dense, const at::Tensor &sparse) {
 
 bool mask(Call &call) {  // self, mask
   const at::Tensor dense = call.tensor(0), t = call.tensor(1);
+  if (same_places(dense, t)) {
+    if (dense.is_same(t)) return call.give(t);
+    return call.give(with_parts(t._indices().clone(), values_where(dense, places_of(t)), t.to(dense.scalar_type()),
+                                t.is_coalesced()));
+  }
   if (!fits(dense, t)) return false;
   return call.give(with_parts(t._indices().clone(), values_at(dense, t), t.to(dense.scalar_type()), t.is_coalesced()));
+}
+
+// What |self| has where the mask has entries, too; with |accumulate| as often as it has.
+bool mask_projection(Call &call) {  // self, mask, accumulate_matches
+  const at::Tensor self = call.tensor(0), t = call.tensor(1);
+  if (!same_places(self, t)) return false;
+  const at::Tensor ones = at::ones({t._nnz()}, t._values().options().dtype(at::kDouble));
+  const at::Tensor marks =
+      at::_sparse_coo_tensor_unsafe(t._indices(), ones, sparse_sizes(t), ones.options(), t.is_coalesced());
+  at::Tensor count = values_where(marks, places_of(self));
+  if (!call.flag(2)) count = at::gt(count, 0);
+  std::vector<int64_t> shape(static_cast<size_t>(self._values().dim()), 1);
+  shape[0] = self._nnz();
+  const at::Tensor values = self._values() * count.to(self.scalar_type()).view(shape);
+  return call.give(with_parts(self._indices().clone(), values, self, self.is_coalesced()));
 }
 
 // self becomes |value|, a sparse tensor.
@@ -133,7 +153,15 @@ bool add(Call &call) {  // self, other, alpha
 bool multiply(Call &call) {  // self, other
   const bool first = call.tensor(0).is_sparse();
   const at::Tensor t = call.tensor(first ? 0 : 1), other = call.tensor(first ? 1 : 0), values = t._values();
-  if (!sums(values.scalar_type()) || other.layout() != at::kStrided) return false;
+  if (!sums(values.scalar_type())) return false;
+  if (same_places(t, other) && other.scalar_type() == t.scalar_type()) {
+    // the one that may name places twice stays as it is
+    const bool turned = t.is_coalesced() && (!other.is_coalesced() || other._nnz() < t._nnz());
+    const at::Tensor &each = turned ? other : t, &found = turned ? t : other;
+    const at::Tensor product = at::mul(each._values(), values_where(found, places_of(each)));
+    return call.give(with_parts(each._indices().clone(), product, each, each.is_coalesced()));
+  }
+  if (other.layout() != at::kStrided) return false;
   at::Tensor product;
   if (other.dim() == 0)
     product = at::mul(values, other);
@@ -150,8 +178,14 @@ bool sum(Call &call) {  // self, dtype?
 }
 
 const Single singles[] = {
-    {"_coalesce", coalesce}, {"_to_dense", to_dense},  {"sparse_mask", mask}, {"add.Tensor", add},
-    {"add_.Tensor", add},    {"mul.Tensor", multiply}, {"sum", sum},
+    {"_coalesce", coalesce},
+    {"_to_dense", to_dense},
+    {"sparse_mask", mask},
+    {"add.Tensor", add},
+    {"_sparse_mask_projection", mask_projection},
+    {"add_.Tensor", add},
+    {"mul.Tensor", multiply},
+    {"sum", sum},
 };
 
 }  // namespace

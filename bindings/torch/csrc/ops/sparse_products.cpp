@@ -14,15 +14,9 @@
 namespace rdna_torch {
 namespace {
 
-// Entries of a matrix of m rows and n columns. Of those that are in the order of rows, |starts| says where each begins.
-struct Entries {
-  int64_t m, n;
-  at::Tensor rows, columns, values;
-  at::Tensor starts;
-  int64_t count() const { return values.size(0); }
-};
-
 Entries transposed(const Entries &e) { return {e.n, e.m, e.columns, e.rows, e.values, {}}; }
+
+}  // namespace
 
 std::optional<Entries> entries_of(const at::Tensor &t) {
   if (t.dim() != 2) return {};
@@ -52,6 +46,8 @@ void sort_rows(Entries &e) {
        e.values.index_select(0, order),
        at::searchsorted(rows.contiguous(), at::arange(e.m + 1, rows.options()))};
 }
+
+namespace {
 
 // f of so many entries at a time that each has |width| values and all some 2^24.
 template <class F>
@@ -105,7 +101,12 @@ bool give(Call &call, const at::Tensor &value) {
 }
 
 bool mm(Call &call) {  // self, mat2, [out]
-  const at::Tensor value = product_of(call.tensor(0), call.tensor(1));
+  const at::Tensor a = call.tensor(0), b = call.tensor(1);
+  if (a.layout() != at::kStrided && b.layout() != at::kStrided) {
+    const at::Tensor value = call.output().defined() ? at::Tensor() : sparse_product(a, b);
+    return value.defined() && call.give(value);
+  }
+  const at::Tensor value = product_of(a, b);
   return value.defined() && give(call, value);
 }
 
