@@ -5,7 +5,9 @@
 
 #include "hip/hip.h"
 
-enum { LDS_PER_GROUP = 65536, SIMDS_PER_WGP = 4, LDS_PER_WGP = 131072 };
+enum { SIMDS_PER_WGP = 4 };
+
+static int lds_per_group(const struct emu_function *f) { return (int)f->module->device->card->target->group_lds; }
 
 struct function_attributes {
   int binaryVersion, cacheModeCA;
@@ -21,7 +23,7 @@ API int hipFuncGetAttributes(struct function_attributes *out, const void *symbol
   if (code != HIP_SUCCESS) return emu_done(code);
   *out = (struct function_attributes){
       .localSizeBytes = f->kernel.scratch_bytes,
-      .maxDynamicSharedSizeBytes = LDS_PER_GROUP - (int)f->kernel.lds_bytes,
+      .maxDynamicSharedSizeBytes = lds_per_group(f) - (int)f->kernel.lds_bytes,
       .maxThreadsPerBlock = (int)f->source->max_threads,
       .numRegs = (int)emu_kernel_counted_vgprs(f->module->device->card->target, &f->kernel),
       .sharedSizeBytes = f->kernel.lds_bytes,
@@ -48,7 +50,7 @@ API int hipFuncGetAttribute(int *value, int attribute, struct emu_function *f) {
       *value = (int)emu_kernel_counted_vgprs(f->module->device->card->target, &f->kernel);
       break;
     case MAX_DYNAMIC:
-      *value = LDS_PER_GROUP - (int)f->kernel.lds_bytes;
+      *value = lds_per_group(f) - (int)f->kernel.lds_bytes;
       break;
     case CONSTANT:
     case PTX:
@@ -63,12 +65,13 @@ API int hipFuncGetAttribute(int *value, int attribute, struct emu_function *f) {
   return emu_done(HIP_SUCCESS);
 }
 
-// Every group may have all 64 KiB, so that raising the limit is nothing to do.
+// Every group may have all of it, so that raising the limit is nothing to do.
 API int hipFuncSetAttribute(const void *symbol, int attribute, int value) {
   struct emu_function *f;
   enum { MAX_DYNAMIC = 8 };
   int code = emu_registered_function(symbol, &f);
-  if (code == HIP_SUCCESS && attribute == MAX_DYNAMIC && (value < 0 || value > LDS_PER_GROUP)) code = HIP_INVALID_VALUE;
+  if (code == HIP_SUCCESS && attribute == MAX_DYNAMIC && (value < 0 || value > lds_per_group(f)))
+    code = HIP_INVALID_VALUE;
   return emu_done(code);
 }
 API int hipFuncSetCacheConfig(const void *symbol, int configuration) {
@@ -80,12 +83,13 @@ API int hipFuncSetSharedMemConfig(const void *symbol, int configuration) {
 }
 
 int emu_groups_per_wgp(const struct emu_function *f, int threads, size_t lds, int *out) {
-  if (threads <= 0 || threads > 1024 || lds + f->kernel.lds_bytes > LDS_PER_GROUP) return HIP_INVALID_VALUE;
+  if (threads <= 0 || threads > 1024 || lds + f->kernel.lds_bytes > (size_t)lds_per_group(f)) return HIP_INVALID_VALUE;
   unsigned wave = emu_kernel_wave(&f->kernel), waves = ((unsigned)threads + wave - 1) / wave;
   unsigned bytes = f->kernel.lds_bytes + (unsigned)lds;
   unsigned on_simd = emu_kernel_occupancy(f->module->device->card->target, &f->kernel, (unsigned)threads, bytes);
   unsigned groups = on_simd * SIMDS_PER_WGP / waves;
-  if (bytes && groups > LDS_PER_WGP / bytes) groups = LDS_PER_WGP / bytes;
+  unsigned lds_per_wgp = f->module->device->card->target->simd_lds;
+  if (bytes && groups > lds_per_wgp / bytes) groups = lds_per_wgp / bytes;
   *out = (int)groups;
   return HIP_SUCCESS;
 }

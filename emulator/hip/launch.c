@@ -5,7 +5,7 @@
 #include "hip/hip.h"
 #include "hip/layouts.h"
 
-enum { REPORT_ROOM = 32, LDS_MAX = 65536, THREADS_MAX = 1024 };
+enum { REPORT_ROOM = 32, THREADS_MAX = 1024 };
 
 struct job {
   struct emu_function *function;
@@ -175,9 +175,10 @@ static int check_shape(const struct emu_launch *launch) {
       (uint64_t)launch->groups[1] * launch->threads[1] > UINT32_MAX ||
       (uint64_t)launch->groups[2] * launch->threads[2] > UINT32_MAX)
     return HIP_INVALID_CONFIGURATION;
-  if ((uint64_t)launch->lds + function->kernel.lds_bytes > LDS_MAX) {
-    emu_say("kernel '%s' was launched with %u bytes of LDS besides its own %u; a group has %d", function->source->name,
-            launch->lds, function->kernel.lds_bytes, LDS_MAX);
+  unsigned most = function->module->device->card->target->group_lds;
+  if ((uint64_t)launch->lds + function->kernel.lds_bytes > most) {
+    emu_say("kernel '%s' was launched with %u bytes of LDS besides its own %u; a group has %u", function->source->name,
+            launch->lds, function->kernel.lds_bytes, most);
     return HIP_LAUNCH_OUT_OF_RESOURCES;
   }
   return HIP_SUCCESS;

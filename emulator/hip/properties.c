@@ -9,7 +9,6 @@ enum {
   THREADS_PER_BLOCK = 1024,
   THREADS_PER_WGP = 2048,
   REGISTERS_PER_BLOCK = 65536,
-  LDS_PER_BLOCK = 65536,
   GRID_MAX = 0x7fffffff,
   GRID_YZ_MAX = 65535,
   CONSTANT_CLOCK_KHZ = 100000
@@ -108,7 +107,7 @@ API int hipGetDevicePropertiesR0000(void *out, int index) {
   const struct emu_card *card = device->card;
   struct properties_r0000 p = {
       .totalGlobalMem = device->total,
-      .sharedMemPerBlock = LDS_PER_BLOCK,
+      .sharedMemPerBlock = card->target->group_lds,
       .regsPerBlock = REGISTERS_PER_BLOCK,
       .warpSize = card->target->lanes,
       .maxThreadsPerBlock = THREADS_PER_BLOCK,
@@ -128,7 +127,7 @@ API int hipGetDevicePropertiesR0000(void *out, int index) {
       .concurrentKernels = 1,
       .cooperativeLaunch = 1,
       .pciBusID = index + 3,
-      .maxSharedMemoryPerMultiProcessor = LDS_PER_BLOCK,
+      .maxSharedMemoryPerMultiProcessor = card->target->group_lds,
       .canMapHostMemory = 1,
       .gcnArch = arch_number(card->arch),
       .memPitch = 0x7fffffff,
@@ -155,7 +154,7 @@ API int hipGetDevicePropertiesR0600(void *out, int index) {
   const struct emu_card *card = device->card;
   struct properties_r0600 p = {
       .totalGlobalMem = device->total,
-      .sharedMemPerBlock = LDS_PER_BLOCK,
+      .sharedMemPerBlock = card->target->group_lds,
       .regsPerBlock = REGISTERS_PER_BLOCK,
       .warpSize = card->target->lanes,
       .memPitch = 0x7fffffff,
@@ -192,15 +191,15 @@ API int hipGetDevicePropertiesR0600(void *out, int index) {
       .l2CacheSize = card->l2_bytes,
       .maxThreadsPerMultiProcessor = THREADS_PER_WGP,
       .streamPrioritiesSupported = 1,
-      .sharedMemPerMultiprocessor = LDS_PER_BLOCK,
+      .sharedMemPerMultiprocessor = card->target->group_lds,
       .regsPerMultiprocessor = REGISTERS_PER_BLOCK,
       .managedMemory = 1,
       .canUseHostPointerForRegisteredMem = 1,
-      .sharedMemPerBlockOptin = LDS_PER_BLOCK,
+      .sharedMemPerBlockOptin = card->target->group_lds,
       .maxBlocksPerMultiProcessor = 32,
       .hostRegisterSupported = 1,
       .memoryPoolsSupported = 1,
-      .maxSharedMemoryPerMultiProcessor = LDS_PER_BLOCK,
+      .maxSharedMemoryPerMultiProcessor = card->target->group_lds,
       .clockInstructionRate = CONSTANT_CLOCK_KHZ,
       .arch = arch_bits,
       .isLargeBar = 1,
@@ -245,9 +244,9 @@ static bool attribute(const struct emu_device *device, int which, int *out) {
       {67, device->index + 3},                 // PciBusId
       {71, REGISTERS_PER_BLOCK},               // MaxRegistersPerBlock
       {72, REGISTERS_PER_BLOCK},               // MaxRegistersPerMultiprocessor
-      {74, LDS_PER_BLOCK},                     // MaxSharedMemoryPerBlock
-      {75, LDS_PER_BLOCK},                     // SharedMemPerBlockOptin
-      {76, LDS_PER_BLOCK},                     // SharedMemPerMultiprocessor
+      {74, (int)card->target->group_lds},      // MaxSharedMemoryPerBlock
+      {75, (int)card->target->group_lds},      // SharedMemPerBlockOptin
+      {76, (int)card->target->group_lds},      // SharedMemPerMultiprocessor
       {78, 1},                                 // StreamPrioritiesSupported
       {81, 256},                               // TextureAlignment
       {82, 256},                               // TexturePitchAlignment
@@ -258,7 +257,7 @@ static bool attribute(const struct emu_device *device, int which, int *out) {
       {89, 1},                                 // VirtualMemoryManagementSupported
       {90, 1},                                 // HostRegisterSupported
       {10000, CONSTANT_CLOCK_KHZ},             // ClockInstructionRate
-      {10002, LDS_PER_BLOCK},                  // MaxSharedMemoryPerMultiprocessor
+      {10002, (int)card->target->group_lds},   // MaxSharedMemoryPerMultiprocessor
       {10003, arch_number(card->arch)},        // GcnArch
       {32, images_of(card, IMAGE_MAX)},        // MaxSurface1D
       {34, images_of(card, IMAGE_MAX)},        // MaxSurface2D

@@ -174,9 +174,11 @@ static enum emu_decode_status decode_buffer(struct emu_decoder *d, enum emu_form
   inst->lds = !typed && field(d, f->lds);
   bool atomic = row->flags & EMU_FLAG_ATOMIC;
   unsigned data = field(d, f->data);
-  if (inst->lds && !(row->flags & EMU_FLAG_LDS)) return EMU_DECODE_RESERVED;
+  bool wide = d->target->encoding->wide_lds && (op == EMU_BUFFER_LOAD_B96 || op == EMU_BUFFER_LOAD_B128);
+  if (inst->lds && !(row->flags & EMU_FLAG_LDS) && !wide) return EMU_DECODE_RESERVED;
   bool floats = op == EMU_BUFFER_ATOMIC_ADD_F32 || op == EMU_BUFFER_ATOMIC_PK_ADD_F16 ||
-                op == EMU_BUFFER_ATOMIC_ADD_F64 || op == EMU_BUFFER_ATOMIC_MIN_F64 || op == EMU_BUFFER_ATOMIC_MAX_F64;
+                op == EMU_BUFFER_ATOMIC_PK_ADD_BF16 || op == EMU_BUFFER_ATOMIC_ADD_F64 ||
+                op == EMU_BUFFER_ATOMIC_MIN_F64 || op == EMU_BUFFER_ATOMIC_MAX_F64;
   bool has_dlc = f->atomic_dlc && !(floats && f->accumulators.bits && !f->policy_alone);
   if (!has_dlc && atomic && inst->dlc) return EMU_DECODE_RESERVED;
   if (inst->glc && returns_nothing(d, op)) return EMU_DECODE_RESERVED;

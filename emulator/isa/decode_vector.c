@@ -7,6 +7,12 @@ static unsigned modified_sources(unsigned flags) {
   return flags & EMU_FLAG_MODS3 ? 7 : flags & EMU_FLAG_MODS2 ? 3 : flags & EMU_FLAG_MODS1 ? 1 : 0;
 }
 
+// The same of an instruction that has a scale.
+static unsigned modified_with_scale(const struct emu_op_row *row) {
+  unsigned scale = !(row->flags & EMU_FLAG_SCALE) ? 0 : row->type[3] ? 4 : 2;
+  return modified_sources(row->flags) | scale;
+}
+
 // Where operands name halves: in the short encodings bit 7 of a 16-bit vector operand chooses the register's high half.
 static void split_half(struct emu_decoder *d, struct emu_operand *operand) {
   if (!d->target->halves || operand->kind != EMU_OPERAND_VECTOR) return;
@@ -16,7 +22,12 @@ static void split_half(struct emu_decoder *d, struct emu_operand *operand) {
 }
 
 static bool is_vector_only(enum emu_op op, int source) {
+  unsigned dwords = emu__type_dwords((enum emu_type)emu__op_rows[op].type[source + 1], 64);
+  if (dwords >= 6) return true;
   switch (op) {
+    case EMU_V_PERMLANE16_SWAP_B32:
+    case EMU_V_PERMLANE32_SWAP_B32:
+    case EMU_V_CVT_SCALEF32_SR_PK_FP4_F32:
     case EMU_V_READFIRSTLANE_B32:
     case EMU_V_READLANE_B32:
     case EMU_V_PERMLANE16_B32:
@@ -275,7 +286,8 @@ static void decode_op_sel(struct emu_decoder *d) {
   struct emu_inst *inst = d->inst;
   const struct emu_op_row *row = &emu__op_rows[inst->op];
   unsigned sel = emu__bits(d->word[0], 11, 4);
-  if (row->flags & (EMU_FLAG_SCALAR | EMU_FLAG_BYTE)) return;
+  if (row->flags & EMU_FLAG_SCALE) inst->imm = (int32_t)sel;
+  if (row->flags & (EMU_FLAG_SCALAR | EMU_FLAG_BYTE | EMU_FLAG_SCALE)) return;
   bool explicit = emu__has_op_sel(d->target, inst->op);
   if (inst->op == EMU_V_DOT2_F16_F16 || inst->op == EMU_V_DOT2_BF16_BF16) sel &= 12;  // the packed sources have none
   for (int i = 0; i < 3; i++) {
@@ -325,6 +337,14 @@ static enum emu_decode_status decode_byte(struct emu_decoder *d) {
   return EMU_DECODE_OK;
 }
 
+// The bits of op_sel that mean nothing, of gfx950's instructions, where they must be 0. Elsewhere they are ignored.
+static unsigned refused_op_sel(unsigned op) {
+  const struct emu_op_row *row = &emu__op_rows[op];
+  if (op == EMU_V_BITOP3_B32) return 15;
+  if (op == EMU_V_CVT_PK_BF16_F32) return 4;
+  return row->flags & EMU_FLAG_SCALE && !row->type[3] && !emu__packs_halves_by_byte(op) ? 4 : 0;
+}
+
 enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
   uint32_t w = d->word[0];
   struct emu_inst *inst = d->inst;
@@ -338,18 +358,29 @@ enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
 
   bool scalar_out = row->flags & EMU_FLAG_SDST;  // takes the place of abs and op_sel
   unsigned neg = emu__bits(d->word[1], 29, 3), abs = scalar_out ? 0 : emu__bits(w, 8, 3);
-  unsigned modified = modified_sources(row->flags);
+  unsigned modified = modified_with_scale(row), omod = emu__bits(d->word[1], 27, 2);
+  if (row->flags & EMU_FLAG_BITOP) {
+    inst->imm = (int32_t)(neg | abs << 3 | omod << 6);
+    neg = abs = omod = 0;
+  }
   bool op_sel = emu__has_op_sel(d->target, inst->op), ignores = op_sel && !modified && row->type[0] != EMU_B64;
   if (ignores) {
     if (!row->type[3] && (neg & 4 || abs & 4)) return EMU_DECODE_RESERVED;
     neg = abs = 0;
   }
+  if (emu__bits(w, 11, 4) & refused_op_sel(inst->op)) return EMU_DECODE_RESERVED;
   bool two_halves = op_sel && !row->type[3];
   if (two_halves && emu__bits(w, 13, 1)) return EMU_DECODE_RESERVED;
   if (two_halves && row->type[0] == EMU_B64 && emu__bits(w, 12, 1)) return EMU_DECODE_RESERVED;
   if (row->flags & EMU_FLAG_BYTE) EMU_DECODE_TRY(decode_byte(d));
   bool random = inst->op == EMU_V_CVT_SR_FP8_F32 || inst->op == EMU_V_CVT_SR_BF8_F32;
   if (random && d->target->encoding->byte_as_op_sel) neg &= 1, abs &= 1;  // of the number itself
+  bool random16 = inst->op == EMU_V_CVT_SR_F16_F32 || inst->op == EMU_V_CVT_SR_BF16_F32;
+  if (random16) neg &= 5, abs &= 5;
+  if (row->flags & EMU_FLAG_SCALE) {  // ignored where there are no signs, but where there is no source
+    if (!row->type[3] && !emu__packs_halves_by_byte(inst->op) && (neg | abs) & 4) return EMU_DECODE_RESERVED;
+    neg &= modified, abs &= modified;
+  }
   if ((neg | abs) & ~modified) return EMU_DECODE_RESERVED;
   for (int i = 0; i < 3; i++) {
     inst->src[i].neg = neg >> i & 1;
@@ -357,7 +388,7 @@ enum emu_decode_status emu__decode_vop3(struct emu_decoder *d) {
   }
   if (!scalar_out) decode_op_sel(d);
   inst->clamp = emu__bits(w, 15, 1);
-  inst->omod = emu__bits(d->word[1], 27, 2) & 3;
+  inst->omod = omod & 3;
   if (inst->clamp && !(row->flags & EMU_FLAG_CLAMP)) return EMU_DECODE_RESERVED;
   if (inst->omod && !(row->flags & EMU_FLAG_OMOD)) return EMU_DECODE_RESERVED;
   if (inst->op == EMU_V_DIV_FMAS_F32 || inst->op == EMU_V_DIV_FMAS_F64)
@@ -410,6 +441,28 @@ static enum emu_decode_status decode_accumulator(struct emu_decoder *d, int i, b
                             (enum emu_type)emu__op_rows[d->inst->op].type[i + 1], &d->inst->src[i]);
 }
 
+static enum emu_type type_of_float(unsigned format) {  // as cbsz and blgp number them: FP8, BF8, FP6, BF6, FP4
+  return format == 4 ? EMU_B128 : format == 2 || format == 3 ? EMU_B192 : EMU_B256;
+}
+
+static bool names_formats(unsigned op) {
+  return op == EMU_V_MFMA_F32_16X16X128_F8F6F4 || op == EMU_V_MFMA_F32_32X32X64_F8F6F4;
+}
+
+// Factors whose formats cbsz and blgp name; abid is 1 where there are scales.
+static enum emu_decode_status decode_formats(struct emu_decoder *d) {
+  struct emu_inst *inst = d->inst;
+  unsigned formats[2] = {(unsigned)inst->imm & 7, (unsigned)inst->imm >> 7}, abid = (unsigned)inst->imm >> 3 & 15;
+  if (abid != (inst->y.op ? 1 : 0)) return EMU_DECODE_RESERVED;
+  inst->imm &= ~(15 << 3);
+  for (int i = 0; i < 2; i++) {
+    struct emu_operand *factor = &inst->src[i];
+    unsigned reg = factor->reg;
+    EMU_DECODE_TRY(emu__decode_vector(d, reg, type_of_float(formats[i]), factor));
+  }
+  return EMU_DECODE_OK;
+}
+
 // VOP3P-MAI:
 //
 //     | 0x1a7 | op | acc_cd | abid | cbsz | vdst |    | blgp | acc: of B, of A | src2 | src1 | src0 |
@@ -429,12 +482,42 @@ static enum emu_decode_status decode_matrix(struct emu_decoder *d) {
   inst->imm = (int32_t)(emu__bits(w, 8, 7) | emu__bits(v, 29, 3) << 7);
   EMU_DECODE_TRY(decode_accumulator(d, 0, emu__bits(v, 27, 1)));
   EMU_DECODE_TRY(decode_accumulator(d, 1, emu__bits(v, 28, 1)));
+  if (names_formats(inst->op)) EMU_DECODE_TRY(decode_formats(d));
   if (sparse) return inst->imm >> 7 ? EMU_DECODE_RESERVED : decode_accumulator(d, 2, false);
   if (emu__bits(v, 26, 1)) return decode_accumulator(d, 2, acc_cd);
   EMU_DECODE_TRY(emu__decode_source(d, emu__bits(v, 18, 9), (enum emu_type)row->type[3], &inst->src[2]));
   bool doubles = emu_isa_multiplies_doubles((enum emu_op)inst->op);
   if (doubles && inst->src[2].reg >= 240) inst->src[2].value = emu__inline_float(inst->src[2].reg, EMU_F64);
   return inst->src[2].kind == EMU_OPERAND_CONSTANT ? EMU_DECODE_OK : EMU_DECODE_OPERAND;
+}
+
+// Scales of a product: two words before its own, which with them are one instruction.
+//
+//     | 0x1a7 | 0x2c |   | op_sel |        |     |   | op_sel_hi |   | of B | of A |   op_sel_hi and op_sel: which byte
+//       31…23  22  16      12 11     7…0           28 27       26     17     8
+static enum emu_decode_status decode_scales(struct emu_decoder *d) {
+  struct emu_inst *inst = d->inst;
+  uint32_t w = d->word[0], v = d->word[1];
+  struct emu_operand scale[2];
+  bool reserved = emu__bits(w, 0, 8) || emu__bits(w, 10, 1) || emu__bits(w, 13, 1) || emu__bits(w, 15, 1) || v >> 31;
+  for (unsigned i = 0; i < 2; i++) EMU_DECODE_TRY(emu__decode_source(d, emu__bits(v, 9 * i, 9), EMU_B32, &scale[i]));
+  unsigned bytes = emu__bits(w, 11, 1) | emu__bits(v, 27, 1) << 1 | emu__bits(w, 12, 1) << 2 | emu__bits(v, 28, 1) << 3;
+  enum emu_format base;
+  uint32_t next = d->used + 2 <= d->count ? d->words[d->used] : 0;
+  enum emu_op op = emu__op_find(d->target, EMU_VOP3P, emu__bits(next, 16, 7), &base);
+  bool vectors = scale[0].kind == EMU_OPERAND_VECTOR && scale[1].kind == EMU_OPERAND_VECTOR;
+  if (next >> 23 != 0x1a7 || !names_formats(op) || emu__bits(next, 11, 4) != 1 || !vectors) {
+    if (reserved) return EMU_DECODE_RESERVED;
+    inst->src[0] = scale[0], inst->src[1] = scale[1];
+    inst->imm = (int32_t)bytes;
+    return EMU_DECODE_OK;
+  }
+  for (int i = 0; i < 2; i++) EMU_DECODE_TRY(emu__decode_word(d, &d->word[i]));
+  inst->op = (uint16_t)op;
+  inst->y = (struct emu_half){.op = EMU_V_MFMA_LD_SCALE_B32, .src = {scale[0], scale[1]}};
+  EMU_DECODE_TRY(decode_matrix(d));
+  inst->imm |= (int32_t)(bytes << 10);
+  return EMU_DECODE_OK;
 }
 
 enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
@@ -446,6 +529,7 @@ enum emu_decode_status emu__decode_vop3p(struct emu_decoder *d) {
   inst->op = (uint16_t)op;
   if (!op) return EMU_DECODE_OPCODE;
   const struct emu_op_row *row = &emu__op_rows[op];
+  if (op == EMU_V_MFMA_LD_SCALE_B32) return decode_scales(d);
   if (row->flags & EMU_FLAG_MAI) return decode_matrix(d);
   EMU_DECODE_TRY(emu__decode_vector(d, emu__bits(w, 0, 8), row->type[0], &inst->dst));
   EMU_DECODE_TRY(decode_long_sources(d));

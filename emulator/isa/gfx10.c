@@ -184,6 +184,7 @@ static const struct emu_encoding encoding_1012 = {
                                           .lanes = 32,                       \
                                           .simd_waves = 16,                  \
                                           .simd_lds = 131072,                \
+                                          .group_lds = 65536,                \
                                           .count_granule = 4,                \
                                           .simd_registers = 1024,            \
                                           .simd_granule = granule,           \

@@ -147,6 +147,7 @@ static const struct emu_encoding encoding_115 = {.codes = codes_115, .op_at = op
                                           .lanes = 32,                       \
                                           .simd_waves = 16,                  \
                                           .simd_lds = 131072,                \
+                                          .group_lds = 65536,                \
                                           .count_granule = 4,                \
                                           .simd_registers = registers,       \
                                           .simd_granule = granule,           \

@@ -149,6 +149,7 @@ const struct emu_isa emu_isa_gfx1201 = {
     .lanes = 32,
     .simd_waves = 16,
     .simd_lds = 131072,
+    .group_lds = 65536,
     .count_granule = 4,
     .simd_registers = 1536,
     .simd_granule = 24,

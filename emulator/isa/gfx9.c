@@ -39,6 +39,15 @@ static const struct emu_op_code codes_942[EMU_OP_COUNT] = {
 #include "isa/codes_gfx908.def"
 #include "isa/codes_gfx90a.def"
 #include "isa/codes_gfx942.def"
+#include "isa/codes_gfx942_only.def"
+};
+static const struct emu_op_code codes_950[EMU_OP_COUNT] = {
+#include "isa/codes_gfx9.def"
+#include "isa/codes_gfx906.def"
+#include "isa/codes_gfx908.def"
+#include "isa/codes_gfx90a.def"
+#include "isa/codes_gfx942.def"
+#include "isa/codes_gfx950.def"
 };
 #undef IS
 #undef AS
@@ -80,6 +89,15 @@ static const uint16_t op_at_942[AT_END] = {
 #include "isa/codes_gfx908.def"
 #include "isa/codes_gfx90a.def"
 #include "isa/codes_gfx942.def"
+#include "isa/codes_gfx942_only.def"
+};
+static const uint16_t op_at_950[AT_END] = {
+#include "isa/codes_gfx9.def"
+#include "isa/codes_gfx906.def"
+#include "isa/codes_gfx908.def"
+#include "isa/codes_gfx90a.def"
+#include "isa/codes_gfx942.def"
+#include "isa/codes_gfx950.def"
 };
 #undef IS
 #undef AS
@@ -185,18 +203,14 @@ static const struct emu_encoding encoding_90a = {
     ENCODING(hwregs, ALL(.accumulators = {25, 1}, .spare = {25, 1}),
              ALL(.lds = {13, 1}, .dlc = {25, 1}, .accumulators = {55, 1}),
              ALL(.dlc = {15, 1}, .accumulators = {55, 1}, .atomic_dlc = true))};
-static const struct emu_encoding encoding_942 = {
-    .codes = codes_942,
-    .op_at = op_at_942,
-    .dpp_share = true,
-    .sums_long = true,
-    .gds_alone = true,
-    .neg_f64 = true,
-    .byte_as_op_sel = true,
-    .cache_names = {"sc0", "nt", "sc1"},
-    ENCODING(hwregs_942, ALL(.accumulators = {25, 1}, .spare = {25, 1}),
-             ALL(.vector_is_set = true, .vector = {13, 1}, .dlc = {25, 1}, .accumulators = {55, 1}),
-             ALL(.dlc = {15, 1}, .accumulators = {55, 1}, .atomic_dlc = true, .policy_alone = true))};
+#define MI300                                                                                       \
+  .dpp_share = true, .sums_long = true, .gds_alone = true, .neg_f64 = true, .byte_as_op_sel = true, \
+  .cache_names = {"sc0", "nt", "sc1"},                                                              \
+  ENCODING(hwregs_942, ALL(.accumulators = {25, 1}, .spare = {25, 1}),                              \
+           ALL(.vector_is_set = true, .vector = {13, 1}, .dlc = {25, 1}, .accumulators = {55, 1}),  \
+           ALL(.dlc = {15, 1}, .accumulators = {55, 1}, .atomic_dlc = true, .policy_alone = true))
+static const struct emu_encoding encoding_942 = {.codes = codes_942, .op_at = op_at_942, MI300};
+static const struct emu_encoding encoding_950 = {.codes = codes_950, .op_at = op_at_950, .wide_lds = true, MI300};
 
 #define GFX9(name_, encoding_, ...)                                   \
   const struct emu_isa emu_isa_##name_ = {.name = #name_,             \
@@ -205,7 +219,6 @@ static const struct emu_encoding encoding_942 = {
                                           .scratch_in_sgprs = true,   \
                                           .mode_in_descriptor = true, \
                                           .lanes = 64,                \
-                                          .simd_lds = 65536,          \
                                           .zeroes_high = true,        \
                                           .permutes_wave = true,      \
                                           .counts_stores = true,      \
@@ -214,7 +227,9 @@ static const struct emu_encoding encoding_942 = {
                                           .grid_barrier_gws = true,   \
                                           .v1_swizzle = {31, 1},      \
                                           __VA_ARGS__}
-#define VEGA_FILE .scratch_offset = true, .simd_waves = 10, .count_granule = 4, .simd_registers = 512, .simd_granule = 8
+#define VEGA_FILE                                                                                      \
+  .simd_lds = 65536, .group_lds = 65536, .scratch_offset = true, .simd_waves = 10, .count_granule = 4, \
+  .simd_registers = 512, .simd_granule = 8
 #define CDNA_FILE                                                                                        \
   .accumulators = true, .packed_ids = true, .simd_waves = 8, .count_granule = 8, .simd_registers = 1024, \
   .simd_granule = 16
@@ -222,7 +237,9 @@ GFX9(gfx906, encoding_906, VEGA_FILE);
 GFX9(gfx900, encoding_900, VEGA_FILE);
 GFX9(gfx908, encoding_908, VEGA_FILE, .accumulators = true, .accumulators_apart = true,
      .matrix_waits = EMU_MATRIX_WAITS_908);
-GFX9(gfx90a, encoding_90a, CDNA_FILE, .scratch_offset = true, .matrices_flush = true,
-     .matrix_waits = EMU_MATRIX_WAITS_90A);
-GFX9(gfx942, encoding_942, CDNA_FILE, .matrix_waits = EMU_MATRIX_WAITS_942, .scratch_given = true, .float8_fnuz = true,
-     .xcc_id = true, .dlc_is_scope = true);
+GFX9(gfx90a, encoding_90a, CDNA_FILE, .simd_lds = 65536, .group_lds = 65536, .scratch_offset = true,
+     .matrices_flush = true, .matrix_waits = EMU_MATRIX_WAITS_90A);
+GFX9(gfx942, encoding_942, CDNA_FILE, .simd_lds = 65536, .group_lds = 65536, .matrix_waits = EMU_MATRIX_WAITS_942,
+     .scratch_given = true, .float8_fnuz = true, .xcc_id = true, .dlc_is_scope = true);
+GFX9(gfx950, encoding_950, CDNA_FILE, .simd_lds = 163840, .group_lds = 163840, .matrix_waits = EMU_MATRIX_WAITS_942,
+     .scratch_given = true, .xcc_id = true, .dlc_is_scope = true);

@@ -100,7 +100,7 @@ enum emu_type {
   X(PKB16, 1) X(PKI16, 1) X(PKU16, 1) X(PKF16, 1) X(PKBF16, 1) X(PKI8, 1) X(PKI4, 1)                    \
   X(B64, 2) X(I64, 2) X(U64, 2) X(F64, 2)                                                               \
   X(PKF32, 2) X(PKB32, 2)                                                                               \
-  X(B96, 3) X(B128, 4) X(B256, 8) X(B512, 16) X(B1024, 32)                                              \
+  X(B96, 3) X(B128, 4) X(B192, 6) X(B256, 8) X(B512, 16) X(B1024, 32)                                              \
   X(MASK, 0) X(TILE2, 2) X(TILE4, 4) X(TILE8, 8) X(TILEC, 0)                                            \
   X(FRAG1, 1) X(FRAG2, 2) X(FRAG4, 4) X(FRAG8, 8)
 // clang-format on
@@ -164,7 +164,9 @@ enum emu_sdwa_unused { EMU_UNUSED_PAD, EMU_UNUSED_SEXT, EMU_UNUSED_PRESERVE };
 //           sdst. V_FMAC*, V_PK_FMAC, V_DOT2ACC, V_DOT4C: the accumulator is dst and is not repeated in src. V_SWAP*:
 //           dst and src[0] are both written.
 //           V_MFMA*, V_SMFMAC*: imm is cbsz | abid << 3 | blgp << 7; V_SMFMAC*: dst is the accumulator, src[2] the
-//           index. V_SWMMAC*: dst is the accumulator too, imm the index key. V_CVT_*FP8, *BF8: imm is the byte's
+//           index. V_MFMA*F8F6F4 with scales: y.op is V_MFMA_LD_SCALE_B32, y.src those of A and B, and imm has the
+//           numbers of their bytes from bit 10 and 12 on. V_BITOP3*: imm is the table. V_CVT_SCALEF32*: imm is op_sel.
+//           V_SWMMAC*: dst is the accumulator too, imm the index key. V_CVT_*FP8, *BF8: imm is the byte's
 //           number.
 //   VOPD    as VOP for the first half; the second in y. Read all sources of both before writing either.
 //   SMEM    dst = sdata, src[0] = sbase, or NONE where the PC is the base, src[1] = soffset or NONE, imm = offset in
@@ -278,6 +280,7 @@ struct emu_isa {
   uint8_t lanes;                // in a wave, as the driver tells programs; kernels of GFX10 and later may choose
   uint8_t simd_waves;           // that a SIMD holds at most
   uint32_t simd_lds;            // bytes of LDS that four SIMDs share
+  uint32_t group_lds;           // … and that a group may have
   uint8_t count_granule;        // vector registers that a descriptor's count counts in waves of 64; twice them in 32
   bool zeroes_high;             // 16-bit results make the other half of their register zero; see valu.c
   bool permutes_wave;           // DS_PERMUTE_B32 and DS_BPERMUTE_B32 reach all 64 lanes; else 32
@@ -320,10 +323,10 @@ bool emu_isa_pixel(const struct emu_isa *target, unsigned number, struct emu_pix
 // The number of a format; 0: the target has none.
 unsigned emu_isa_pixel_number(const struct emu_isa *target, const struct emu_pixel *pixel);
 
-enum { EMU_ISA_COUNT = 13 };
+enum { EMU_ISA_COUNT = 14 };
 extern const struct emu_isa emu_isa_gfx1030, emu_isa_gfx1100, emu_isa_gfx1201, emu_isa_gfx1103, emu_isa_gfx1150,
     emu_isa_gfx1151, emu_isa_gfx1010, emu_isa_gfx1012, emu_isa_gfx906, emu_isa_gfx900, emu_isa_gfx90a, emu_isa_gfx942,
-    emu_isa_gfx908;
+    emu_isa_gfx908, emu_isa_gfx950;
 const struct emu_isa *emu_isa_at(unsigned index);      // all of them, in that order
 const struct emu_isa *emu_isa_find(const char *name);  // NULL: not one of ours
 

@@ -1,6 +1,6 @@
 // Compares the decoder with LLVM's on random words: accepted or refused alike, and the same text.
 //
-//   isa_llvm_test gfx1100 [--wave 64] [--count N] [--seed S] [--show K] [--halves 1]
+//   isa_llvm_test gfx1100 [--wave 64] [--count N] [--seed S] [--show K] [--halves 1] [--program LLVM_MC]
 //
 // --halves: LLVM 19 decodes GFX11's half registers only on request and for some opcodes; compare those, and nothing
 // else.
@@ -37,7 +37,8 @@ static struct options {
   uint64_t seed;
   unsigned long show;
   bool halves;
-} options = {.wave = 32, .count = 100000, .seed = 1, .show = 20};
+  const char *program;
+} options = {.wave = 32, .count = 100000, .seed = 1, .show = 20, .program = "llvm-mc-19"};
 
 static unsigned long shown, accepted, differences, excused[ISA_EXCEPTION_COUNT];
 static bool seen[EMU_OP_COUNT];  // decoded alike at least once
@@ -64,8 +65,9 @@ static int write_input(const char *path, const struct sample *samples, size_t co
 
 static int run_llvm(const char *input, const char *output, const char *errors) {
   char command[512];
-  snprintf(command, sizeof(command), "llvm-mc-19 --disassemble -triple=amdgcn -mcpu=%s -mattr=%s%s '%s' > '%s' 2> '%s'",
-           options.target->name, options.wave == 64 ? "-wavefrontsize32,+wavefrontsize64" : "+wavefrontsize32",
+  snprintf(command, sizeof(command), "'%s' --disassemble -triple=amdgcn -mcpu=%s -mattr=%s%s '%s' > '%s' 2> '%s'",
+           options.program, options.target->name,
+           options.wave == 64 ? "-wavefrontsize32,+wavefrontsize64" : "+wavefrontsize32",
            options.halves ? ",+real-true16" : "", input, output, errors);
   int status = system(command);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -186,6 +188,10 @@ static bool read_options(int argc, char **argv) {
   if (argc < 2 || !(options.target = emu_isa_find(argv[1]))) return false;
   for (int i = 2; i + 1 < argc; i += 2) {
     unsigned long value = strtoul(argv[i + 1], NULL, 0);
+    if (strcmp(argv[i], "--program") == 0) {
+      options.program = argv[i + 1];
+      continue;
+    }
     if (strcmp(argv[i], "--wave") == 0) {
       options.wave = (unsigned)value;
     } else if (strcmp(argv[i], "--count") == 0) {
@@ -207,14 +213,16 @@ int main(int argc, char **argv) {
   if (!read_options(argc, argv)) {
     fprintf(stderr,
             "usage: isa_llvm_test "
-            "gfx900|gfx906|gfx908|gfx90a|gfx942|gfx1010|gfx1012|gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 "
+            "gfx900|gfx906|gfx908|gfx90a|gfx942|gfx950|gfx1010|gfx1012|gfx1030|gfx1100|gfx1103|gfx1150|gfx1201 "
             "[--wave 32|64] "
             "[--count N] [--seed S] "
-            "[--show K] [--halves 1]\n");
+            "[--show K] [--halves 1] [--program LLVM_MC]\n");
     return 2;
   }
-  if (system("llvm-mc-19 --version > /dev/null 2>&1") != 0) {
-    printf("skipped: llvm-mc-19 (Debian package llvm-19) is not installed\n");
+  char version[512];
+  snprintf(version, sizeof(version), "'%s' --version > /dev/null 2>&1", options.program);
+  if (system(version) != 0) {
+    printf("skipped: %s (llvm-mc-19 is in Debian's package llvm-19) is not there\n", options.program);
     return 77;
   }
   char folder[] = "/tmp/isa_llvm_XXXXXX";
@@ -232,7 +240,7 @@ int main(int argc, char **argv) {
   rmdir(folder);
   free(samples);
   if (status) {
-    printf("llvm-mc-19 failed: status %d\n", status);
+    printf("%s failed: status %d\n", options.program, status);
     return 2;
   }
   unsigned opcodes = 0, all = 0;

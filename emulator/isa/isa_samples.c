@@ -271,6 +271,19 @@ static uint32_t draw_literal(uint64_t *state) {
   return chance(state, 3) ? values[draw(state) % (sizeof(values) / sizeof(values[0]))] : draw(state);
 }
 
+// A scale, and behind it most often the product that it is for.
+static void draw_scales(const struct emu_isa *target, uint64_t *state, uint32_t w[SAMPLE_WORDS]) {
+  w[0] = put(w[0], 0, 16, (draw(state) & 0x1800) | (chance(state, 4) ? sparse(state) : 0));
+  if (chance(state, 2)) w[1] = put(w[1], 29, 3, 0);
+  if (chance(state, 5)) return;
+  unsigned op = chance(state, 2) ? EMU_V_MFMA_F32_16X16X128_F8F6F4 : EMU_V_MFMA_F32_32X32X64_F8F6F4;
+  w[2] = put(put(draw(state), 23, 9, 0x1a7), 16, 7, emu__op_code(target, op)->code);
+  w[2] = put(w[2], 11, 4, chance(state, 6) ? draw(state) : 1);
+  w[3] = draw(state);
+  for (unsigned i = 0; i < 3; i++) w[3] = put(w[3], 9 * i, 9, 256 + draw(state) % 256);
+  if (chance(state, 3)) w[3] = put(w[3], 18, 9, draw_source(state, 9));
+}
+
 static void draw_words(const struct emu_isa *target, uint64_t *state, uint32_t w[SAMPLE_WORDS]) {
   w[0] = draw(state);
   w[1] = draw_literal(state);
@@ -312,6 +325,7 @@ static void draw_words(const struct emu_isa *target, uint64_t *state, uint32_t w
       for (unsigned i = 0; i < 3; i++) w[1] = put(w[1], 9 * i, 9, 256 + draw(state) % 256);
       if (chance(state, 3)) w[1] = put(w[1], 18, 9, draw_source(state, 9));
     }
+    if (code == emu__op_code(target, EMU_V_MFMA_LD_SCALE_B32)) draw_scales(target, state, w);
     if (row->type[0] == EMU_TILEC && chance(state, 2)) w[0] = put(put(w[0], 11, 3, 0), 15, 1, 0);
   } else {
     if (format == EMU_SOP2 || format == EMU_SOPC) w[0] = put(w[0], 8, 8, draw_source(state, 8));

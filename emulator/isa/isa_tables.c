@@ -31,6 +31,8 @@ enum {
   SCALAR = EMU_FLAG_SCALAR,
   NOSEL = EMU_FLAG_NOSEL,
   BYTE = EMU_FLAG_BYTE,
+  BITOP = EMU_FLAG_BITOP,
+  SCALE = EMU_FLAG_SCALE,
   MAI = EMU_FLAG_MAI
 };
 
@@ -92,7 +94,7 @@ const struct emu_isa *emu_isa_at(unsigned index) {
   static const struct emu_isa *const all[EMU_ISA_COUNT] = {
       &emu_isa_gfx1030, &emu_isa_gfx1100, &emu_isa_gfx1201, &emu_isa_gfx1103, &emu_isa_gfx1150,
       &emu_isa_gfx1151, &emu_isa_gfx1010, &emu_isa_gfx1012, &emu_isa_gfx906,  &emu_isa_gfx900,
-      &emu_isa_gfx90a,  &emu_isa_gfx942,  &emu_isa_gfx908};
+      &emu_isa_gfx90a,  &emu_isa_gfx942,  &emu_isa_gfx908,  &emu_isa_gfx950};
   return all[index];
 }
 
@@ -234,15 +236,17 @@ struct emu_waitcnt emu_isa_waitcnt(const struct emu_isa *target, int32_t imm) {
 }
 
 bool emu__is_short_only(const struct emu_isa *target, unsigned op) {
-  bool sums = op == EMU_V_DOT2ACC_F32_F16 || op == EMU_V_DOT2C_I32_I16 || op == EMU_V_DOT4C_I32_I8 ||
-              op == EMU_V_DOT8C_I32_I4 || op == EMU_V_PK_FMAC_F16;
+  bool sums = op == EMU_V_DOT2ACC_F32_F16 || op == EMU_V_DOT2C_F32_BF16 || op == EMU_V_DOT2C_I32_I16 ||
+              op == EMU_V_DOT4C_I32_I8 || op == EMU_V_DOT8C_I32_I4 || op == EMU_V_PK_FMAC_F16;
   return emu__op_rows[op].flags & EMU_FLAG_NO64 && !(sums && target->encoding->sums_long);
 }
 
 bool emu__is_permlane(enum emu_op op) {
   return op == EMU_V_PERMLANE16_B32 || op == EMU_V_PERMLANEX16_B32 || op == EMU_V_PERMLANE16_VAR_B32 ||
-         op == EMU_V_PERMLANEX16_VAR_B32;
+         op == EMU_V_PERMLANEX16_VAR_B32 || emu__is_lane_swap(op);
 }
+
+bool emu__is_lane_swap(enum emu_op op) { return op == EMU_V_PERMLANE16_SWAP_B32 || op == EMU_V_PERMLANE32_SWAP_B32; }
 
 bool emu__sopp_is_bare(unsigned op) {
   switch (op) {

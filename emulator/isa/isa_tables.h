@@ -27,6 +27,8 @@ enum emu_op_flag {
   EMU_FLAG_NOSEL = 1 << 18,     // VOP3P: op_sel has one value; signs: of both factors with MODS2, neg_lo with CLAMP
   EMU_FLAG_MAI = 1 << 20,       // VOP3P: products of matrices and moves of accumulation registers
   EMU_FLAG_BYTE = 1 << 19,      // VOP3: op_sel chooses a byte
+  EMU_FLAG_BITOP = 1 << 21,     // VOP3: the bits of signs and of the output multiplier are a table
+  EMU_FLAG_SCALE = 1 << 22,     // VOP3: the last source is a scale, with signs; op_sel chooses parts of the others
 };
 
 // How a generation encodes an opcode: a row of its codes_*.def.
@@ -79,6 +81,7 @@ struct emu_encoding {
   // ---- operands
   uint16_t vop1_in_vop3;  // the code of the first VOP1 among those of VOP3
   bool vop3p_in_vop3;     // VOP3P has the mark of VOP3, and its codes are the last 128 there
+  bool wide_lds;          // loads to LDS may have three and four dwords
   bool literal_long;      // encodings of 64 bits may have literals
   bool no_null;           // there is no register NULL
   bool m0_before_null;    // M0 has the number 124 and NULL 125; else the other way round
@@ -174,7 +177,8 @@ extern const struct emu_op_row emu__op_rows[EMU_OP_COUNT];
 // What buffers hold, by the number of their format, of GFX11 and GFX12.
 extern const char *const emu__gfx11_buffer_formats[];
 
-bool emu__is_permlane(enum emu_op op);  // op_sel holds what DPP calls fi and bound_ctrl
+bool emu__is_permlane(enum emu_op op);   // op_sel holds what DPP calls fi and bound_ctrl
+bool emu__is_lane_swap(enum emu_op op);  // … and the text has these names
 
 // A SOPP instruction without an operand: its immediate is 0 and is not printed.
 bool emu__sopp_is_bare(unsigned op);
@@ -212,6 +216,11 @@ static inline bool emu__has_op_sel(const struct emu_isa *target, unsigned op) {
 // Conversions from 8-bit floats: with SDWA they write whole registers and have no field that says so.
 static inline bool emu__opens_float8(enum emu_op op) {
   return op == EMU_V_CVT_F32_FP8 || op == EMU_V_CVT_F32_BF8 || op == EMU_V_CVT_PK_F32_FP8 || op == EMU_V_CVT_PK_F32_BF8;
+}
+
+// Conversions of two halves to 4-bit floats, whose op_sel has four bits though they have two sources.
+static inline bool emu__packs_halves_by_byte(unsigned op) {
+  return op == EMU_V_CVT_SCALEF32_PK_FP4_F16 || op == EMU_V_CVT_SCALEF32_PK_FP4_BF16;
 }
 
 #endif

@@ -187,7 +187,12 @@ static void print_mnemonic(struct emu_text *text, const struct emu_inst *inst, c
   char name[64];
   const struct emu_op_row *row = &emu__op_rows[inst->op];
   unsigned format = emu__op_code(target, inst->op)->format;
-  emu__print(text, "%s", emu_isa_mnemonic(target, (enum emu_op)inst->op, name) ? name : row->name);
+  const char *mnemonic = emu_isa_mnemonic(target, (enum emu_op)inst->op, name) ? name : row->name;
+  if (inst->y.op == EMU_V_MFMA_LD_SCALE_B32) {
+    emu__print(text, "v_mfma_scale%s", mnemonic + strlen("v_mfma"));
+    return;
+  }
+  emu__print(text, "%s", mnemonic);
   bool short_form = inst->format == EMU_VOP1 || inst->format == EMU_VOP2 || inst->format == EMU_VOPC;
   bool has_both = format == EMU_VOP1 || format == EMU_VOP2 || format == EMU_VOPC;
   bool two_sizes = has_both && !emu__is_short_only(target, inst->op) && row->type[1];
@@ -261,6 +266,17 @@ static void print_op_sel(struct emu_text *text, const struct emu_inst *inst, con
   } else if (row->flags & EMU_FLAG_BYTE && inst->imm) {
     emu__print(text, " byte_sel:%d", inst->imm);
   }
+  if (row->flags & EMU_FLAG_SCALE && inst->imm) {
+    unsigned sel = (unsigned)inst->imm;
+    bool four = row->type[3] || emu__packs_halves_by_byte(inst->op);
+    print_bits(text, "op_sel", four ? sel : (sel & 3) | sel >> 3 << 2, four ? 4 : 3);
+  }
+  if (row->flags & EMU_FLAG_BITOP && inst->imm)
+    emu__print(text, inst->imm <= 10 ? " bitop3:%d" : " bitop3:0x%x", inst->imm);
+  if (emu__is_lane_swap((enum emu_op)inst->op)) {
+    emu__print(text, "%s%s", inst->bound_ctrl ? " bound_ctrl:1" : "", inst->fetch_inactive ? " fi:1" : "");
+    return;
+  }
   if (!emu__has_op_sel(target, inst->op)) return;
   unsigned bits = 0, count = 0;
   for (; count < 3 && inst->src[count].kind; count++) bits |= (unsigned)inst->src[count].high << count;
@@ -297,8 +313,22 @@ static void print_packed(struct emu_text *text, const struct emu_inst *inst) {
   if (neg_hi) print_bits(text, "neg_hi", neg_hi, count);
 }
 
+// Which byte of each scale: its lower bit in op_sel and its upper one in op_sel_hi.
+static void print_scales(struct emu_text *text, unsigned bytes, unsigned count) {
+  unsigned low = (bytes & 1) | (bytes >> 2 & 1) << 1, high = (bytes >> 1 & 1) | (bytes >> 3 & 1) << 1;
+  if (low) print_bits(text, "op_sel", low, count);
+  if (count == 3 || high != 3) print_bits(text, "op_sel_hi", high, count);
+}
+
 static void print_matrix(struct emu_text *text, const struct emu_inst *inst, const struct emu_isa *target) {
-  unsigned cbsz = (unsigned)inst->imm & 7, abid = (unsigned)inst->imm >> 3 & 15, blgp = (unsigned)inst->imm >> 7;
+  unsigned cbsz = (unsigned)inst->imm & 7, abid = (unsigned)inst->imm >> 3 & 15, blgp = (unsigned)inst->imm >> 7 & 7;
+  if (inst->y.op) {
+    for (int i = 0; i < 2; i++) {
+      emu__print(text, ", ");
+      emu__print_register(text, &inst->y.src[i]);
+    }
+    print_scales(text, (unsigned)inst->imm >> 10, 3);
+  }
   if (cbsz) emu__print(text, " cbsz:%u", cbsz);
   if (abid) emu__print(text, " abid:%u", abid);
   if (blgp && target->encoding->neg_f64 && emu_isa_multiplies_doubles((enum emu_op)inst->op)) {
@@ -344,7 +374,8 @@ static void print_vop(struct emu_text *text, const struct emu_inst *inst, const 
       continue;
     }
     if (i == 1) settle_type(inst, target, &source);
-    if (long_pi) source.type = EMU_F64;  // LLVM shows 1/(2 pi) in full
+    bool doubles = source.kind == EMU_OPERAND_CONSTANT && emu_isa_multiplies_doubles((enum emu_op)inst->op);
+    if (long_pi || doubles) source.type = EMU_F64;  // LLVM shows 1/(2 pi) in full
     print_source(text, &source, half_suffix(inst, &source));
     comma = ", ";
   }
@@ -353,6 +384,10 @@ static void print_vop(struct emu_text *text, const struct emu_inst *inst, const 
     return;
   }
   if (inst->format == EMU_VOP3) print_op_sel(text, inst, target);
+  if (inst->op == EMU_V_MFMA_LD_SCALE_B32) {
+    print_scales(text, (unsigned)inst->imm, 2);
+    return;
+  }
   if (inst->format == EMU_VOP3P && emu__op_rows[inst->op].flags & EMU_FLAG_MAI) {
     print_matrix(text, inst, target);
     return;

@@ -332,8 +332,9 @@ static enum emu_status validate(const struct emu_dispatch *d, struct emu_report 
     return invalid(failure, "A block has %u work-items; it must have 1 to 1024.", (unsigned)threads, 0);
   }
   if (!d->groups[0] || !d->groups[1] || !d->groups[2]) return invalid(failure, "The grid is empty.", 0, 0);
-  if (lds > 65536)
-    return invalid(failure, "The launch asks for %u bytes of LDS; a group may have 65536.", (unsigned)lds, 0);
+  unsigned most = emu__program_target(d->program)->group_lds;
+  if (lds > most)
+    return invalid(failure, "The launch asks for %u bytes of LDS; a group may have %u.", (unsigned)lds, most);
   return EMU_OK;
 }
 

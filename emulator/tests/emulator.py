@@ -11,7 +11,7 @@ import numpy as np
 
 MEMORY, IMAGE = 0x200000000000, 0x300000000000
 TARGETS = {"gfx1030": 0, "gfx1100": 1, "gfx1201": 2, "gfx1103": 3, "gfx1150": 4, "gfx1151": 5, "gfx1010": 6, "gfx1012": 7, "gfx906": 8, "gfx900": 9,
-           "gfx90a": 10, "gfx942": 11, "gfx908": 12}
+           "gfx90a": 10, "gfx942": 11, "gfx908": 12, "gfx950": 13}
 VCC, NULL, M0, EXEC = 106, 124, 125, 126
 CLASSES = ("salu smem branch wait valu valu64 transcendental vopd dot wmma lds load store atomic scratch "
            "barrier").split()

@@ -19,7 +19,7 @@ CODES["gfx906"] = [f"codes_gfx9_{part}" for part in PARTS] + ["codes_gfx906", "c
 CODES["gfx900"] = ["codes_gfx900"]
 CODES["gfx908"] = ["codes_gfx908_mfma"]
 CODES["gfx90a"] = ["codes_gfx908_mfma", "codes_gfx90a_only"]
-CODES["gfx942"] = ["codes_gfx908", "codes_gfx90a", "codes_gfx942"]
+CODES["gfx942"] = ["codes_gfx908", "codes_gfx90a", "codes_gfx942", "codes_gfx942_only"]
 FORMATS = {"F16": F16, "F32": F32, "F64": F64}
 
 
