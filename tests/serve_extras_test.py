@@ -128,7 +128,7 @@ class Extras(unittest.TestCase):
         get = lambda path: json.loads(self.server.ask("GET", path)[2])
         self.assertEqual([entry["name"] for entry in get("/sdapi/v1/loras")], ["ink", "shiny", "other"])
         self.assertEqual(get("/controlnet/model_list"), {"model_list": ["lines-0", "pose"]})
-        self.assertEqual((get("/controlnet/module_list"), get("/controlnet/version")), ({"module_list": ["none"]}, {"version": 2}))
+        self.assertEqual((get("/controlnet/module_list"), get("/controlnet/version")), ({"module_list": ["none", "ip-adapter-auto"]}, {"version": 2}))
         meta = get("/v1/models")["data"][0]["meta"]
         self.assertEqual((meta["loras"], meta["controls"]), (["ink", "shiny", "other"], ["lines-0", "pose"]))
 

@@ -78,6 +78,32 @@ class Images(unittest.TestCase):
         self.assertEqual([(m["id"], m["meta"]["family"], m["meta"]["width"], m["meta"]["multiple"]) for m in models], [("sd", "Stable Diffusion", 40, 4)])
         self.assertEqual(json.loads(self.server.ask("GET", "/v1/models/sd")[2]), models[0])
 
+    def test_stream(self):
+        """OpenAI's events: pictures of the way there where something can be seen, and the whole ones."""
+        want = self.command("sd", "--count", 2, "--seed", 3, "--steps", 4, "--size", "40x32")
+        for asked, kind, count in ((0, "png", 0), (3, "png", 3), (2, "jpeg", 2)):
+            self.server.post("/v1/images/generations", prompt="x", steps=2, size="40x32")  # from here on there are previews
+            status, headers, text = self.server.ask("POST", "/v1/images/generations", {"prompt": PROMPT, "n": 2, "size": "40x32", "seed": 3, "steps": 4, "stream": True, "partial_images": asked, "output_format": kind, "output_compression": 100})
+            self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
+            got = [(lines[0].removeprefix("event: "), json.loads(lines[1].removeprefix("data: "))) for lines in (event.split("\n") for event in text.split("\n\n") if event and event[0] != ":")]
+            partial, whole = ([data for name, data in got if name == "image_generation." + what] for what in ("partial_image", "completed"))
+            self.assertEqual((len(partial) + len(whole), len(whole)), (len(got), 2))
+            self.assertLessEqual(len(partial), count)
+            self.assertEqual([data["partial_image_index"] for data in partial], sorted(set(data["partial_image_index"] for data in partial)))
+            for data in partial:
+                PIL.Image.open(io.BytesIO(base64.b64decode(data["b64_json"]))).load()
+            self.assertTrue(all((data["type"], data["size"], data["output_format"]) == ("image_generation.completed", "40x32", kind) for data in whole))
+            if kind == "png":
+                self.assertEqual([base64.b64decode(data["b64_json"]) for data in whole], want)
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.server.port)) as connection:  # an end in between is an event
+            connection.request("POST", "/v1/images/generations", json.dumps({**{k: v for k, v in LONG.items() if k == "prompt"}, "steps": 150, "size": "256x256", "stream": True, "partial_images": 3}))
+            response = connection.getresponse()
+            serving.wait_for(lambda: self.progress()["state"]["sampling_step"] > 0)
+            self.server.post("/sdapi/v1/interrupt")
+            last = response.read().decode().strip().split("\n\n")[-1]
+        self.assertTrue(last.startswith("event: error\n"), last)
+        self.assertEqual(json.loads(last.split("data: ")[1])["error"]["code"], "cancelled")
+
     def test_jpeg(self):
         """With what they were made with, where AUTOMATIC1111's page has it."""
         common = ("--seed", 3, "--steps", 2)
@@ -108,6 +134,9 @@ class Images(unittest.TestCase):
 with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=0) as client:
     answer = client.images.generate(model="sd", prompt={PROMPT!r}, n=1, size="auto", response_format="b64_json", extra_body={{"seed": 6, "steps": 2}})
     print(answer.data[0].b64_json)
+    for event in client.images.generate(model="sd", prompt={PROMPT!r}, stream=True, partial_images=2, extra_body={{"seed": 6, "steps": 2}}):
+        last = event
+    print(last.type, last.b64_json == answer.data[0].b64_json)
     for options in ({{"size": "3x3"}}, {{"model": "other"}}):
         try:
             client.images.generate(**{{"model": "sd", "prompt": "x", **options}})
@@ -116,7 +145,7 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
 """
         said = subprocess.run([python, "-c", script], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
         self.assertEqual([base64.b64decode(said[0])], self.command("sd", "--seed", 6, "--steps", 2))
-        self.assertEqual(said[1:], ["400 invalid_request_error size", "404 invalid_request_error model"])
+        self.assertEqual(said[1:], ["image_generation.completed True", "400 invalid_request_error size", "404 invalid_request_error model"])
 
     def test_sdapi(self):
         answer = self.server.post("/sdapi/v1/txt2img", prompt=PROMPT, negative_prompt=NEGATIVE, steps=3, cfg_scale=4, width=40, height=32, seed=11, sampler_name="DPM++ 2M Karras",
@@ -352,16 +381,16 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
                 (openai, {}, 400, "prompt"), (openai, {"prompt": 3}, 400, "prompt"), (openai, huge, 400, "32768"), (openai, {"prompt": "x", "n": 11}, 400, "n"), (openai, {"prompt": "x", "n": 0}, 400, "n"),
                 (openai, {"prompt": "x", "size": "40"}, 400, "size"), (openai, {"prompt": "x", "size": "41x40"}, 400, "multiples of 4"), (openai, {"prompt": "x", "size": "4096x4096"}, 400, "size"),
                 (openai, {"prompt": "x", "size": "40x40x40"}, 400, "size"), (openai, {"prompt": "x", "response_format": "url"}, 400, "b64_json"), (openai, {"prompt": "x", "output_format": "webp"}, 400, "jpeg"), (openai, {"prompt": "x", "output_compression": 50}, 400, "output_compression"), (openai, {"prompt": "x", "output_format": "jpeg", "output_compression": 101}, 400, "output_compression"), (openai, {"prompt": "x", "quality": "best"}, 400, "quality"), (openai, {"prompt": "x", "background": "transparent"}, 400, "background"), (openai, {"prompt": "x" * 32700, "output_format": "jpeg"}, 400, "prompt"),
-                (openai, {"prompt": "x", "stream": True}, 400, "stream"), (openai, {"prompt": "x", "magic": 1}, 400, "magic"), (openai, {"prompt": "x", "model": "dall-e-3"}, 404, "dall-e-3"),
+                (openai, {"prompt": "x", "stream": 3}, 400, "stream"), (openai, {"prompt": "x", "partial_images": 2}, 400, "partial_images"), (openai, {"prompt": "x", "stream": True, "partial_images": 4}, 400, "partial_images"), (openai, {"prompt": "x", "magic": 1}, 400, "magic"), (openai, {"prompt": "x", "model": "dall-e-3"}, 404, "dall-e-3"),
                 (openai, {"prompt": "x", "steps": 1e9}, 400, "steps"), (openai, {"prompt": "x", "sampler": "none"}, 400, "sampler"), (openai, {"prompt": "x", "seed": -1}, 400, "seed"), (openai, b"[", 400, "JSON"),
                 (openai, {"prompt": "x", "sampler": "ddim", "schedule": "karras"}, 400, "karras"),
                 (sdapi, {"steps": 151}, 422, "steps"), (sdapi, {"width": 0}, 422, "width"), (sdapi, {"width": 42}, 422, "multiples"), (sdapi, {"cfg_scale": "x"}, 422, "cfg_scale"), (sdapi, huge, 422, "prompt"),
-                (sdapi, {"sampler_name": "Magic"}, 422, "Magic"), (sdapi, {"scheduler": "Magic"}, 422, "Magic"), (sdapi, {"batch_size": 4, "n_iter": 5}, 422, "20"), (sdapi, {"enable_hr": True}, 422, "enable_hr"),
+                (sdapi, {"sampler_name": "Magic"}, 422, "Magic"), (sdapi, {"scheduler": "Magic"}, 422, "Magic"), (sdapi, {"batch_size": 4, "n_iter": 5}, 422, "20"),
                 (sdapi, {"alwayson_scripts": {"x": {}}}, 422, "script"), (sdapi, {"override_settings": {"sd_vae": "x"}}, 422, "sd_vae"), (sdapi, {"override_settings": {"sd_model_checkpoint": "x"}}, 422, "x"),
                 (sdapi, {"override_settings": {"CLIP_stop_at_last_layers": 9}}, 422, "layers"), (sdapi, {"override_settings": 3}, 422, "override_settings"), (sdapi, b"", 422, "body"),
                 (img2img, {}, 422, "init_images"), (img2img, {"init_images": []}, 422, "init_images"), (img2img, {"init_images": ["?"]}, 422, "base64"), (img2img, {"init_images": ["QUJD"]}, 422, "PNG"),
-                (img2img, {"init_images": [picture[:400]]}, 422, ""), (img2img, {"init_images": [picture], "width": 80, "height": 80}, 422, "40 x 40"), (img2img, {"init_images": [picture], "denoising_strength": 2}, 422, "denoising"),
-                (img2img, {"init_images": [picture], "denoising_strength": 0.01}, 422, "strength"), (img2img, {"init_images": [picture], "mask": picture}, 422, "mask"),
+                (img2img, {"init_images": [picture[:400]]}, 422, ""), (img2img, {"init_images": [picture], "width": 82, "height": 80}, 422, "82 x 80"), (img2img, {"init_images": [picture], "denoising_strength": 2}, 422, "denoising"),
+                (img2img, {"init_images": [picture], "denoising_strength": 0.01}, 422, "strength"), (img2img, {"init_images": [picture], "mask": 3}, 422, "mask"),
                 (worker, {}, 400, "prompt"), (worker, {**jobs, "prompt": ""}, 400, "prompt"), (worker, {**jobs, "steps": 151}, 400, "steps"), (worker, {**jobs, "guidance_scale": 21}, 400, "guidance_scale"),
                 (worker, {**jobs, "width": 255}, 400, "256"), (worker, {**jobs, "width": 2056}, 400, "2048"), (worker, {**jobs, "width": 260, "height": 256}, 400, "multiple of 8"), (worker, {**jobs, "operation": "infer"}, 400, "infer"),
                 (worker, {**jobs, "operation": "image_outpaint"}, 400, "image_outpaint"), (worker, {**jobs, "loras": [{"path": "x"}]}, 400, "path"), (worker, {"operation": "image_transform", "prompt": "x"}, 400, "input_image"),
@@ -400,10 +429,10 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
                  (worker, {"schedule": "nonsense", "width": 256, "height": 256}, "schedule")]
         cases += [(openai, {"size": size}, "size") for size in ("+40x 40", "+40x40", "40x+40", " 40x40", "40x 40", "40x40 ", "40x-40", "x40", "40x", "", "4294967336x40")]
         for path in (sdapi, img2img):
-            asked = [("eta", 0), ("eta", "x"), ("s_noise", 0), ("s_noise", [1]), ("s_tmin", 0.5), ("s_tmax", 1), ("s_min_uncond", 0.5), ("seed_resize_from_h", 64), ("send_images", False), ("override_settings_restore_afterwards", False),
+            asked = [("eta", "x"), ("s_noise", 0), ("s_noise", [1]), ("s_tmin", 0.5), ("s_tmax", 1), ("s_min_uncond", 0.5), ("seed_resize_from_h", 64), ("send_images", False), ("override_settings_restore_afterwards", False),
                      ("include_init_images", True), ("alwayson_scripts", ["a"]), ("alwayson_scripts", []), ("alwayson_scripts", "a"), ("alwayson_scripts", 3)]
             cases += [(path, {"init_images": [small], **{name: value}} if path == img2img else {name: value}, name) for name, value in asked]
-        cases += [(sdapi, {name: value}, name) for name, value in [("init_images", "nonsense"), ("init_images", [small]), ("denoising_strength", 0.5), ("denoising_strength", "high"), ("resize_mode", 1)]]
+        cases += [(sdapi, {name: value}, name) for name, value in [("init_images", "nonsense"), ("init_images", [small]), ("mask", small)]] + [(sdapi, {"eta": 0, "sampler_name": "Euler a"}, "eta")]
         for path, body, field in cases:
             with self.subTest(f"{path} {str(body)[:90]}"):
                 found, _, text = self.server.ask("POST", path, {"prompt": "x", "steps": 2, **body})

@@ -80,7 +80,8 @@ typedef struct image_model_files {
   const char *controls[OPTION_TEXTS_MOST];
   const char *ip_adapters[OPTION_TEXTS_MOST]; /* of IP-Adapters, whom the caller counts */
   /* By which a request names them: as the option says it, or the file's without its ending */
-  char lora_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES], control_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES];
+  char lora_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES], control_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES],
+      adapter_names[OPTION_TEXTS_MOST][FILE_NAME_BYTES];
 } image_model_files;
 
 /* The type that --type names; RDNA_DTYPE_COUNT for "auto". */

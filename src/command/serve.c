@@ -30,7 +30,8 @@ typedef struct serve_options {
   bool any_model, exact, log, no_page, images_frugal;
   const char *images;
   image_model_choice image_model;
-  option_texts upscalers;
+  option_texts upscalers, ip_adapters;
+  const char *ip_encoder;
   int64_t tile;
   option_texts lora;
   const char *mmproj;
@@ -267,17 +268,30 @@ static rdna_status serve_models(const serve_options *o, const preset *presets, s
   return status;
 }
 
-/* Whether requests can tell LoRAs from each other, and ControlNets. */
+/* Whether requests can tell LoRAs from each other, ControlNets and IP-Adapters. */
 static rdna_status check_names(const image_model_files *f) {
-  int counts[] = {f->options.lora_count, (int)f->options.control_count};
-  for (int k = 0; k < 2; k++) {
-    const char(*names)[FILE_NAME_BYTES] = k ? f->control_names : f->lora_names;
-    for (int i = 1; i < counts[k]; i++)
+  const struct {
+    int count;
+    const char (*names)[FILE_NAME_BYTES];
+    const char *kind, *option;
+  } lists[] = {{f->options.lora_count, f->lora_names, "LoRA", "--lora"},
+               {(int)f->options.control_count, f->control_names, "ControlNet", "--control"},
+               {(int)f->options.adapter_count, f->adapter_names, "IP-Adapter", "--ip-adapter"}};
+  for (int k = 0; k < 3; k++)
+    for (int i = 1; i < lists[k].count; i++)
       for (int j = 0; j < i; j++)
-        if (strcmp(names[i], names[j]) == 0)
+        if (strcmp(lists[k].names[i], lists[k].names[j]) == 0)
           return rdna__fail(RDNA_INVALID_ARGUMENT, "two %ss are called '%s'; give one another name: %s NAME=FILE",
-                            k ? "ControlNet" : "LoRA", names[i], k ? "--control" : "--lora");
-  }
+                            lists[k].kind, lists[k].names[i], lists[k].option);
+  return RDNA_OK;
+}
+
+static rdna_status read_ip_adapters(const serve_options *o, image_model_files *f) {
+  for (int i = 0; i < o->ip_adapters.count; i++)
+    RDNA_TRY(read_named_file("--ip-adapter", o->ip_adapters.values[i], &f->ip_adapters[i], f->adapter_names[i]));
+  f->options.adapters = f->ip_adapters;
+  f->options.adapter_count = (size_t)o->ip_adapters.count;
+  f->options.image_encoder = o->ip_encoder;
   return RDNA_OK;
 }
 
@@ -303,14 +317,19 @@ static rdna_status read_upscalers(const option_texts *given, upscaler_files *out
 static rdna_status serve_pictures(const serve_options *o, const preset *presets, size_t count,
                                   server_options *options) {
   image_model_files *files = NULL;
-  const char *loras[OPTION_TEXTS_MOST], *controls[OPTION_TEXTS_MOST];
+  const char *loras[OPTION_TEXTS_MOST], *controls[OPTION_TEXTS_MOST], *adapters[OPTION_TEXTS_MOST];
   if (!o->images) return serve_models(o, presets, count, options);
   rdna_status status = read_image_model(&o->image_model, &o->lora, &files);
   upscaler_files upscalers;
+  if (status == RDNA_OK) status = read_ip_adapters(o, files);
   if (status == RDNA_OK) status = check_names(files);
   if (status == RDNA_OK) status = read_upscalers(&o->upscalers, &upscalers);
   if (status == RDNA_OK) {
-    for (int i = 0; i < OPTION_TEXTS_MOST; i++) loras[i] = files->lora_names[i], controls[i] = files->control_names[i];
+    for (int i = 0; i < OPTION_TEXTS_MOST; i++) {
+      loras[i] = files->lora_names[i];
+      controls[i] = files->control_names[i];
+      adapters[i] = files->adapter_names[i];
+    }
     const images_options images = {.folder = o->images,
                                    .name = o->name,
                                    .frugal = o->images_frugal,
@@ -319,6 +338,7 @@ static rdna_status serve_pictures(const serve_options *o, const preset *presets,
                                    .model = &files->options,
                                    .lora_names = loras,
                                    .control_names = controls,
+                                   .adapter_names = adapters,
                                    .upscalers = upscalers.paths,
                                    .upscaler_names = upscalers.shown,
                                    .upscaler_count = o->upscalers.count};
@@ -367,10 +387,10 @@ static const char *take_worker_options(serve_options *o) {
   const image_model_choice *c = &o->image_model;
   if (o->images_frugal || o->tile || c->tokenizer || c->prediction || c->transformer || c->t5 || c->vae || c->preview ||
       c->refiner || c->weights || strcmp(c->type, "auto") != 0 || c->embeddings.count || c->controls.count ||
-      o->upscalers.count)
+      o->upscalers.count || o->ip_adapters.count || o->ip_encoder)
     return "--images-frugal, --tile, --tokenizer, --prediction, --transformer, --t5, --vae, --preview-model, "
            "--refiner, "
-           "--weights, --type, --embedding, --upscaler and --control go with --images";
+           "--weights, --type, --embedding, --upscaler, --ip-adapter, --ip-encoder and --control go with --images";
   if (o->path_count == 0 && !o->models_file) return "no model; give a MODEL.gguf, or --models FILE";
   if (o->name && o->path_count != 1) return "--name goes with one MODEL";
   if (o->lora.count > 0 && o->path_count != 1) return "--lora goes with one MODEL; others have theirs in --models FILE";
@@ -410,6 +430,9 @@ int command_serve(int argc, char **argv) {
       IMAGE_MODEL_OPTIONS(o.image_model),
       {"--upscaler", OPTION_TEXTS, &o.upscalers, "[NAME=]FILE",
        "a network for requests that makes pictures larger; several times", 0, 0},
+      {"--ip-adapter", OPTION_TEXTS, &o.ip_adapters, "[NAME=]FILE",
+       "an IP-Adapter, by which requests show pictures as prompts; several times", 0, 0},
+      {"--ip-encoder", OPTION_TEXT, &o.ip_encoder, "FOLDER", "CLIP's encoder of pictures that they read by", 0, 0},
       {"--tile", OPTION_INTEGER, &o.tile, "N", "its pictures are made of tiles of N x N latents, in less memory", 4,
        1024},
       {"--any-model", OPTION_FLAG, &o.any_model, NULL, "answer whatever model a request names", 0, 0},

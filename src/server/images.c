@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "base/status.h"
-#include "model/image/parameters.h"
 #include "model/image/pipeline.h"
 #include "model/image/preview.h"
 #include "picture/png.h"
@@ -53,6 +52,8 @@ const char *images_name(const server *s) { return s->images->name; }
 bool images_flow(const server *s) { return s->images->model->family != NULL; }
 painting *images_current(server *s) { return s->images->current; }
 int images_waiting(const server *s) { return s->images->waiting; }
+rdna_image_model *images_model(const server *s) { return s->images->model; }
+void images_learn(server *s, const rdna__preview *preview) { s->images->preview = *preview; }
 rdna_image_upscaler *images_upscaler(const server *s, int which) { return s->images->upscalers[which]; }
 
 int images_find_upscaler(const server *s, const char *name) {
@@ -127,6 +128,11 @@ static void painting_free(painting *g) {
   free(g->lora_scales);
   free(g->lora_used);
   for (int i = 0; i < MOST_GUIDES; i++) free((float *)g->guides[i].picture);
+  for (int i = 0; i < MOST_GUIDES; i++) rdna__picture_deinit(&g->seen_pictures[i]);
+  rdna__picture_deinit(&g->whole);
+  free(g->share_drawn);
+  free(g->second.prompt);
+  free(g->second.negative);
   free(g);
 }
 
@@ -231,10 +237,15 @@ bool painting_take_transparency(painting *g, const char *field, const rdna__pict
                 "asked for");
 }
 
+bool painting_take_mask(painting *g, const char *field, const rdna__picture *picture, problem *p) {
+  if (!make_mask(g, field, picture, p)) return false;
+  rdna__picture_light(picture, g->mask);
+  return true;
+}
+
 bool painting_set_mask(painting *g, const char *field, const json_t *url, problem *p) {
   rdna__picture picture = {0};
-  bool fine = decode_picture(url, &picture, p) && make_mask(g, field, &picture, p);
-  if (fine) rdna__picture_light(&picture, g->mask);
+  bool fine = decode_picture(url, &picture, p) && painting_take_mask(g, field, &picture, p);
   rdna__picture_deinit(&picture);
   snprintf(p->field, sizeof p->field, "%s", field);
   return fine;
@@ -247,7 +258,7 @@ bool painting_read_strength(painting *g, const json_t *json, problem *p) {
 }
 
 static bool check_text(const server *s, const painting *g, problem *p) {
-  char *text = rdna__image_parameters(s->images->model, &g->ask, 0, s->images->name, "");
+  char *text = painting_parameters(s, g, 0);
   if (!text) return refuse(p, 500, NULL, NULL, "no host memory for the request");
   rdna_status status = rdna__picture_check_parameters(g->kind, text);
   free(text);
@@ -270,6 +281,7 @@ static const char *field_of(const server *s, const painting *g, rdna__request_pa
     case RDNA__REQUEST_SPACING:
       return g->fields->spacing;
     case RDNA__REQUEST_GUIDES:
+    case RDNA__REQUEST_REFERENCES:
       return g->fields->guides;
     case RDNA__REQUEST_LORAS:
       return g->fields->loras;
@@ -295,6 +307,22 @@ static int status_of(rdna_status status) {
   }
 }
 
+/* The second pass, with a picture to begin with that is not there yet. */
+static bool check_second(const server *s, const painting *g, problem *p) {
+  rdna__request_part part;
+  float *init = calloc(3 * (size_t)g->second.width * (size_t)g->second.height, sizeof *init);
+  if (!init) return refuse(p, 500, NULL, NULL, "no host memory for a picture");
+  const rdna_image_request second = painting_second(g, 0, init);
+  rdna_status status = rdna__pipeline_check(s->images->model, &second, &part);
+  free(init);
+  const char *field = part == RDNA__REQUEST_SIDES     ? "hr_scale"
+                      : part == RDNA__REQUEST_STEPS   ? "hr_second_pass_steps"
+                      : part == RDNA__REQUEST_SAMPLER ? "hr_sampler_name"
+                      : part == RDNA__REQUEST_SPACING ? "hr_scheduler"
+                                                      : field_of(s, g, part);
+  return status == RDNA_OK || refuse(p, status_of(status), NULL, field, "the second pass: %s", rdna_last_error());
+}
+
 /* Before it waits for its turn. */
 bool painting_check(const server *s, const painting *g, problem *p) {
   rdna__request_part part;
@@ -307,7 +335,8 @@ bool painting_check(const server *s, const painting *g, problem *p) {
     return refuse(p, 400, NULL, g->fields->strength, "%s takes all steps, whatever picture it looks at; leave '%s' out",
                   s->images->info->family, g->fields->strength);
   rdna_status status = rdna__pipeline_check(s->images->model, &g->ask, &part);
-  return status == RDNA_OK || refuse(p, status_of(status), NULL, field_of(s, g, part), "%s", rdna_last_error());
+  if (status != RDNA_OK) return refuse(p, status_of(status), NULL, field_of(s, g, part), "%s", rdna_last_error());
+  return !g->second.wanted || check_second(s, g, p);
 }
 
 bool painting_enqueue(server *s, painting *g, problem *p) {
@@ -337,7 +366,7 @@ bool painting_submit(server *s, painting *g, problem *p) {
 
 /* ---- readers, under the lock ---- */
 
-static void wake(painting *g) {
+void painting_wake(painting *g) {
   g->changes++;
   if (g->reader && (g->streams || g->state == PAINTING_DONE)) resume(g->reader);
 }
@@ -347,7 +376,7 @@ static void finish(painting *g, int status, const char *error) {
   g->finished = clock_seconds();
   g->status = status;
   snprintf(g->error, sizeof g->error, "%s", error);
-  wake(g);
+  painting_wake(g);
 }
 
 void painting_cancel(server *s, painting *g) {
@@ -398,9 +427,10 @@ enum MHD_Result images_await(exchange *x, painting *g) {
 }
 
 /* A copy of what the model of previews made of the last step, or NULL. */
-static float *copy_shown(server *s, const painting *g) {
-  size_t bytes_of = 3 * (size_t)g->ask.height * (size_t)g->ask.width * sizeof(float);
+static float *copy_shown(server *s, const painting *g, int *out_height, int *out_width) {
   server_lock(s);
+  *out_height = g->height, *out_width = g->width;
+  size_t bytes_of = 3 * (size_t)g->height * (size_t)g->width * sizeof(float);
   float *copy = g->shown ? malloc(bytes_of) : NULL;
   if (copy) memcpy(copy, g->shown, bytes_of);
   server_unlock(s);
@@ -408,25 +438,25 @@ static float *copy_shown(server *s, const painting *g) {
 }
 
 /* What the last picture teaches of the last step's latents, (3, height, width) of those, or NULL. */
-static float *colour_latents(server *s, const painting *g, int height, int width) {
-  size_t places = (size_t)height * (size_t)width, count = places * (size_t)s->images->info->latent_channels;
-  float *latents = NULL, *colours = malloc(3 * places * sizeof *colours);
+static float *colour_latents(server *s, const painting *g, int *out_height, int *out_width) {
+  const rdna_image_model_info *info = s->images->info;
+  float *latents = NULL, *colours = NULL;
   server_lock(s);
   rdna__preview preview = s->images->preview;
+  int height = *out_height = g->height / info->factor, width = *out_width = g->width / info->factor;
+  size_t places = (size_t)height * (size_t)width, count = places * (size_t)info->latent_channels;
   if (g->latents && preview.channels && (latents = malloc(count * sizeof *latents)))
     memcpy(latents, g->latents, count * sizeof *latents);
   server_unlock(s);
-  bool fine = latents && colours;
-  if (fine) rdna__preview_make(&preview, latents, height, width, colours);
-  if (!fine) free(colours);
+  if (latents) colours = malloc(3 * places * sizeof *colours);
+  if (colours) rdna__preview_make(&preview, latents, height, width, colours);
   free(latents);
-  return fine ? colours : NULL;
+  return colours;
 }
 
 bool painting_preview(server *s, const painting *g, bytes *out) {
-  int factor = g->ask.previews ? 1 : s->images->info->factor;
-  int height = g->ask.height / factor, width = g->ask.width / factor;
-  float *colours = g->ask.previews ? copy_shown(s, g) : colour_latents(s, g, height, width);
+  int height, width;
+  float *colours = (g->ask.previews ? copy_shown : colour_latents)(s, g, &height, &width);
   rdna__picture picture = {0};
   uint8_t *png = NULL;
   size_t size = 0;
@@ -440,107 +470,6 @@ bool painting_preview(server *s, const painting *g, bytes *out) {
 }
 
 /* ---- the thread ---- */
-
-typedef struct drawing {
-  server *server;
-  painting *painting;
-} drawing;
-
-/* What is new, with a copy of the latents for whoever wants to see them. */
-static bool note(void *data, const rdna_image_progress *now) {
-  drawing *d = data;
-  painting *g = d->painting;
-  const rdna_image_model_info *info = d->server->images->info;
-  size_t count =
-      (size_t)info->latent_channels * (size_t)(g->ask.height / info->factor) * (size_t)(g->ask.width / info->factor);
-  server_lock(d->server);
-  g->stage = now->stage;
-  g->picture = now->picture;
-  g->step = now->step;
-  g->steps = now->steps;
-  if (now->latents && (g->latents || (g->latents = malloc(count * sizeof *g->latents))))
-    memcpy(g->latents, now->latents, count * sizeof *g->latents);
-  size_t pixels = 3 * (size_t)g->ask.width * (size_t)g->ask.height;
-  if (now->preview && (g->shown || (g->shown = malloc(pixels * sizeof *g->shown))))
-    memcpy(g->shown, now->preview, pixels * sizeof *g->shown);
-  bool goes_on = !g->cancelled;
-  wake(g);
-  server_unlock(d->server);
-  return goes_on;
-}
-
-/* Of the last picture, whose last latents are there. */
-static void learn_preview(server *s, const painting *g, const float *pictures) {
-  const rdna_image_model_info *info = s->images->info;
-  size_t pixels = 3 * (size_t)g->ask.width * (size_t)g->ask.height;
-  rdna__preview made = {0};
-  if (!g->latents ||
-      !rdna__preview_fit(&made, g->latents, info->latent_channels, g->ask.height / info->factor,
-                         g->ask.width / info->factor, pictures + (size_t)(g->ask.count - 1) * pixels, info->factor))
-    return;
-  server_lock(s);
-  s->images->preview = made;
-  server_unlock(s);
-}
-
-static rdna_status write_files(server *s, painting *g, const float *pictures) {
-  size_t pixels = 3 * (size_t)g->ask.width * (size_t)g->ask.height;
-  for (int i = 0; i < g->ask.count; i++) {
-    rdna__picture picture = {0};
-    RDNA_TRY(rdna__picture_of_values(pictures + (size_t)i * pixels, g->ask.width, g->ask.height, &picture));
-    picture.parameters = rdna__image_parameters(s->images->model, &g->ask, i, s->images->name, "");
-    rdna_status status = picture.parameters
-                             ? rdna__picture_encode(&picture, g->kind, g->quality, &g->files[i], &g->sizes[i])
-                             : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture's text");
-    g->texts[i] = picture.parameters;
-    picture.parameters = NULL;
-    rdna__picture_deinit(&picture);
-    RDNA_TRY(status);
-  }
-  return RDNA_OK;
-}
-
-/* A negative prompt that has no effect is not said either. */
-static void drop_negative(const server *s, painting *g) {
-  if (g->ask.guidance <= 1 || s->images->model->distilled) g->ask.negative = NULL;
-}
-
-static rdna_status draw(server *s, painting *g) {
-  drawing d = {s, g};
-  g->ask.progress = note;
-  g->ask.data = &d;
-  drop_negative(s, g);
-  float *pictures = malloc(3 * (size_t)g->ask.width * (size_t)g->ask.height * (size_t)g->ask.count * sizeof *pictures);
-  if (!pictures) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for %d pictures", g->ask.count);
-  rdna_status status = rdna_image_model_draw(s->images->model, &g->ask, pictures);
-  if (status == RDNA_OK) learn_preview(s, g, pictures);
-  if (status == RDNA_OK) status = write_files(s, g, pictures);
-  free(pictures);
-  return status;
-}
-
-static bool note_tiles(void *data, int done, int tiles) {
-  const drawing *d = data;
-  server_lock(d->server);
-  d->painting->stage = "picture";
-  d->painting->step = done;
-  d->painting->steps = tiles;
-  bool goes_on = !d->painting->cancelled;
-  wake(d->painting);
-  server_unlock(d->server);
-  return goes_on;
-}
-
-static rdna_status enlarge(server *s, painting *g) {
-  drawing d = {s, g};
-  rdna__picture larger = {0};
-  g->enlargement.progress = note_tiles;
-  g->enlargement.data = &d;
-  RDNA_TRY(rdna__picture_enlarge(&g->enlargement, &g->small, &larger));
-  rdna_status status = rdna__picture_encode(&larger, g->kind, g->quality, &g->files[0], &g->sizes[0]);
-  rdna__picture_deinit(&larger);
-  return status;
-}
 
 static void *paint(void *data) {
   server *s = data;
@@ -556,7 +485,7 @@ static void *paint(void *data) {
     g->state = PAINTING_RUNS;
     g->begun = clock_seconds();
     server_unlock(s);
-    rdna_status status = g->enlargement.upscaler ? enlarge(s, g) : draw(s, g);
+    rdna_status status = painting_draw(s, g);
     server_lock(s);
     i->current = NULL;
     finish(g, status_of(status), status == RDNA_OK ? "" : rdna_last_error());

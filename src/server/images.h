@@ -2,9 +2,11 @@
 #ifndef RDNA_SERVER_IMAGES_H
 #define RDNA_SERVER_IMAGES_H
 
+#include "model/image/preview.h"
 #include "picture/encode.h"
 #include "picture/enlarge.h"
 #include "picture/png.h"
+#include "picture/region.h"
 #include "rdna/image_model.h"
 #include "server/exchange.h"
 
@@ -16,6 +18,16 @@ typedef enum painting_state { PAINTING_NEW, PAINTING_WAITS, PAINTING_RUNS, PAINT
 typedef struct painting_fields {
   const char *width, *height, *init, *strength, *sampler, *spacing, *guides, *loras, *guidance;
 } painting_fields;
+
+/* The second pass over what was drawn, in larger sides ("hires fix"). */
+typedef struct painting_pass {
+  bool wanted;
+  int width, height, steps;
+  double strength;
+  char sampler[32], spacing[24];
+  char *prompt, *negative; /* NULL: the first one's */
+  rdna__enlargement how;   /* upscaler NULL: by Lanczos' filter, which |name| says then */
+} painting_pass;
 
 /* What a request asks to be drawn, and what became of it. */
 typedef struct painting {
@@ -30,6 +42,15 @@ typedef struct painting {
   double *lora_scales; /* of all that the server has */
   bool *lora_used;     /* which of them the request names */
   rdna_image_guide guides[MOST_GUIDES];
+  rdna_image_reference seen[MOST_GUIDES];   /* of IP-Adapters, which show */
+  rdna__picture seen_pictures[MOST_GUIDES]; /* these */
+  painting_pass second;
+  /* Under a mask: what is drawn is put into |whole| at |region|, by the share of each of its pixels, of 255; and what
+   * is to be drawn anew begins as what is around it. No pixels: it is all there is. */
+  rdna__picture whole;
+  uint8_t *share_drawn;
+  rdna__region region;
+  bool fills;
   rdna__enlargement enlargement; /* upscaler NULL: it is drawn; else nothing of |ask| counts, and this is made of */
   rdna__picture small;           /* this */
   rdna__picture_kind kind;       /* of the files, */
@@ -44,9 +65,11 @@ typedef struct painting {
   bool cancelled;
   const char *stage;        /* of rdna_image_progress; "" before */
   int picture, step, steps; /* of it */
+  double share;             /* of all of it, 0 to 1 */
+  int width, height;        /* of what is being drawn: the latents' */
   uint64_t changes;         /* how often that was something else */
   double asked, begun, finished;
-  float *latents; /* (channels, height, width) of the last step; NULL: none yet */
+  float *latents; /* (channels, height, width), by the model's factor, of the last step; NULL: none yet */
   float *shown;   /* (3, height, width) by the model of previews; NULL: none yet, or there is no such model */
   uint8_t *files[MOST_DRAWN];
   size_t sizes[MOST_DRAWN];
@@ -80,6 +103,7 @@ bool painting_set_mask(painting *g, const char *field, const json_t *url, proble
  * the initial one has, is transparent; it must be so somewhere. */
 bool painting_take_init(painting *g, const char *field, const rdna__picture *picture, problem *p);
 bool painting_take_transparency(painting *g, const char *field, const rdna__picture *picture, problem *p);
+bool painting_take_mask(painting *g, const char *field, const rdna__picture *picture, problem *p);
 /* The share of the steps that are taken, where |json| has it in the field that |fields| names. */
 bool painting_read_strength(painting *g, const json_t *json, problem *p);
 /* A LoRA of the server's by its name; |scale| NaN: as the server was started with. */
@@ -87,7 +111,10 @@ bool painting_use_lora(const server *s, painting *g, const char *field, const ch
 /* A ControlNet of the server's by its name, which is shown the picture |url|; that says the size where nothing has. */
 bool painting_use_control(const server *s, painting *g, const char *field, const char *name, const json_t *url,
                           double scale, double start, double end, problem *p);
-/* Both as requests have them that are JSON of our own, in "loras" and "controls". */
+/* An IP-Adapter of the server's by its name, which is shown the picture |url|. */
+bool painting_use_adapter(const server *s, painting *g, const char *field, const char *name, const json_t *url,
+                          double scale, problem *p);
+/* All as requests have them that are JSON of our own, in "loras", "controls" and "ip_adapters". */
 bool painting_read_extras(const server *s, const json_t *json, painting *g, problem *p);
 /* Gives it to the thread, if the model would draw it. False with a problem; it is the caller's all the same. */
 bool painting_submit(server *s, painting *g, problem *p);
@@ -111,7 +138,14 @@ typedef struct sampler_name {
   const char *shown, *name;
 } sampler_name;
 extern const sampler_name images_samplers[]; /* up to one without a name */
+/* Spacings of noise levels by that page's names, up to one that is not shown; the first is the model's own. */
+extern const sampler_name images_spacings[];
+enum { SDAPI_JPEG_QUALITY = 80 };
 
+/* Of AUTOMATIC1111's img2img the picture to begin with and its mask, whose sides are those of the request where
+ * |sized|.
+ */
+bool sdapi_read_init(const json_t *json, painting *g, problem *p);
 /* x's problem as AUTOMATIC1111's interface says it. */
 enum MHD_Result sdapi_respond_refusal(exchange *x);
 
@@ -128,6 +162,15 @@ void images_free(server *s); /* when there are no connections */
 void images_look_at(exchange *x, bool gone, double now);
 void images_leave(exchange *x);
 void painting_cancel(server *s, painting *g);
+/* The thread's work. */
+rdna_status painting_draw(server *s, painting *g);
+rdna_image_model *images_model(const server *s);
+void images_learn(server *s, const rdna__preview *preview); /* under the lock */
+void painting_wake(painting *g);                            /* the same */
+/* What picture |i| says of itself, to be given to free(); NULL without memory. */
+char *painting_parameters(const server *s, const painting *g, int i);
+/* The second pass over picture |i|, of which |init| was made. */
+rdna_image_request painting_second(const painting *g, int i, const float *init);
 /* What is being drawn; NULL: nothing is. */
 painting *images_current(server *s);
 int images_waiting(const server *s);

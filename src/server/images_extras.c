@@ -1,4 +1,5 @@
-/* What a request adds to the model, of what the server was started with: LoRAs and ControlNets, by their names. */
+/* What a request adds to the model, of what the server was started with: LoRAs, ControlNets and IP-Adapters, by
+ * their names. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,31 @@ bool painting_use_control(const server *s, painting *g, const char *field, const
   return true;
 }
 
+bool painting_use_adapter(const server *s, painting *g, const char *field, const char *name, const json_t *url,
+                          double scale, problem *p) {
+  const images_options *o = s->options->images;
+  size_t at = g->ask.reference_count;
+  int which = find(o->adapter_names, o->model->adapter_count, "IP-Adapter", field, name, p);
+  if (which < 0) return false;
+  for (size_t i = 0; i < at; i++)
+    if (g->seen[i].adapter == (size_t)which)
+      return refuse(p, 400, NULL, field, "the IP-Adapter '%.100s' is asked for twice", name);
+  if (!json_is_string(url)) return refuse(p, 400, NULL, field, "an IP-Adapter asks for a picture in base64");
+  rdna__picture *picture = &g->seen_pictures[at]; /* there are no more than MOST_GUIDES adapters */
+  if (!decode_picture(url, picture, p)) {
+    snprintf(p->field, sizeof p->field, "%s", field);
+    return false;
+  }
+  g->seen[at] = (rdna_image_reference){.adapter = (size_t)which,
+                                       .pixels = picture->pixels,
+                                       .width = picture->width,
+                                       .height = picture->height,
+                                       .scale = scale};
+  g->ask.references = g->seen;
+  g->ask.reference_count = at + 1;
+  return true;
+}
+
 static bool read_lora(const server *s, const json_t *one, painting *g, problem *p) {
   static const field_row fields[] = {{"name", FIELD_READ}, {"scale", FIELD_READ}};
   const char *name = NULL;
@@ -95,12 +121,24 @@ static bool read_control(const server *s, const json_t *one, painting *g, proble
   return painting_use_control(s, g, "controls", name, json_object_get(one, "image"), scale, start, end, p);
 }
 
+static bool read_adapter(const server *s, const json_t *one, painting *g, problem *p) {
+  static const field_row fields[] = {{"name", FIELD_READ}, {"image", FIELD_READ}, {"scale", FIELD_READ}};
+  const char *name = NULL;
+  double scale = 1;
+  if (!json_is_object(one)) return refuse(p, 400, NULL, "ip_adapters", "'ip_adapters' has an entry that is no object");
+  if (!check_fields(one, fields, 3, p) || !read_text(one, "name", &name, p) ||
+      !read_number(one, "scale", -MOST_SCALE, MOST_SCALE, &scale, p))
+    return false;
+  if (!name) return refuse(p, 400, NULL, "ip_adapters", "'ip_adapters' has an entry without 'name'");
+  return painting_use_adapter(s, g, "ip_adapters", name, json_object_get(one, "image"), scale, p);
+}
+
 bool painting_read_extras(const server *s, const json_t *json, painting *g, problem *p) {
   static const struct {
     const char *field;
     bool (*read)(const server *s, const json_t *one, painting *g, problem *p);
-  } lists[] = {{"loras", read_lora}, {"controls", read_control}};
-  for (int i = 0; i < 2; i++) {
+  } lists[] = {{"loras", read_lora}, {"controls", read_control}, {"ip_adapters", read_adapter}};
+  for (int i = 0; i < 3; i++) {
     const json_t *list = json_object_get(json, lists[i].field);
     if (!list || json_is_null(list)) continue;
     if (!json_is_array(list))

@@ -147,39 +147,6 @@ static bool read_settings(const server *s, const json_t *json, painting *g, prob
 }
 
 static bool read_generation(const server *s, const json_t *json, painting *g, problem *p) {
-  static const field_row fields[] = {
-      {"operation", FIELD_READ}, {"hive_id", FIELD_IGNORED},      {"worker_id", FIELD_IGNORED},
-      {"model", FIELD_READ},     {"device", FIELD_IGNORED},       {"stream", FIELD_IGNORED},
-      {"prompt", FIELD_READ},    {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
-      {"seed", FIELD_READ},      {"guidance_scale", FIELD_READ},  {"width", FIELD_READ},
-      {"height", FIELD_READ},    {"sampler", FIELD_READ},         {"schedule", FIELD_READ},
-      {"loras", FIELD_READ},     {"controls", FIELD_READ},        {"guidance_rescale", FIELD_READ},
-      {"pag_scale", FIELD_READ}, {"pag_layers", FIELD_READ}};
-  return check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_settings(s, json, g, p) &&
-         read_side(json, "width", &g->ask.width, &g->sized, p) &&
-         read_side(json, "height", &g->ask.height, &g->sized, p) && painting_read_extras(s, json, g, p);
-}
-
-static bool read_transform(const server *s, const json_t *json, painting *g, problem *p) {
-  static const field_row fields[] = {
-      {"operation", FIELD_READ}, {"hive_id", FIELD_IGNORED},      {"worker_id", FIELD_IGNORED},
-      {"model", FIELD_READ},     {"device", FIELD_IGNORED},       {"stream", FIELD_IGNORED},
-      {"prompt", FIELD_READ},    {"negative_prompt", FIELD_READ}, {"steps", FIELD_READ},
-      {"seed", FIELD_READ},      {"guidance_scale", FIELD_READ},  {"input_image", FIELD_READ},
-      {"strength", FIELD_READ},  {"sampler", FIELD_READ},         {"schedule", FIELD_READ},
-      {"loras", FIELD_READ},     {"controls", FIELD_READ},        {"guidance_rescale", FIELD_READ},
-      {"pag_scale", FIELD_READ}, {"pag_layers", FIELD_READ}};
-  const char *image = NULL;
-  g->ask.strength = 0.8;
-  if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !read_settings(s, json, g, p) ||
-      !painting_read_strength(g, json, p) || !read_text(json, "input_image", &image, p))
-    return false;
-  if (!image) return refuse(p, 400, NULL, "input_image", "'input_image' is missing");
-  return painting_set_init(g, "input_image", json_object_get(json, "input_image"), p) &&
-         painting_read_extras(s, json, g, p);
-}
-
-static bool read_inpaint(const server *s, const json_t *json, painting *g, problem *p) {
   static const field_row fields[] = {{"operation", FIELD_READ},
                                      {"hive_id", FIELD_IGNORED},
                                      {"worker_id", FIELD_IGNORED},
@@ -191,16 +158,65 @@ static bool read_inpaint(const server *s, const json_t *json, painting *g, probl
                                      {"steps", FIELD_READ},
                                      {"seed", FIELD_READ},
                                      {"guidance_scale", FIELD_READ},
-                                     {"init_image", FIELD_READ},
-                                     {"mask_image", FIELD_READ},
+                                     {"width", FIELD_READ},
+                                     {"height", FIELD_READ},
+                                     {"sampler", FIELD_READ},
+                                     {"schedule", FIELD_READ},
+                                     {"loras", FIELD_READ},
+                                     {"controls", FIELD_READ},
+                                     {"ip_adapters", FIELD_READ},
+                                     {"guidance_rescale", FIELD_READ},
+                                     {"pag_scale", FIELD_READ},
+                                     {"pag_layers", FIELD_READ}};
+  return check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_settings(s, json, g, p) &&
+         read_side(json, "width", &g->ask.width, &g->sized, p) &&
+         read_side(json, "height", &g->ask.height, &g->sized, p) && painting_read_extras(s, json, g, p);
+}
+
+static bool read_transform(const server *s, const json_t *json, painting *g, problem *p) {
+  static const field_row fields[] = {{"operation", FIELD_READ},
+                                     {"hive_id", FIELD_IGNORED},
+                                     {"worker_id", FIELD_IGNORED},
+                                     {"model", FIELD_READ},
+                                     {"device", FIELD_IGNORED},
+                                     {"stream", FIELD_IGNORED},
+                                     {"prompt", FIELD_READ},
+                                     {"negative_prompt", FIELD_READ},
+                                     {"steps", FIELD_READ},
+                                     {"seed", FIELD_READ},
+                                     {"guidance_scale", FIELD_READ},
+                                     {"input_image", FIELD_READ},
                                      {"strength", FIELD_READ},
                                      {"sampler", FIELD_READ},
                                      {"schedule", FIELD_READ},
                                      {"loras", FIELD_READ},
                                      {"controls", FIELD_READ},
+                                     {"ip_adapters", FIELD_READ},
                                      {"guidance_rescale", FIELD_READ},
                                      {"pag_scale", FIELD_READ},
                                      {"pag_layers", FIELD_READ}};
+  const char *image = NULL;
+  g->ask.strength = 0.8;
+  if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) || !read_settings(s, json, g, p) ||
+      !painting_read_strength(g, json, p) || !read_text(json, "input_image", &image, p))
+    return false;
+  if (!image) return refuse(p, 400, NULL, "input_image", "'input_image' is missing");
+  return painting_set_init(g, "input_image", json_object_get(json, "input_image"), p) &&
+         painting_read_extras(s, json, g, p);
+}
+
+static bool read_inpaint(const server *s, const json_t *json, painting *g, problem *p) {
+  static const field_row fields[] = {{"operation", FIELD_READ},      {"hive_id", FIELD_IGNORED},
+                                     {"worker_id", FIELD_IGNORED},   {"model", FIELD_READ},
+                                     {"device", FIELD_IGNORED},      {"stream", FIELD_IGNORED},
+                                     {"prompt", FIELD_READ},         {"negative_prompt", FIELD_READ},
+                                     {"steps", FIELD_READ},          {"seed", FIELD_READ},
+                                     {"guidance_scale", FIELD_READ}, {"init_image", FIELD_READ},
+                                     {"mask_image", FIELD_READ},     {"strength", FIELD_READ},
+                                     {"sampler", FIELD_READ},        {"schedule", FIELD_READ},
+                                     {"loras", FIELD_READ},          {"controls", FIELD_READ},
+                                     {"ip_adapters", FIELD_READ},    {"guidance_rescale", FIELD_READ},
+                                     {"pag_scale", FIELD_READ},      {"pag_layers", FIELD_READ}};
   const char *image = NULL, *mask = NULL;
   g->fields = &inpaint_names;
   g->ask.strength = 1;

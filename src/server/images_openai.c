@@ -5,13 +5,14 @@
 #include <time.h>
 
 #include "picture/decode.h"
+#include "server/clock.h"
 #include "server/embeddings.h"
 #include "server/form.h"
 #include "server/http.h"
 #include "server/images.h"
 #include "server/routes.h"
 
-enum { MOST_ASKED = 10, MOST_STEPS = 1000, MOST_GUIDANCE = 1000 };
+enum { MOST_ASKED = 10, MOST_STEPS = 1000, MOST_GUIDANCE = 1000, MOST_PARTIAL = 3 };
 
 static const painting_fields names = {.width = "size",
                                       .height = "size",
@@ -122,8 +123,8 @@ static bool read_generation(const server *s, const json_t *json, painting *g, pr
                                      {"moderation", FIELD_READ},
                                      {"background", FIELD_READ},
                                      {"output_compression", FIELD_READ},
-                                     {"stream", FIELD_REFUSED},
-                                     {"partial_images", FIELD_REFUSED},
+                                     {"stream", FIELD_READ},
+                                     {"partial_images", FIELD_READ},
                                      {"negative_prompt", FIELD_READ},
                                      {"steps", FIELD_READ},
                                      {"seed", FIELD_READ},
@@ -131,7 +132,8 @@ static bool read_generation(const server *s, const json_t *json, painting *g, pr
                                      {"sampler", FIELD_READ},
                                      {"schedule", FIELD_READ},
                                      {"loras", FIELD_READ},
-                                     {"controls", FIELD_READ}};
+                                     {"controls", FIELD_READ},
+                                     {"ip_adapters", FIELD_READ}};
   return check_fields(json, fields, sizeof fields / sizeof *fields, p) && read_prompt(json, g, p) &&
          read_common(s, json, g, p) && painting_read_extras(s, json, g, p);
 }
@@ -169,8 +171,8 @@ static bool read_form_request(const server *s, const form_data *f, const json_t 
                                      {"background", FIELD_READ},
                                      {"output_format", FIELD_READ},
                                      {"output_compression", FIELD_READ},
-                                     {"stream", FIELD_REFUSED},
-                                     {"partial_images", FIELD_REFUSED},
+                                     {"stream", FIELD_READ},
+                                     {"partial_images", FIELD_READ},
                                      {"negative_prompt", FIELD_READ},
                                      /* from here on those of variations */
                                      {"image", FIELD_READ},
@@ -186,7 +188,8 @@ static bool read_form_request(const server *s, const form_data *f, const json_t 
                                      {"sampler", FIELD_READ},
                                      {"schedule", FIELD_READ},
                                      {"loras", FIELD_READ},
-                                     {"controls", FIELD_READ}};
+                                     {"controls", FIELD_READ},
+                                     {"ip_adapters", FIELD_READ}};
   enum { OF_EDITS = 11 };
   size_t first = edits ? 0 : OF_EDITS;
   if (!check_fields(json, fields + first, sizeof fields / sizeof *fields - first, p) ||
@@ -230,9 +233,98 @@ static enum MHD_Result answer(exchange *x) {
                                 "output_format", kind_name(g), "size", size, "seed", (json_int_t)g->ask.seed));
 }
 
+/* ---- as a stream ---- */
+
+/* Whether the answer is one, and as x->state how many pictures of the way there it has. */
+static bool read_stream(exchange *x, const json_t *json, problem *p) {
+  int64_t partial = 0;
+  if (!read_bool(json, "stream", &x->stream, p) || !read_integer(json, "partial_images", 0, MOST_PARTIAL, &partial, p))
+    return false;
+  x->state = (int)partial;
+  return x->stream || partial == 0 ||
+         refuse(p, 400, NULL, "partial_images",
+                "'partial_images' is of a stream; ask for one by 'stream', or leave it out");
+}
+
+/* An event with a picture in base64, by which |type| of it, and |which| one of the way there, or -1. */
+static void tell_picture(exchange *x, const char *type, const bytes *image, int which) {
+  const painting *g = x->painting;
+  bool edits = strcmp(x->path, "/v1/images/edits") == 0;
+  char name[64], size[32];
+  snprintf(name, sizeof name, "%s.%s", edits ? "image_edit" : "image_generation", type);
+  snprintf(size, sizeof size, "%dx%d", g->ask.width, g->ask.height);
+  json_t *event = json_pack("{s:s, s:s%, s:I, s:s, s:s, s:s, s:s}", "type", name, "b64_json", image->data, image->size,
+                            "created_at", (json_int_t)time(NULL), "size", size, "quality", "auto", "background",
+                            "opaque", "output_format", which < 0 ? kind_name(g) : "png");
+  if (which >= 0) json_object_set_new(event, "partial_image_index", json_integer(which));
+  append_event(&x->out, name, event);
+}
+
+static void tell_end(exchange *x) {
+  const painting *g = x->painting;
+  if (g->status) {
+    append_event(&x->out, "error",
+                 json_pack("{s:s, s:{s:s, s:s, s:n, s:s}}", "type", "error", "error", "message", g->error, "type",
+                           g->status == 400 ? "invalid_request_error" : "server_error", "param", "code",
+                           g->cancelled ? "cancelled" : "internal"));
+  }
+  for (int i = 0; i < g->ask.count && !g->status; i++) {
+    bytes image = {0};
+    append_base64(&image, g->files[i], g->sizes[i]);
+    x->out.failed |= image.failed;
+    if (!image.failed) tell_picture(x, "completed", &image, -1);
+    bytes_deinit(&image);
+  }
+  x->ended = true;
+}
+
+/* What is new; x->block is the next picture of the way there. One that cannot be seen yet is left out. */
+static bool fill_events(exchange *x) {
+  server *s = x->server;
+  const painting *g = x->painting;
+  bool done = false, ping = false;
+  size_t before = x->out.size;
+  while (!done && !ping && x->out.size == before) {
+    server_lock(s);
+    done = g->state == PAINTING_DONE;
+    ping = x->ping;
+    bool due = !done && x->block < x->state && g->step > 0 && g->share * (x->state + 1) >= x->block + 1;
+    x->ping = false;
+    x->last_sent = clock_seconds();
+    bool sleeps = !done && !due && !ping;
+    if (sleeps) {
+      x->suspended = true;
+      MHD_suspend_connection(x->connection);
+    }
+    server_unlock(s);
+    if (sleeps) return true;
+    bytes image = {0};
+    if (due && painting_preview(s, g, &image) && !image.failed) tell_picture(x, "partial_image", &image, x->block);
+    if (due) x->block++;
+    bytes_deinit(&image);
+  }
+  if (done)
+    tell_end(x);
+  else if (x->out.size == before)
+    bytes_append_text(&x->out, ": ping\n\n");
+  return !x->out.failed;
+}
+
+static enum MHD_Result begin_stream(exchange *x, painting *g) {
+  server_lock(x->server);
+  x->painting = g;
+  g->reader = x;
+  g->streams = true;
+  x->fill = fill_events;
+  join_waiting(x);
+  server_unlock(x->server);
+  return respond_stream(x, "text/event-stream");
+}
+
 static enum MHD_Result begin(exchange *x, painting *g, bool fine) {
   fine = fine && painting_submit(x->server, g, &x->problem);
-  if (fine) return images_await(x, g);
+  if (fine) return x->stream ? begin_stream(x, g) : images_await(x, g);
+  x->stream = false;
   painting_release(x->server, g);
   return respond_problem(x);
 }
@@ -244,15 +336,15 @@ enum MHD_Result handle_image_generations(exchange *x) {
   if (!images_are_there(x, p)) return respond_problem(x);
   json_t *json = parse_object(x->body.data, x->body.size, p);
   painting *g = json ? painting_create(s, &names, p) : NULL;
-  bool fine = g && read_generation(s, json, g, p);
+  bool fine = g && read_generation(s, json, g, p) && read_stream(x, json, p);
   json_decref(json);
   return begin(x, g, fine);
 }
 
 static enum MHD_Result handle_form(exchange *x, bool edits) {
-  static const char *const values[] = {
-      "n",     "steps",    "seed", "guidance_scale", "strength", "stream", "partial_images", "output_compression",
-      "loras", "controls", NULL};
+  static const char *const values[] = {"n",        "steps",    "seed",           "guidance_scale",
+                                       "strength", "stream",   "partial_images", "output_compression",
+                                       "loras",    "controls", "ip_adapters",    NULL};
   server *s = x->server;
   problem *p = &x->problem;
   form_data f;
@@ -261,7 +353,7 @@ static enum MHD_Result handle_form(exchange *x, bool edits) {
   const char *type = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "Content-Type");
   json_t *json = form_parse(type, x->body.data, x->body.size, &f, p) ? form_object(&f, values, p) : NULL;
   painting *g = json ? painting_create(s, &names, p) : NULL;
-  bool fine = g && read_form_request(s, &f, json, edits, g, p);
+  bool fine = g && read_form_request(s, &f, json, edits, g, p) && (!edits || read_stream(x, json, p));
   json_decref(json);
   return begin(x, g, fine);
 }

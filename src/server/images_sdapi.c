@@ -5,13 +5,13 @@
 #include <string.h>
 #include <strings.h>
 
-#include "server/clock.h"
+#include "model/image/pipeline.h"
 #include "server/embeddings.h"
 #include "server/http.h"
 #include "server/images.h"
 #include "server/routes.h"
 
-enum { MOST_STEPS = 150, MOST_GUIDANCE = 30, MOST_SKIP = 12, JPEG_QUALITY = 80 };
+enum { MOST_STEPS = 150, MOST_GUIDANCE = 30, MOST_SKIP = 12 };
 
 /* FastAPI's form for what a request says wrong, and that page's for what goes wrong. */
 static void refuse_sdapi(const problem *p, bytes *out) {
@@ -76,39 +76,76 @@ static const field_row fields[] = {{"prompt", FIELD_READ},
                                    {"subseed_strength", FIELD_REFUSED},
                                    {"seed_resize_from_h", FIELD_READ},
                                    {"seed_resize_from_w", FIELD_READ},
-                                   {"resize_mode", FIELD_IGNORED},
+                                   {"resize_mode", FIELD_READ},
+                                   {"mask", FIELD_READ},
+                                   {"mask_blur", FIELD_READ},
+                                   {"mask_blur_x", FIELD_READ},
+                                   {"mask_blur_y", FIELD_READ},
+                                   {"mask_round", FIELD_READ},
+                                   {"inpainting_fill", FIELD_READ},
+                                   {"inpaint_full_res", FIELD_READ},
+                                   {"inpaint_full_res_padding", FIELD_READ},
+                                   {"inpainting_mask_invert", FIELD_READ},
+                                   {"initial_noise_multiplier", FIELD_READ},
+                                   {"image_cfg_scale", FIELD_IGNORED},
+                                   {"enable_hr", FIELD_READ},
+                                   {"hr_scale", FIELD_READ},
+                                   {"hr_upscaler", FIELD_READ},
+                                   {"hr_second_pass_steps", FIELD_READ},
+                                   {"hr_resize_x", FIELD_READ},
+                                   {"hr_resize_y", FIELD_READ},
+                                   {"hr_checkpoint_name", FIELD_READ},
+                                   {"hr_sampler_name", FIELD_READ},
+                                   {"hr_scheduler", FIELD_READ},
+                                   {"hr_prompt", FIELD_READ},
+                                   {"hr_negative_prompt", FIELD_READ},
+                                   {"hr_additional_modules", FIELD_IGNORED},
+                                   {"firstphase_width", FIELD_REFUSED},
+                                   {"firstphase_height", FIELD_REFUSED},
+                                   {"clip_skip", FIELD_IGNORED},
                                    {"include_init_images", FIELD_REFUSED},
                                    {"restore_faces", FIELD_REFUSED},
                                    {"tiling", FIELD_REFUSED},
-                                   {"enable_hr", FIELD_REFUSED},
-                                   {"mask", FIELD_REFUSED},
                                    {"styles", FIELD_REFUSED},
                                    {"script_name", FIELD_REFUSED},
                                    {"script_args", FIELD_REFUSED},
                                    {"alwayson_scripts", FIELD_READ}};
 
-/* eta's usual value is the sampler's own, and so there is none to give. */
-static const field_values some[] = {{"eta", "[]"},
-                                    {"s_tmin", "[0]"},
+static const field_values some[] = {{"s_tmin", "[0]"},
                                     {"s_tmax", "[0]"},
                                     {"s_noise", "[1]"},
                                     {"seed_resize_from_h", "[-1, 0]"},
                                     {"seed_resize_from_w", "[-1, 0]"},
                                     {"send_images", "[true]"},
+                                    {"mask_round", "[true]"},
+                                    {"initial_noise_multiplier", "[1]"},
+                                    {"hr_checkpoint_name", "[\"\", \"Use same checkpoint\"]"},
                                     {"override_settings_restore_afterwards", "[true]"}};
 
+/* What is of the other request, and of txt2img what is of its second pass alone. */
 static bool check_request(const json_t *json, bool of_picture, problem *p) {
-  static const char *const of_img2img[] = {"init_images", "denoising_strength", "resize_mode"};
+  static const char *const of_img2img[] = {"init_images", "mask"};
   if (!check_fields(json, fields, sizeof fields / sizeof *fields, p) ||
       !check_values(json, some, sizeof some / sizeof *some, p))
     return false;
-  for (int i = 0; i < 3 && !of_picture; i++) {
+  for (int i = 0; i < 2 && !of_picture; i++) {
     const json_t *value = json_object_get(json, of_img2img[i]);
-    if (value && !json_is_null(value) && !(json_is_number(value) && json_number_value(value) == 0))
+    if (value && !json_is_null(value))
       return refuse(p, 400, "unsupported_parameter", of_img2img[i],
                     "'%s' is of img2img; txt2img begins with noise alone: leave it out", of_img2img[i]);
   }
-  return true;
+  return !of_picture || !json_is_true(json_object_get(json, "enable_hr")) ||
+         refuse(p, 400, "unsupported_parameter", "enable_hr", "'enable_hr' is of txt2img; leave it out");
+}
+
+/* How much noise a sampler adds has its usual value alone: ancestral ones all of it, ddim none; of others it is not. */
+static bool read_eta(const json_t *json, const painting *g, problem *p) {
+  double usual = strcmp(g->sampler, "ddim") == 0 ? 0 : 1, eta = usual;
+  if (!read_number(json, "eta", 0, 1, &eta, p)) return false;
+  bool counts = usual == 0 || strcmp(g->sampler, "euler_ancestral") == 0;
+  return !counts || eta == usual ||
+         refuse(p, 400, "unsupported_parameter", "eta", "of 'eta' this server offers nothing but %g with this sampler",
+                usual);
 }
 
 static bool read_whole(const json_t *json, const char *field, int low, int high, int *out, problem *p) {
@@ -118,34 +155,96 @@ static bool read_whole(const json_t *json, const char *field, int low, int high,
   return fine;
 }
 
-/* Spacings of noise levels by that page's names; the first is the model's own. */
-static const sampler_name spacings[] = {{"Automatic", NULL},  {"Simple", "simple"},
-                                        {"Karras", "karras"}, {"Exponential", "exponential"},
-                                        {"Beta", "beta"},     {"SGM Uniform", "sgm_uniform"}};
-enum { SPACINGS = sizeof spacings / sizeof *spacings };
-
-static bool read_spacing(const json_t *json, const char **out, problem *p) {
+static bool read_spacing(const json_t *json, const char *field, const char **out, problem *p) {
   const char *given = NULL;
-  if (!read_text(json, "scheduler", &given, p)) return false;
-  for (int i = 0; i < SPACINGS; i++) {
-    const sampler_name *n = &spacings[i];
+  if (!read_text(json, field, &given, p)) return false;
+  for (const sampler_name *n = images_spacings; n->shown; n++) {
     if (given && strcasecmp(given, n->shown) != 0 && !(n->name && strcasecmp(given, n->name) == 0)) continue;
     *out = n->name;
     return true;
   }
-  return refuse(p, 400, NULL, "scheduler", "there is no scheduler '%.60s'", given);
+  return refuse(p, 400, NULL, field, "there is no scheduler '%.60s'", given);
 }
 
 static bool read_sampler(const server *s, const json_t *json, painting *g, problem *p) {
   const char *sampler = NULL, *index = NULL, *spacing = NULL, *said = NULL;
   if (!read_text(json, "sampler_index", &index, p) || !read_text(json, "sampler_name", &sampler, p) ||
-      !read_spacing(json, &spacing, p))
+      !read_spacing(json, "scheduler", &spacing, p))
     return false;
   if (!sampler) sampler = index;
   const char *name = sampler && *sampler ? images_sampler(sampler, &said) : g->ask.sampler;
   if (!name) return refuse(p, 400, NULL, "sampler_name", "there is no sampler '%.60s'", sampler);
   painting_set_sampler(s, g, name, spacing ? spacing : said);
-  return true;
+  return read_eta(json, g, p);
+}
+
+/* ---- the second pass ---- */
+
+/* Its sides: |hr_scale| times the first one's, or what is said, of which one may be 0. */
+static bool read_second_sides(const json_t *json, painting *g, problem *p) {
+  painting_pass *second = &g->second;
+  double scale = 2;
+  if (!read_number(json, "hr_scale", 1, 4, &scale, p) ||
+      !read_whole(json, "hr_resize_x", 0, MOST_SIDE, &second->width, p) ||
+      !read_whole(json, "hr_resize_y", 0, MOST_SIDE, &second->height, p))
+    return false;
+  int width = g->ask.width, height = g->ask.height;
+  if (second->width && !second->height) second->height = (int)((int64_t)second->width * height / width);
+  if (second->height && !second->width) second->width = (int)((int64_t)second->height * width / height);
+  if (!second->width) second->width = (int)(width * scale), second->height = (int)(height * scale);
+  return (second->width <= MOST_SIDE && second->height >= 1 && second->height <= MOST_SIDE) ||
+         refuse(p, 400, NULL, "hr_scale", "the larger picture would be %d x %d; up to %d a side are drawn",
+                second->width, second->height, MOST_SIDE);
+}
+
+/* By a network of the server's, or Lanczos' filter, which that page calls so or None; its ways with latents are not
+ * there. */
+static bool read_second_upscaler(const server *s, const json_t *json, painting *g, problem *p) {
+  static const char plain[] = "Lanczos";
+  painting_pass *second = &g->second;
+  const char *name = plain;
+  if (!read_text(json, "hr_upscaler", &name, p)) return false;
+  second->how = (rdna__enlargement){.name = plain};
+  if (strcmp(name, plain) == 0 || strcmp(name, "None") == 0) return true;
+  int which = images_find_upscaler(s, name);
+  if (which < 0)
+    return refuse(p, 400, NULL, "hr_upscaler",
+                  "there is no upscaler '%.100s' here; there are \"Lanczos\" and those that /sdapi/v1/upscalers lists",
+                  name);
+  second->how =
+      (rdna__enlargement){.upscaler = images_upscaler(s, which), .name = s->options->images->upscaler_names[which]};
+  const rdna__picture first = {.width = g->ask.width, .height = g->ask.height};
+  double across = (double)second->width / first.width, down = (double)second->height / first.height;
+  return rdna__enlargement_size(&second->how, &first, across > down ? across : down) == RDNA_OK ||
+         refuse_with_status(p, "hr_scale");
+}
+
+static bool read_second(const server *s, const json_t *json, painting *g, problem *p) {
+  painting_pass *second = &g->second;
+  const char *sampler = NULL, *spacing = NULL, *said = NULL, *prompt = "", *negative = "";
+  if (!read_bool(json, "enable_hr", &second->wanted, p) || !second->wanted) return p->status == 0;
+  second->strength = 0.75;
+  if (!read_second_sides(json, g, p) || !read_second_upscaler(s, json, g, p) ||
+      !read_number(json, "denoising_strength", 0, 1, &second->strength, p) ||
+      !read_whole(json, "hr_second_pass_steps", 0, MOST_STEPS, &second->steps, p) ||
+      !read_text(json, "hr_sampler_name", &sampler, p) || !read_spacing(json, "hr_scheduler", &spacing, p) ||
+      !read_text(json, "hr_prompt", &prompt, p) || !read_text(json, "hr_negative_prompt", &negative, p))
+    return false;
+  if (!second->steps) second->steps = g->ask.steps;
+  if (sampler && (!*sampler || strcasecmp(sampler, "Use same sampler") == 0)) sampler = NULL;
+  const char *name = sampler ? images_sampler(sampler, &said) : g->sampler;
+  if (!name) return refuse(p, 400, NULL, "hr_sampler_name", "there is no sampler '%.60s'", sampler);
+  if (!spacing) spacing = said;
+  if (!spacing) spacing = sampler ? rdna__pipeline_spacing(images_model(s), name) : g->spacing;
+  snprintf(second->sampler, sizeof second->sampler, "%s", name);
+  snprintf(second->spacing, sizeof second->spacing, "%s", spacing);
+  if (strlen(prompt) > MOST_PROMPT_BYTES || strlen(negative) > MOST_PROMPT_BYTES)
+    return refuse(p, 400, NULL, "hr_prompt", "'hr_prompt' has more than %d bytes", MOST_PROMPT_BYTES);
+  if (*prompt) second->prompt = strdup(prompt);
+  if (*negative) second->negative = strdup(negative);
+  return (!*prompt || second->prompt) && (!*negative || second->negative)
+             ? true
+             : refuse(p, 500, NULL, NULL, "no host memory for the request");
 }
 
 /* The settings that a request may have for itself. */
@@ -157,7 +256,7 @@ static bool read_override(const server *s, const json_t *json, painting *g, prob
   static const field_values formats[] = {{"samples_format", "[\"png\", \"jpg\", \"jpeg\"]"}};
   const json_t *over = json_object_get(json, "override_settings");
   const char *model = NULL, *format = "png";
-  int64_t skip = 1, quality = JPEG_QUALITY;
+  int64_t skip = 1, quality = SDAPI_JPEG_QUALITY;
   if (!over || json_is_null(over)) return true;
   if (!json_is_object(over)) return refuse(p, 400, NULL, "override_settings", "'override_settings' must be an object");
   if (!check_fields(over, known, sizeof known / sizeof *known, p) || !check_values(over, formats, 1, p) ||
@@ -245,17 +344,23 @@ static bool read_unit(const server *s, const json_t *unit, painting *g, problem 
                                     {"mask", FIELD_REFUSED},
                                     {"mask_image", FIELD_REFUSED},
                                     {"effective_region_mask", FIELD_REFUSED}};
-  static const field_values offered[] = {{"module", "[\"none\", \"None\"]"}, {"control_mode", "[\"Balanced\", 0]"}};
+  static const field_values plain[] = {{"module", "[\"none\", \"None\"]"}};
+  static const field_values offered[] = {{"control_mode", "[\"Balanced\", 0]"}};
   bool enabled = true;
   const char *model = NULL;
   double weight = 1, start = 0, end = 1;
   if (!json_is_object(unit)) return refuse(p, 400, NULL, scripts_field, "a unit of ControlNet must be an object");
   if (!check_fields(unit, known, sizeof known / sizeof *known, p) || !read_bool(unit, "enabled", &enabled, p) ||
-      !check_values(unit, offered, 2, p) || !read_text(unit, "model", &model, p) ||
+      !check_values(unit, offered, 1, p) || !read_text(unit, "model", &model, p) ||
       !read_number(unit, "weight", 0, 100, &weight, p) || !read_number(unit, "guidance_start", 0, 1, &start, p) ||
       !read_number(unit, "guidance_end", 0, 1, &end, p))
     return false;
   if (!enabled) return true;
+  const char *module = json_string_value(json_object_get(unit, "module")); /* "ip-adapter_clip_sd15", "-auto" … */
+  bool adapts = module && strncmp(module, "ip-adapter", 10) == 0;
+  if (!adapts && !check_values(unit, plain, 1, p)) return false;
+  if (adapts && (start > 0 || end < 1))
+    return refuse(p, 400, NULL, scripts_field, "an IP-Adapter counts in all steps: guidance_start 0, guidance_end 1");
   const char *hash = model ? strstr(model, " [") : NULL; /* "canny [e3fe7712]" */
   char name[128];
   snprintf(name, sizeof name, "%.*s",
@@ -265,7 +370,8 @@ static bool read_unit(const server *s, const json_t *unit, painting *g, problem 
            model ? model : "");
   const json_t *image = json_object_get(unit, "image");
   if (!image || json_is_null(image)) image = json_object_get(unit, "input_image");
-  return painting_use_control(s, g, scripts_field, name, image, weight, start, end, p);
+  return adapts ? painting_use_adapter(s, g, scripts_field, name, image, weight, p)
+                : painting_use_control(s, g, scripts_field, name, image, weight, start, end, p);
 }
 
 /* Of scripts there is ControlNet. */
@@ -287,27 +393,16 @@ static bool read_scripts(const server *s, const json_t *json, painting *g, probl
   return true;
 }
 
-/* The picture to begin with, whose size the other's is to be. */
-static bool read_init(const json_t *json, painting *g, problem *p) {
-  const json_t *images = json_object_get(json, "init_images"), *image = json_array_get(images, 0);
-  int width = g->ask.width, height = g->ask.height;
-  bool sized = g->sized;
-  if (json_array_size(images) != 1 || !json_is_string(image))
-    return refuse(p, 400, NULL, "init_images", "'init_images' must be a list of one PNG in base64");
-  if (!painting_read_strength(g, json, p) || !painting_set_init(g, "init_images", image, p)) return false;
-  return !sized || (g->ask.width == width && g->ask.height == height) ||
-         refuse(p, 400, NULL, "width",
-                "the initial picture is %d x %d, and %d x %d is asked for; pictures are not resized", g->ask.width,
-                g->ask.height, width, height);
-}
-
 static bool read_request(const server *s, const json_t *json, bool of_picture, painting *g, problem *p) {
   if (!check_request(json, of_picture, p)) return false;
   g->sized = json_object_get(json, "width") || json_object_get(json, "height");
   bool fine = read_texts(s, json, g, p) && read_numbers(json, g, p) && read_sampler(s, json, g, p) &&
               read_whole(json, "width", 1, MOST_SIDE, &g->ask.width, p) &&
               read_whole(json, "height", 1, MOST_SIDE, &g->ask.height, p) && read_override(s, json, g, p);
-  return fine && (!of_picture || read_init(json, g, p)) && read_scripts(s, json, g, p);
+  return fine && (of_picture ? sdapi_read_init(json, g, p) : read_second(s, json, g, p)) &&
+         read_scripts(s, json, g, p) &&
+         (!g->second.wanted || !g->ask.guide_count ||
+          refuse(p, 400, NULL, "enable_hr", "a ControlNet's picture has the sides of one pass: leave 'enable_hr' out"));
 }
 
 static const char *shown_name(const char *name) {
@@ -356,6 +451,7 @@ static enum MHD_Result answer(exchange *x) {
   }
   json_t *asked = parse_object(x->body.data, x->body.size, &x->problem);
   json_object_del(asked, "init_images"); /* which the client has */
+  json_object_del(asked, "mask");
   json_object_del(asked, scripts_field);
   return respond_json(x, 200, json_pack("{s:o, s:o, s:o}", "images", images, "parameters", asked, "info", info_of(x)));
 }
@@ -376,129 +472,3 @@ static enum MHD_Result draw(exchange *x, bool of_picture) {
 
 enum MHD_Result handle_txt2img(exchange *x) { return draw(x, false); }
 enum MHD_Result handle_img2img(exchange *x) { return draw(x, true); }
-
-/* ---- what there is ---- */
-
-static json_t *options_of(const server *s) {
-  return json_pack("{s:s, s:i, s:s, s:i}", "sd_model_checkpoint", images_name(s), "CLIP_stop_at_last_layers", 1,
-                   "samples_format", "png", "jpeg_quality", JPEG_QUALITY);
-}
-
-/* Settings of all requests are not kept: what changes nothing is taken, as pages send it, and other values are refused.
- */
-static bool check_options(const server *s, const json_t *json, problem *p) {
-  json_t *known = options_of(s), *value;
-  const char *name;
-  json_object_foreach((json_t *)json, name, value) {
-    const json_t *had = json_object_get(known, name);
-    if (!had) refuse(p, 400, NULL, name, "there is no option '%.80s' here", name);
-    if (had && !json_equal(had, value))
-      refuse(p, 400, NULL, name, "the option '%.80s' cannot be changed here; a request may have override_settings",
-             name);
-  }
-  json_decref(known);
-  return p->status == 0;
-}
-
-enum MHD_Result handle_sdapi_options(exchange *x) {
-  problem *p = &x->problem;
-  if (!images_are_there(x, p)) return sdapi_respond_refusal(x);
-  if (strcmp(x->route->method, "GET") == 0) return respond_json(x, 200, options_of(x->server));
-  json_t *json = parse_object(x->body.data, x->body.size, p);
-  if (json) check_options(x->server, json, p);
-  json_decref(json);
-  if (p->status) return sdapi_respond_refusal(x);
-  bytes nothing = {0};
-  bytes_append_text(&nothing, "null\n");
-  return respond_bytes(x, 200, "application/json", &nothing);
-}
-
-/* Models of straight lines have one. */
-enum MHD_Result handle_sdapi_samplers(exchange *x) {
-  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
-  bool one = images_flow(x->server);
-  json_t *list = json_array();
-  for (const sampler_name *n = images_samplers; n->name; n++)
-    if (!one || strcmp(n->name, "euler") == 0)
-      json_array_append_new(list, json_pack("{s:s, s:[s], s:{}}", "name", n->shown, "aliases", n->name, "options"));
-  return respond_json(x, 200, list);
-}
-
-enum MHD_Result handle_sdapi_schedulers(exchange *x) {
-  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
-  json_t *list = json_array();
-  for (int i = 0; i < SPACINGS; i++)
-    if (!images_flow(x->server) || !spacings[i].name || strcmp(spacings[i].name, "simple") == 0)
-      json_array_append_new(list, json_pack("{s:s, s:s}", "name", spacings[i].name ? spacings[i].name : "automatic",
-                                            "label", spacings[i].shown));
-  return respond_json(x, 200, list);
-}
-
-enum MHD_Result handle_sdapi_models(exchange *x) {
-  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
-  const char *name = images_name(x->server);
-  return respond_json(x, 200,
-                      json_pack("[{s:s, s:s, s:s}]", "title", name, "model_name", name, "filename",
-                                x->server->options->images->folder));
-}
-
-/* The files' names, as requests have them. */
-enum MHD_Result handle_sdapi_loras(exchange *x) {
-  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
-  const images_options *o = x->server->options->images;
-  json_t *list = json_array();
-  for (int i = 0; i < o->model->lora_count; i++)
-    json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:{}}", "name", o->lora_names[i], "alias", o->lora_names[i],
-                                          "path", o->model->loras[i].path, "metadata"));
-  return respond_json(x, 200, list);
-}
-
-/* The ControlNet extension's. */
-enum MHD_Result handle_controlnet(exchange *x) {
-  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
-  const images_options *o = x->server->options->images;
-  if (strcmp(x->path, "/controlnet/version") == 0) return respond_json(x, 200, json_pack("{s:i}", "version", 2));
-  if (strcmp(x->path, "/controlnet/module_list") == 0)
-    return respond_json(x, 200, json_pack("{s:[s]}", "module_list", "none"));
-  json_t *list = json_array();
-  for (size_t i = 0; i < o->model->control_count; i++) json_array_append_new(list, json_string(o->control_names[i]));
-  return respond_json(x, 200, json_pack("{s:o}", "model_list", list));
-}
-
-/* ---- while it draws ---- */
-
-enum MHD_Result handle_sdapi_progress(exchange *x) {
-  server *s = x->server;
-  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
-  double share = 0, left = 0;
-  int step = 0, steps = 0;
-  bytes image = {0};
-  server_lock(s);
-  painting *g = images_current(s);
-  int jobs = images_waiting(s) + (g != NULL);
-  if (g) {
-    step = g->step;
-    steps = g->steps;
-    share = steps ? (double)(g->picture * steps + step) / (g->ask.count * steps) : 0;
-    left = share > 0 ? (clock_seconds() - g->begun) * (1 - share) / share : 0;
-    g->references++;
-  }
-  server_unlock(s);
-  bool seen = g && painting_preview(s, g, &image) && !image.failed;
-  painting_release(s, g);
-  json_t *answer = json_pack("{s:f, s:f, s:{s:b, s:b, s:s, s:i, s:i, s:i, s:i}, s:o, s:n}", "progress", share,
-                             "eta_relative", left, "state", "skipped", 0, "interrupted", 0, "job", g ? "txt2img" : "",
-                             "job_count", jobs, "job_no", 0, "sampling_step", step, "sampling_steps", steps,
-                             "current_image", seen ? json_stringn(image.data, image.size) : json_null(), "textinfo");
-  bytes_deinit(&image);
-  return respond_json(x, 200, answer);
-}
-
-enum MHD_Result handle_sdapi_interrupt(exchange *x) {
-  server *s = x->server;
-  if (!images_are_there(x, &x->problem)) return sdapi_respond_refusal(x);
-  server_lock(s);
-  if (images_current(s)) painting_cancel(s, images_current(s));
-  server_unlock(s);
-  return respond_json(x, 200, json_object());
-}

@@ -284,17 +284,24 @@ static json_t *adapter_of(const catalog_model *m, const preset_adapter *a) {
                    "id", (json_int_t)(a - m->preset.adapters), "scale", (double)a->scale);
 }
 
+static json_t *names_of(const char *const *names, size_t count) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < count; i++) json_array_append_new(list, json_string(names[i]));
+  return list;
+}
+
 /* The model that draws, in place of those that write. */
 static json_t *painter_of(const server *s) {
   const rdna_image_model_info *info = images_info(s);
   const images_options *o = s->options->images;
-  json_t *loras = json_array(), *controls = json_array();
-  for (int i = 0; i < o->model->lora_count; i++) json_array_append_new(loras, json_string(o->lora_names[i]));
-  for (size_t i = 0; i < o->model->control_count; i++)
-    json_array_append_new(controls, json_string(o->control_names[i]));
-  return json_pack("{s:s, s:s, s:i, s:s, s:{s:s, s:i, s:i, s:i, s:o, s:o}}", "id", images_name(s), "object", "model",
-                   "created", 0, "owned_by", "rdna", "meta", "family", info->family, "width", info->width, "height",
-                   info->height, "multiple", info->multiple, "loras", loras, "controls", controls);
+  return json_pack("{s:s, s:s, s:i, s:s, s:{s:s, s:i, s:i, s:i, s:i, s:f, s:s, s:o, s:o, s:o, s:o}}", "id",
+                   images_name(s), "object", "model", "created", 0, "owned_by", "rdna", "meta", "family", info->family,
+                   "width", info->width, "height", info->height, "multiple", info->multiple, "steps", info->steps,
+                   "guidance", info->guidance, "sampler", info->sampler, "loras",
+                   names_of(o->lora_names, (size_t)o->model->lora_count), "controls",
+                   names_of(o->control_names, o->model->control_count), "ip_adapters",
+                   names_of(o->adapter_names, o->model->adapter_count), "upscalers",
+                   names_of(o->upscaler_names, (size_t)o->upscaler_count));
 }
 
 static enum MHD_Result list_models(exchange *x) {

@@ -60,6 +60,8 @@ enum MHD_Result handle_sdapi_loras(exchange *x);
 enum MHD_Result handle_controlnet(exchange *x);
 enum MHD_Result handle_sdapi_progress(exchange *x);
 enum MHD_Result handle_sdapi_interrupt(exchange *x);
+enum MHD_Result handle_sdapi_info(exchange *x);
+enum MHD_Result handle_sdapi_nothing(exchange *x);
 enum MHD_Result handle_tokenize(exchange *x);
 enum MHD_Result handle_detokenize(exchange *x);
 enum MHD_Result handle_apply_template(exchange *x);

@@ -15,7 +15,7 @@ typedef struct images_options {
   int tile;         /* see rdna_image_request */
   /* How it is opened: its LoRAs' scales are those of requests that say none. */
   const rdna_image_model_options *model;
-  const char *const *lora_names, *const *control_names; /* by which requests choose them */
+  const char *const *lora_names, *const *control_names, *const *adapter_names; /* by which requests choose them */
   const char *const *upscalers, *const *upscaler_names; /* (upscaler_count) files, and the same of them */
   int upscaler_count;
 } images_options;
