@@ -5,15 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DUMP_MOST = 1024, CODE_MOST = 64, WORDS_MOST = 4 };
-
-struct question {
-  struct emu_session *session;
-  struct emu_wave *wave;
-  struct emu_wave_view view;
-  const char *words[WORDS_MOST];  // behind the command; "" where there is none
-  struct emu_text *out;
-};
+enum { DUMP_MOST = 1024, CODE_MOST = 64 };
 
 const char *emu_stop_text(enum emu_stop_reason why) {
   switch (why) {
@@ -57,7 +49,7 @@ void emu_inspect_name(const struct emu_session *session, const struct emu_wave *
 }
 
 // One line: address, offset, instruction, source line.
-static void add_code(const struct question *q, uint64_t address, size_t *bytes) {
+static void add_code(const struct emu_question *q, uint64_t address, size_t *bytes) {
   struct emu_inst inst;
   char text[EMU_ISA_TEXT] = "", source[500];
   *bytes = emu_wave_instruction(q->wave, address, &inst, text);
@@ -68,7 +60,7 @@ static void add_code(const struct question *q, uint64_t address, size_t *bytes) 
   emu_text_add(q->out, "\n");
 }
 
-static void where(const struct question *q) {
+static void where(const struct emu_question *q) {
   size_t bytes;
   emu_inspect_name(q->session, q->wave, q->out);
   uint64_t exec = exec_of(&q->view);
@@ -77,12 +69,12 @@ static void where(const struct question *q) {
 }
 
 void emu_inspect_where(const struct emu_session *session, const struct emu_wave *wave, struct emu_text *out) {
-  struct question q = {.session = (struct emu_session *)session, .wave = (struct emu_wave *)wave, .out = out};
+  struct emu_question q = {.session = (struct emu_session *)session, .wave = (struct emu_wave *)wave, .out = out};
   emu_wave_look(wave, &q.view);
   where(&q);
 }
 
-static void waves(const struct question *q) {
+static void waves(const struct emu_question *q) {
   const struct emu_seen *seen;
   unsigned count = emu_session_waves(q->session, &seen);
   for (unsigned i = 0; i < count; i++) {
@@ -92,7 +84,7 @@ static void waves(const struct question *q) {
   }
 }
 
-static bool number(const char *text, uint64_t otherwise, uint64_t *out) {
+bool emu_ask_number(const char *text, uint64_t otherwise, uint64_t *out) {
   char *end;
   *out = text[0] ? strtoull(text, &end, 0) : otherwise;
   return !text[0] || (end != text && !*end && text[0] != '-');
@@ -100,7 +92,7 @@ static bool number(const char *text, uint64_t otherwise, uint64_t *out) {
 
 // ---- registers
 
-static void scalars(const struct question *q) {
+static void scalars(const struct emu_question *q) {
   const uint32_t *s = q->view.s;
   for (unsigned i = 0; i < EMU_VCC_LO; i++)
     emu_text_add(q->out, "%ss%u 0x%08" PRIx32, i % 8 ? " " : i ? "\n" : "", i, s[i]);
@@ -114,14 +106,14 @@ static void scalars(const struct question *q) {
 static int row_of(const struct emu_wave_view *view, const char *name) {
   uint64_t n;
   bool accumulator = name[0] == 'a';
-  if ((name[0] != 'v' && !accumulator) || !name[1] || !number(name + 1, 0, &n) || n > 511) return -1;
+  if ((name[0] != 'v' && !accumulator) || !name[1] || !emu_ask_number(name + 1, 0, &n) || n > 511) return -1;
   if (accumulator && !view->accumulators) return -1;
   uint64_t row = n + (accumulator ? view->accumulators : 0);
   uint64_t end = !accumulator && view->accumulators ? view->accumulators : view->vgprs;
   return row < end ? (int)row : -1;
 }
 
-static void lanes(const struct question *q) {
+static void lanes(const struct emu_question *q) {
   int row = row_of(&q->view, q->words[0]);
   if (row < 0) {
     emu_text_add(q->out, "'%s' is no vector register of this wave: v0 to v%u%s\n", q->words[0],
@@ -141,7 +133,7 @@ static void lanes(const struct question *q) {
 
 // ---- memory
 
-static void dump(const struct question *q, unsigned lane, uint64_t from, uint64_t bytes, uint64_t shown) {
+static void dump(const struct emu_question *q, unsigned lane, uint64_t from, uint64_t bytes, uint64_t shown) {
   uint8_t data[DUMP_MOST];
   size_t got = emu_wave_read(q->wave, lane, from, data, bytes < DUMP_MOST ? bytes : DUMP_MOST);
   for (size_t i = 0; i < got; i += 16) {
@@ -157,9 +149,9 @@ static void dump(const struct question *q, unsigned lane, uint64_t from, uint64_
     emu_text_add(q->out, "There are no bytes at 0x%" PRIx64 " that this wave could read.\n", shown + got);
 }
 
-static void lds(const struct question *q) {
+static void lds(const struct emu_question *q) {
   uint64_t from, bytes;
-  if (!number(q->words[0], 0, &from) || !number(q->words[1], 256, &bytes) || from > UINT32_MAX) {
+  if (!emu_ask_number(q->words[0], 0, &from) || !emu_ask_number(q->words[1], 256, &bytes) || from > UINT32_MAX) {
     emu_text_add(q->out, "lds [OFFSET [BYTES]]\n");
     return;
   }
@@ -169,9 +161,10 @@ static void lds(const struct question *q) {
   if (left) dump(q, 0, emu_lds_window() + from, bytes < left ? bytes : left, from);
 }
 
-static void scratch(const struct question *q) {
+static void scratch(const struct emu_question *q) {
   uint64_t lane, from, bytes;
-  bool good = number(q->words[0], 0, &lane) && number(q->words[1], 0, &from) && number(q->words[2], 64, &bytes);
+  bool good = emu_ask_number(q->words[0], 0, &lane) && emu_ask_number(q->words[1], 0, &from) &&
+              emu_ask_number(q->words[2], 64, &bytes);
   if (!good || lane >= q->view.lanes || from > UINT32_MAX) {
     emu_text_add(q->out, "scratch [LANE [OFFSET [BYTES]]]\n");
     return;
@@ -182,9 +175,9 @@ static void scratch(const struct question *q) {
   if (left) dump(q, (unsigned)lane, emu_scratch_window() + from, bytes < left ? bytes : left, from);
 }
 
-static void memory(const struct question *q) {
+static void memory(const struct emu_question *q) {
   uint64_t from, bytes;
-  if (!q->words[0][0] || !number(q->words[0], 0, &from) || !number(q->words[1], 64, &bytes)) {
+  if (!q->words[0][0] || !emu_ask_number(q->words[0], 0, &from) || !emu_ask_number(q->words[1], 64, &bytes)) {
     emu_text_add(q->out, "memory ADDRESS [BYTES]\n");
     return;
   }
@@ -192,21 +185,21 @@ static void memory(const struct question *q) {
 }
 
 static bool add_allocation(void *context, const struct emu_allocation *allocation) {
-  const struct question *q = context;
+  const struct emu_question *q = context;
   emu_text_add(q->out, "0x%" PRIx64 " %12" PRIu64 " bytes  %s\n", allocation->base, allocation->bytes,
                allocation->name);
   return true;
 }
 
-static void allocations(const struct question *q) {
+static void allocations(const struct emu_question *q) {
   if (q->view.dispatch->memory) emu_memory_each(q->view.dispatch->memory, add_allocation, (void *)q);
 }
 
 // ---- code
 
-static void code(const struct question *q) {
+static void code(const struct emu_question *q) {
   uint64_t count, address;
-  if (!number(q->words[0], 8, &count) || !number(q->words[1], q->view.pc, &address)) {
+  if (!emu_ask_number(q->words[0], 8, &count) || !emu_ask_number(q->words[1], q->view.pc, &address)) {
     emu_text_add(q->out, "code [COUNT [ADDRESS]]\n");
     return;
   }
@@ -215,7 +208,7 @@ static void code(const struct question *q) {
 }
 
 // The lines around the one that the wave is at.
-static void source(const struct question *q) {
+static void source(const struct emu_question *q) {
   enum { AROUND = 4 };
   char text[1000], line[1000];
   char *colon = source_at(&q->view, q->view.pc, text, sizeof text) ? strrchr(text, ':') : NULL;
@@ -237,44 +230,57 @@ static void source(const struct question *q) {
 
 // ---- breakpoints by name
 
-static void add_break(const struct question *q) {
+static void add_break(const struct emu_question *q) {
   if (!q->words[0][0] || !emu_session_break(q->session, q->words[0])) {
-    emu_text_add(q->out, "break KERNEL or break KERNEL:LINE, at most 32 of them\n");
+    emu_text_add(q->out, "break KERNEL, KERNEL:LINE or FUNCTION, at most 32 of them\n");
     return;
   }
   emu_text_add(q->out, "Waves stop at %s.\n", q->words[0]);
 }
 
-static void forget(const struct question *q) {
+static void forget(const struct emu_question *q) {
   emu_session_forget_breaks(q->session);
   emu_text_add(q->out, "There are no breakpoints by name any more.\n");
 }
 
-static void help(const struct question *q);
+static void help(const struct emu_question *q);
 
 static const struct {
   const char *name, *arguments, *help;
-  void (*answer)(const struct question *q);
+  void (*answer)(const struct emu_question *q);
 } commands[] = {
     {"where", "", "the wave, its instruction and source line", where},
     {"waves", "", "those that have begun and not ended", waves},
     {"scalars", "", "scalar registers, exec, vcc, m0, scc, mode", scalars},
     {"lanes", "v3", "a vector register, lane by lane, as bits, integer and float; a3 for accumulation registers",
      lanes},
+    {"backtrace", "", "the functions that it is in, with their arguments of the lane", emu_ask_backtrace},
+    {"bt", "", NULL, emu_ask_backtrace},
+    {"frame", "[N]", "chooses one of them", emu_ask_frame},
+    {"up", "", "the caller's", emu_ask_up},
+    {"down", "", "and back", emu_ask_down},
+    {"lane", "[N]", "chooses a lane, at first the first that is on", emu_ask_lane},
+    {"locals", "", "variables of the function in that lane", emu_ask_locals},
+    {"args", "", "its arguments", emu_ask_args},
+    {"info", "locals, args", NULL, emu_ask_info},
+    {"print", "EXPRESSION", "a variable of that lane: names, numbers, * & . -> [ ]", emu_ask_print},
+    {"p", "EXPRESSION", NULL, emu_ask_print},
+    {"table", "[EXPRESSION]", "one, or all of the function, lane by lane", emu_ask_table},
     {"lds", "[OFFSET [BYTES]]", "memory of the work-group", lds},
     {"scratch", "[LANE [OFFSET [BYTES]]]", "memory of a lane", scratch},
     {"memory", "ADDRESS [BYTES]", "memory of the device", memory},
     {"allocations", "", "what memory there is", allocations},
     {"code", "[COUNT [ADDRESS]]", "instructions from here on", code},
     {"source", "", "the source around the line", source},
-    {"break", "KERNEL[:LINE]", "stop there, in launches to come too", add_break},
+    {"break", "KERNEL[:LINE] or FUNCTION", "stop there, in launches to come too", add_break},
     {"forget", "", "forget the breakpoints by name", forget},
     {"help", "", "this", help},
 };
 
-static void help(const struct question *q) {
+static void help(const struct emu_question *q) {
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
     char call[64];
+    if (!commands[i].help) continue;  // another word for one that has it
     snprintf(call, sizeof call, "%s %s", commands[i].name, commands[i].arguments);
     emu_text_add(q->out, "%-34s %s\n", call, commands[i].help);
   }
@@ -282,11 +288,14 @@ static void help(const struct question *q) {
 
 void emu_inspect(struct emu_session *session, struct emu_wave *wave, const char *line, struct emu_text *out) {
   char copy[512];
-  struct question q = {.session = session, .wave = wave, .words = {"", "", "", ""}, .out = out};
+  struct emu_question q = {.session = session, .wave = wave, .words = {"", "", "", ""}, .out = out};
   emu_wave_look(wave, &q.view);
   snprintf(copy, sizeof copy, "%s", line);
+  q.rest = line + strspn(line, " \t\r\n");
+  q.rest += strcspn(q.rest, " \t\r\n");
+  q.rest += strspn(q.rest, " \t\r\n");
   char *rest = NULL, *name = strtok_r(copy, " \t\r\n", &rest);
-  for (int i = 0; i < WORDS_MOST; i++) {
+  for (int i = 0; i < EMU_WORDS_MOST; i++) {
     const char *word = strtok_r(NULL, " \t\r\n", &rest);
     if (!word) break;
     q.words[i] = word;

@@ -41,6 +41,8 @@ struct emu_session {
   unsigned told;   // how many waves have stopped where they are, so that a breakpoint there is no news
   unsigned until_poll;
   uint32_t findings;  // before the instruction
+  uint64_t before;    // its address
+  struct emu_focus focus;
 };
 
 struct emu_session *emu_session_create(const struct emu_front *front) {
@@ -52,6 +54,7 @@ struct emu_session *emu_session_create(const struct emu_front *front) {
 void emu_session_release(struct emu_session *s) {
   if (!s) return;
   while (s->launches) emu_session_finished(s, s->launches->dispatch);
+  for (unsigned i = 0; i < s->wave_count; i++) emu_calls_release(s->waves[i].calls);
   free(s->waves);
   free(s);
 }
@@ -95,13 +98,14 @@ void emu_session_begun(struct emu_session *s, struct emu_wave *wave, uint32_t ta
   struct emu_wave_view view;
   emu_wave_look(wave, &view);
   const struct under_way *launch = launch_of(s, view.dispatch);
-  s->waves[s->wave_count++] = (struct emu_seen){wave, tag, launch ? launch->number : 0, false};
+  s->waves[s->wave_count++] = (struct emu_seen){wave, tag, launch ? launch->number : 0, false, NULL};
 }
 
 void emu_session_ended(struct emu_session *s, const struct emu_wave *wave) {
   for (unsigned i = 0; i < s->wave_count; i++) {
     if (s->waves[i].wave != wave) continue;
     s->told -= s->waves[i].told;
+    emu_calls_release(s->waves[i].calls);
     memmove(&s->waves[i], &s->waves[i + 1], (s->wave_count - i - 1) * sizeof *s->waves);
     s->wave_count--;
     return;
@@ -118,6 +122,8 @@ const struct emu_seen *emu_session_find(const struct emu_session *s, uint32_t ta
     if (s->waves[i].tag == tag) return &s->waves[i];
   return NULL;
 }
+
+struct emu_focus *emu_session_focus(struct emu_session *s) { return &s->focus; }
 
 // ---- breakpoints
 
@@ -198,12 +204,27 @@ static unsigned find_line(struct under_way *launch, unsigned line, unsigned want
   return behind;
 }
 
+// Where a function of that name begins, which the kernel may call.
+static void find_function(struct under_way *launch, const char *name, unsigned wanted) {
+  const struct emu_dispatch *d = launch->dispatch;
+  uint64_t linked;
+  const struct emu_dwarf *dwarf = d->names ? d->names(d->source_context, &linked) : NULL;
+  for (uint32_t i = 0; dwarf && i < emu_dwarf_count(dwarf); i++) {
+    const struct emu_entry *e = emu_dwarf_entry(dwarf, i);
+    const char *its = e->tag == EMU_TAG_FUNCTION && e->has_low && e->high > e->low ? emu_dwarf_name(dwarf, i) : NULL;
+    if (its && strcmp(its, name) == 0) add_offset(launch, e->low - linked, wanted);
+  }
+}
+
 static void resolve(struct emu_session *s, struct under_way *launch) {
   launch->count = 0;
   launch->resolved = true;
   for (unsigned i = 0; i < s->wanted_count; i++) {
     const struct wanted *wanted = &s->wanted[i];
-    if (!launch->dispatch->name || strcmp(wanted->kernel, launch->dispatch->name) != 0) continue;
+    if (!launch->dispatch->name || strcmp(wanted->kernel, launch->dispatch->name) != 0) {
+      if (!wanted->line) find_function(launch, wanted->kernel, i);
+      continue;
+    }
     if (!wanted->line) {
       add_offset(launch, launch->dispatch->entry, i);
       continue;
@@ -260,6 +281,7 @@ static struct emu_seen *seen_of(const struct emu_session *s, const struct emu_wa
 
 static void stop(struct emu_session *s, struct emu_wave *wave, enum emu_stop_reason why, const char *text) {
   s->begun = true;
+  s->focus = (struct emu_focus){0};
   s->front.stopped(s->front.context, s, wave, why, text);
   struct emu_seen *seen = seen_of(s, wave);
   if (!seen || seen->told) return;
@@ -324,12 +346,24 @@ enum emu_turn emu_session_before(struct emu_session *s, struct emu_wave *wave) {
     stop(s, wave, why, "");
   }
   moves_on(s, wave);
+  s->before = view.pc;
   s->findings = emu_wave_findings(wave);
   return EMU_TURN_GO;
 }
 
+// Calls and returns go further than an instruction is long.
+static void follow(struct emu_session *s, const struct emu_wave *wave) {
+  enum { INSTRUCTION_BYTES_MOST = 20 };
+  struct emu_wave_view view;
+  emu_wave_look(wave, &view);
+  if (view.pc - s->before <= INSTRUCTION_BYTES_MOST) return;
+  struct emu_seen *seen = seen_of(s, wave);
+  if (seen) emu_calls_follow(&seen->calls, wave, s->before);
+}
+
 void emu_session_after(struct emu_session *s, struct emu_wave *wave) {
   if (s->going == GO_DETACHED || s->going == GO_KILLED) return;
+  follow(s, wave);
   const struct emu_report *failure = emu_wave_failure(wave);
   if (failure) {
     stop(s, wave, failure->status == EMU_FAULT ? EMU_STOP_FAULT : EMU_STOP_TRAP, failure->text);

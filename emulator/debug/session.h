@@ -3,6 +3,7 @@
 #ifndef EMULATOR_DEBUG_SESSION_H
 #define EMULATOR_DEBUG_SESSION_H
 
+#include "debug/frames.h"
 #include "machine/observe.h"
 
 enum emu_stop_reason {
@@ -31,6 +32,13 @@ struct emu_seen {
   uint32_t tag;
   unsigned launch;  // number of the launch, from 1
   bool told;        // it has stopped where it is
+  struct emu_calls *calls;
+};
+
+// What questions about variables are of, until the next stop: a frame and a lane of the wave with the tag.
+struct emu_focus {
+  uint32_t tag;  // 0: nothing was chosen
+  unsigned frame, lane;
 };
 
 struct emu_session *emu_session_create(const struct emu_front *front);
@@ -52,6 +60,7 @@ void emu_session_after(struct emu_session *session, struct emu_wave *wave);
 
 unsigned emu_session_waves(const struct emu_session *session, const struct emu_seen **out);
 const struct emu_seen *emu_session_find(const struct emu_session *session, uint32_t tag);  // NULL: it has ended
+struct emu_focus *emu_session_focus(struct emu_session *session);
 
 void emu_session_continue(struct emu_session *session);
 // The wave alone executes an instruction, and more while it stays in low … high - 1. At a barrier all go on until it
@@ -65,8 +74,9 @@ bool emu_session_break_at(struct emu_session *session, uint64_t address);
 bool emu_session_unbreak_at(struct emu_session *session, uint64_t address);
 bool emu_session_has_break_at(const struct emu_session *session, uint64_t address);
 // By name: "KERNEL" stops before its first instruction, "KERNEL:LINE" where code of the line begins, or of the first
-// line behind it that has any, in the file of the kernel's first instruction. It holds for launches under way and later
-// ones. false: there is no room, or a name is missing.
+// line behind it that has any, in the file of the kernel's first instruction; "FUNCTION" stops where one begins that
+// debug information knows, whoever calls it. It holds for launches under way and later ones. false: there is no room,
+// or a name is missing.
 bool emu_session_break(struct emu_session *session, const char *where);
 void emu_session_forget_breaks(struct emu_session *session);  // those by name
 // Says which places by name no wave has come to, unless somebody has ended the session before.

@@ -292,7 +292,8 @@ struct emu_module {
   struct emu_variable *variables;
   pthread_mutex_t lines_lock;
   struct emu_lines *lines;  // read when the first report asks for one
-  bool lines_read;
+  struct emu_dwarf *names;  // read when a debugger asks
+  bool lines_read, names_read;
 };
 
 int emu_module_load(struct emu_device *device, const void *image, size_t size, struct emu_module **out);
@@ -302,6 +303,7 @@ struct emu_function *emu_module_function(struct emu_module *module, const char *
 struct emu_function *emu_function_known(const void *pointer);
 // emu_dispatch's source_line; the context is the module.
 bool emu_module_source_line(void *module, uint64_t pc, char *text, size_t size);
+const struct emu_dwarf *emu_module_names(void *context, uint64_t *linked);  // for emu_dispatch
 int emu_module_global(struct emu_module *module, const char *name, void **out, size_t *out_bytes);
 
 // The kernel that the host names by the address |symbol|, on the current device; its first call loads the code object.

@@ -283,6 +283,7 @@ int emu_launch_work(const struct emu_launch *launch, struct emu_device *device, 
       .is_suppressed = s->check ? emu_report_is_suppressed : NULL,
       .lint = s->lint,
       .source_line = emu_module_source_line,
+      .names = emu_module_names,
       .source_context = module,
   };
   if (s->observer) observe(&job->dispatch, function, s->observer);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "hip/hip.h"
+#include "object/dwarf.h"
 #include "object/lines.h"
 
 static uint64_t loaded_at(const struct emu_module *module, uint64_t address) {
@@ -197,6 +198,7 @@ void emu_module_unload(struct emu_module *module) {
   hide_segments(module, module->object.segment_count);
   if (module->program) emu_program_release(module->program);
   if (module->loaded) munmap(module->loaded, module->mapped);
+  emu_dwarf_release(module->names);
   if (module->lines) emu_lines_release(module->lines);
   pthread_mutex_destroy(&module->lines_lock);
   emu_object_close(&module->object);
@@ -215,6 +217,8 @@ struct emu_function *emu_module_function(struct emu_module *module, const char *
 
 static void read_lines(struct emu_module *module) {
   struct emu_line_sections s = {0};
+  if (module->lines_read) return;
+  module->lines_read = true;
   s.line = emu_object_section(&module->object, ".debug_line", &s.line_bytes);
   s.line_str = emu_object_section(&module->object, ".debug_line_str", &s.line_str_bytes);
   s.str = emu_object_section(&module->object, ".debug_str", &s.str_bytes);
@@ -226,12 +230,44 @@ bool emu_module_source_line(void *context, uint64_t pc, char *text, size_t size)
   const char *file;
   unsigned line;
   pthread_mutex_lock(&module->lines_lock);
-  if (!module->lines_read) read_lines(module);
-  module->lines_read = true;
+  read_lines(module);
   pthread_mutex_unlock(&module->lines_lock);
   if (!module->lines || !emu_lines_find(module->lines, module->program_at + pc, &file, &line)) return false;
   snprintf(text, size, "%s:%u", file, line);
   return true;
+}
+
+static struct emu_section section_of(const struct emu_module *module, const char *name) {
+  struct emu_section section = {0};
+  section.data = emu_object_section(&module->object, name, &section.bytes);
+  if (!section.data) section.bytes = 0;
+  return section;
+}
+
+static void read_names(struct emu_module *module) {
+  struct emu_dwarf_sections s = {.info = section_of(module, ".debug_info"),
+                                 .abbrev = section_of(module, ".debug_abbrev"),
+                                 .str = section_of(module, ".debug_str"),
+                                 .line_str = section_of(module, ".debug_line_str"),
+                                 .str_offsets = section_of(module, ".debug_str_offsets"),
+                                 .addr = section_of(module, ".debug_addr"),
+                                 .loc = section_of(module, ".debug_loc"),
+                                 .loclists = section_of(module, ".debug_loclists"),
+                                 .ranges = section_of(module, ".debug_ranges"),
+                                 .rnglists = section_of(module, ".debug_rnglists")};
+  read_lines(module);
+  s.lines = module->lines;
+  module->names = emu_dwarf_create(&s);
+  module->names_read = true;
+}
+
+const struct emu_dwarf *emu_module_names(void *context, uint64_t *linked) {
+  struct emu_module *module = context;
+  pthread_mutex_lock(&module->lines_lock);
+  if (!module->names_read) read_names(module);
+  pthread_mutex_unlock(&module->lines_lock);
+  *linked = module->program_at;
+  return module->names;
 }
 
 int emu_module_global(struct emu_module *module, const char *name, void **out, size_t *out_bytes) {

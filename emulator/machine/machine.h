@@ -141,6 +141,7 @@ struct emu_report {
   char text[1000];
 };
 
+struct emu_dwarf;
 struct emu_dispatch {
   struct emu_program *program;
   uint64_t entry;       // offset of the first instruction in the program
@@ -181,6 +182,9 @@ struct emu_dispatch {
 
   // Where an instruction comes from, if known ("file.hip:12"); may be NULL. Returns false where it is not.
   bool (*source_line)(void *context, uint64_t pc, char *text, size_t size);
+  // The program's names, types and scopes; may be NULL, and returns NULL where they are not known. *linked: the address
+  // of the program's first byte when it was linked.
+  const struct emu_dwarf *(*names)(void *context, uint64_t *linked);
   void *source_context;
 
   const struct emu_observer *observer;  // observe.h; NULL: nobody looks

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "object/bytes.h"
+#include "object/reader.h"
 
 struct row {
   uint64_t address;
@@ -12,74 +12,20 @@ struct row {
   bool ends;  // the row ends a sequence: no code lies between it and the next row
 };
 
+// The files of a unit, from its place in the pool of names on.
+struct unit_files {
+  uint64_t table;  // where its line table begins
+  size_t first, count;
+};
+
 struct emu_lines {
   struct row *rows;
   size_t count, room;
+  const char **names;
+  size_t name_count, name_room;
+  struct unit_files *units;
+  size_t unit_count, unit_room;
 };
-
-// ---- bytes
-
-struct reader {
-  const uint8_t *at, *end;
-  bool bad;
-};
-
-static uint64_t take(struct reader *r, unsigned bytes) {
-  uint64_t value = 0;
-  if (r->bad || (size_t)(r->end - r->at) < bytes) {
-    r->bad = true;
-    return 0;
-  }
-  memcpy(&value, r->at, bytes);
-  r->at += bytes;
-  return value;
-}
-
-static uint64_t take_uleb(struct reader *r) {
-  uint64_t value = 0;
-  for (unsigned shift = 0; !r->bad; shift += 7) {
-    uint64_t byte = take(r, 1);
-    if (shift < 64) value |= (byte & 127) << shift;
-    if (!(byte & 128)) break;
-  }
-  return value;
-}
-
-static int64_t take_sleb(struct reader *r) {
-  uint64_t value = 0, byte = 0;
-  unsigned shift = 0;
-  do {
-    byte = take(r, 1);
-    if (shift < 64) value |= (byte & 127) << shift;
-    shift += 7;
-  } while (byte & 128 && !r->bad);
-  if (shift < 64 && byte & 64) value |= UINT64_MAX << shift;
-  return (int64_t)value;
-}
-
-static void skip(struct reader *r, uint64_t bytes) {
-  if (r->bad || (uint64_t)(r->end - r->at) < bytes) {
-    r->bad = true;
-  } else {
-    r->at += bytes;
-  }
-}
-
-// NULL when it is not terminated.
-static const char *take_string(struct reader *r) {
-  const uint8_t *start = r->at, *zero = r->bad ? NULL : memchr(start, 0, (size_t)(r->end - start));
-  if (!zero) {
-    r->bad = true;
-    return NULL;
-  }
-  r->at = zero + 1;
-  return (const char *)start;
-}
-
-static const char *string_at(const uint8_t *section, size_t size, uint64_t offset) {
-  if (offset >= size || !memchr(section + offset, 0, size - offset)) return NULL;
-  return (const char *)section + offset;
-}
 
 // ---- the header
 
@@ -99,7 +45,7 @@ enum {
 
 struct unit {
   const struct emu_line_sections *sections;
-  struct reader r;
+  struct emu_reader r;
   unsigned version, offset_bytes, minimum, opcode_base, line_range;
   int line_base;
   uint8_t operands[STANDARD_OPCODES];
@@ -112,31 +58,31 @@ static const char *take_form(struct unit *u, uint64_t form) {
   const struct emu_line_sections *s = u->sections;
   switch (form) {
     case FORM_STRING:
-      return take_string(&u->r);
+      return emu_take_string(&u->r);
     case FORM_LINE_STRP:
-      return string_at(s->line_str, s->line_str_bytes, take(&u->r, u->offset_bytes));
+      return emu_string_at(s->line_str, s->line_str_bytes, emu_take(&u->r, u->offset_bytes));
     case FORM_STRP:
-      return string_at(s->str, s->str_bytes, take(&u->r, u->offset_bytes));
+      return emu_string_at(s->str, s->str_bytes, emu_take(&u->r, u->offset_bytes));
     case FORM_UDATA:
-      (void)take_uleb(&u->r);
+      (void)emu_take_uleb(&u->r);
       return NULL;
     case FORM_DATA1:
-      skip(&u->r, 1);
+      emu_skip(&u->r, 1);
       return NULL;
     case FORM_DATA2:
-      skip(&u->r, 2);
+      emu_skip(&u->r, 2);
       return NULL;
     case FORM_DATA4:
-      skip(&u->r, 4);
+      emu_skip(&u->r, 4);
       return NULL;
     case FORM_DATA8:
-      skip(&u->r, 8);
+      emu_skip(&u->r, 8);
       return NULL;
     case FORM_DATA16:
-      skip(&u->r, 16);
+      emu_skip(&u->r, 16);
       return NULL;
     case FORM_BLOCK:
-      skip(&u->r, take_uleb(&u->r));
+      emu_skip(&u->r, emu_take_uleb(&u->r));
       return NULL;
     default:
       u->r.bad = true;
@@ -150,16 +96,16 @@ static void add_file(struct unit *u, const char *name) {
 
 // Reads the table of directories, or with `keeps` that of files, whose names it keeps.
 static void take_entries(struct unit *u, bool keeps) {
-  uint64_t content[FORMATS], form[FORMATS], formats = take(&u->r, 1);
+  uint64_t content[FORMATS], form[FORMATS], formats = emu_take(&u->r, 1);
   if (formats > FORMATS) {
     u->r.bad = true;
     return;
   }
   for (uint64_t i = 0; i < formats; i++) {
-    content[i] = take_uleb(&u->r);
-    form[i] = take_uleb(&u->r);
+    content[i] = emu_take_uleb(&u->r);
+    form[i] = emu_take_uleb(&u->r);
   }
-  uint64_t count = take_uleb(&u->r);
+  uint64_t count = emu_take_uleb(&u->r);
   // an entry without fields takes no bytes: nothing would end the loop early
   if (!formats && count) u->r.bad = true;
   for (uint64_t k = 0; k < count && !u->r.bad; k++) {
@@ -174,34 +120,34 @@ static void take_entries(struct unit *u, bool keeps) {
 
 static void take_files_4(struct unit *u) {
   for (;;) {
-    const char *directory = take_string(&u->r);
+    const char *directory = emu_take_string(&u->r);
     if (!directory || !*directory) break;
   }
   add_file(u, NULL);  // files count from 1
   for (;;) {
-    const char *name = take_string(&u->r);
+    const char *name = emu_take_string(&u->r);
     if (!name || !*name) break;
-    for (int i = 0; i < 3; i++) (void)take_uleb(&u->r);
+    for (int i = 0; i < 3; i++) (void)emu_take_uleb(&u->r);
     add_file(u, name);
   }
 }
 
 // Reads a unit's header, up to where its program begins. false: not a table that can be read.
 static bool take_header(struct unit *u) {
-  struct reader *r = &u->r;
-  u->version = (unsigned)take(r, 2);
+  struct emu_reader *r = &u->r;
+  u->version = (unsigned)emu_take(r, 2);
   if (u->version != 4 && u->version != 5) return false;
-  if (u->version == 5) skip(r, 2);  // sizes of an address and of a segment selector
-  uint64_t length = take(r, u->offset_bytes);
+  if (u->version == 5) emu_skip(r, 2);  // sizes of an address and of a segment selector
+  uint64_t length = emu_take(r, u->offset_bytes);
   if (r->bad || (uint64_t)(r->end - r->at) < length) return false;
   const uint8_t *program = r->at + length;
-  u->minimum = (unsigned)take(r, 1);
-  skip(r, 2);  // operations in an instruction, whether rows begin as statements
-  u->line_base = (int8_t)take(r, 1);
-  u->line_range = (unsigned)take(r, 1);
-  u->opcode_base = (unsigned)take(r, 1);
+  u->minimum = (unsigned)emu_take(r, 1);
+  emu_skip(r, 2);  // operations in an instruction, whether rows begin as statements
+  u->line_base = (int8_t)emu_take(r, 1);
+  u->line_range = (unsigned)emu_take(r, 1);
+  u->opcode_base = (unsigned)emu_take(r, 1);
   if (!u->line_range || !u->opcode_base) return false;
-  for (unsigned i = 1; i < u->opcode_base; i++) u->operands[i] = (uint8_t)take(r, 1);
+  for (unsigned i = 1; i < u->opcode_base; i++) u->operands[i] = (uint8_t)emu_take(r, 1);
   if (u->version == 5) {
     take_entries(u, false);
     take_entries(u, true);
@@ -245,19 +191,19 @@ enum {
 };
 
 static bool run_extended(struct emu_lines *lines, struct unit *u, struct state *s) {
-  uint64_t length = take_uleb(&u->r);
+  uint64_t length = emu_take_uleb(&u->r);
   if (u->r.bad || !length || (uint64_t)(u->r.end - u->r.at) < length) {
     u->r.bad = true;
     return true;
   }
   const uint8_t *next = u->r.at + length;
-  unsigned op = (unsigned)take(&u->r, 1);
+  unsigned op = (unsigned)emu_take(&u->r, 1);
   bool ok = true;
   if (op == EXTENDED_END) {
     ok = emit(lines, u, s, true);
     *s = (struct state){.file = 1, .line = 1};
   } else if (op == EXTENDED_ADDRESS) {
-    s->address = take(&u->r, length == 9 ? 8 : 4);
+    s->address = emu_take(&u->r, length == 9 ? 8 : 4);
   }
   u->r.at = next;
   return ok;
@@ -265,9 +211,9 @@ static bool run_extended(struct emu_lines *lines, struct unit *u, struct state *
 
 static bool run_program(struct emu_lines *lines, struct unit *u) {
   struct state s = {.file = 1, .line = 1};
-  struct reader *r = &u->r;
+  struct emu_reader *r = &u->r;
   while (r->at < r->end && !r->bad) {
-    unsigned op = (unsigned)take(r, 1);
+    unsigned op = (unsigned)emu_take(r, 1);
     if (op >= u->opcode_base) {
       op -= u->opcode_base;
       s.address += (uint64_t)(op / u->line_range) * u->minimum;
@@ -283,22 +229,22 @@ static bool run_program(struct emu_lines *lines, struct unit *u) {
         if (!emit(lines, u, &s, false)) return false;
         break;
       case OP_ADVANCE_PC:
-        s.address += take_uleb(r) * u->minimum;
+        s.address += emu_take_uleb(r) * u->minimum;
         break;
       case OP_ADVANCE_LINE:
-        s.line += (uint64_t)take_sleb(r);
+        s.line += (uint64_t)emu_take_sleb(r);
         break;
       case OP_SET_FILE:
-        s.file = take_uleb(r);
+        s.file = emu_take_uleb(r);
         break;
       case OP_CONST_ADD_PC:
         s.address += (uint64_t)((255 - u->opcode_base) / u->line_range) * u->minimum;
         break;
       case OP_FIXED_ADVANCE_PC:
-        s.address += take(r, 2);
+        s.address += emu_take(r, 2);
         break;
       default:
-        for (unsigned i = 0; i < u->operands[op]; i++) (void)take_uleb(r);
+        for (unsigned i = 0; i < u->operands[op]; i++) (void)emu_take_uleb(r);
         break;
     }
   }
@@ -313,19 +259,42 @@ static int compare(const void *a, const void *b) {
   return x->order < y->order ? -1 : x->order > y->order;
 }
 
+// Keeps the unit's files. The names take no more room than the section's own bytes, as each takes some there.
+static bool keep_files(struct emu_lines *lines, const struct unit *u, uint64_t table) {
+  if (lines->unit_count == lines->unit_room) {
+    size_t room = lines->unit_room * 2 + 16;
+    struct unit_files *units = realloc(lines->units, room * sizeof(*units));
+    if (!units) return false;
+    lines->units = units;
+    lines->unit_room = room;
+  }
+  if (lines->name_room - lines->name_count < u->file_count) {
+    size_t room = lines->name_room * 2 + u->file_count;
+    const char **names = realloc(lines->names, room * sizeof(*names));
+    if (!names) return false;
+    lines->names = names;
+    lines->name_room = room;
+  }
+  lines->units[lines->unit_count++] = (struct unit_files){table, lines->name_count, u->file_count};
+  if (u->file_count) memcpy(lines->names + lines->name_count, u->files, u->file_count * sizeof(*u->files));
+  lines->name_count += u->file_count;
+  return true;
+}
+
 static bool read_units(struct emu_lines *lines, const struct emu_line_sections *sections, const char **files) {
-  struct reader all = {sections->line, sections->line + sections->line_bytes, false};
+  struct emu_reader all = {sections->line, sections->line + sections->line_bytes, false};
   while (all.at < all.end) {
     struct unit u = {.sections = sections, .files = files, .offset_bytes = 4};
-    uint64_t length = take(&all, 4);
+    uint64_t table = (uint64_t)(all.at - sections->line), length = emu_take(&all, 4);
     if (length == UINT32_MAX) {
-      length = take(&all, 8);
+      length = emu_take(&all, 8);
       u.offset_bytes = 8;
     }
     if (all.bad || (uint64_t)(all.end - all.at) < length) return true;
-    u.r = (struct reader){all.at, all.at + length, false};
+    u.r = (struct emu_reader){all.at, all.at + length, false};
     all.at += length;
-    if (take_header(&u) && !run_program(lines, &u)) return false;
+    if (!take_header(&u)) continue;
+    if (!keep_files(lines, &u, table) || !run_program(lines, &u)) return false;
   }
   return true;
 }
@@ -347,7 +316,17 @@ struct emu_lines *emu_lines_create(const struct emu_line_sections *sections) {
 void emu_lines_release(struct emu_lines *lines) {
   if (!lines) return;
   free(lines->rows);
+  free(lines->names);
+  free(lines->units);
   free(lines);
+}
+
+const char *emu_lines_file(const struct emu_lines *lines, uint64_t table, uint64_t file) {
+  for (size_t i = 0; i < lines->unit_count; i++) {
+    const struct unit_files *u = &lines->units[i];
+    if (u->table == table) return file < u->count ? lines->names[u->first + file] : NULL;
+  }
+  return NULL;
 }
 
 bool emu_lines_find(const struct emu_lines *lines, uint64_t address, const char **file, unsigned *line) {

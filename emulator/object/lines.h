@@ -22,5 +22,7 @@ void emu_lines_release(struct emu_lines *lines);
 
 // The row that covers the address, as linked. *file lives as long as the lines. Safe from any thread.
 bool emu_lines_find(const struct emu_lines *lines, uint64_t address, const char **file, unsigned *line);
+// The name of a file by its number in the unit whose line table begins at the offset `table`; NULL: there is none.
+const char *emu_lines_file(const struct emu_lines *lines, uint64_t table, uint64_t file);
 
 #endif
