@@ -88,7 +88,8 @@ every_target() { # no kernel spills on any GPU
   cmake --preset dist && cmake --build build/dist && build/dist/bin/manifest_test
 }
 browser() { # the web page of rdna serve in Chromium
-  packaging/setup.sh packaging/browser-packages.txt && RDNA_PROGRAM=$build/bin/rdna python3 tests/serve_browser_test.py
+  packaging/setup.sh packaging/browser-packages.txt && RDNA_PROGRAM=$build/bin/rdna python3 tests/serve_browser_test.py &&
+    RDNA_PROGRAM=$build/bin/rdna python3 tests/serve_draw_test.py
 }
 containers() { # the image of rdna serve and the Kubernetes example, by podman
   packaging/setup.sh packaging/container-packages.txt && tests/containers.sh "$build"

@@ -240,7 +240,7 @@ class Sdapi(unittest.TestCase):
         self.assertNotEqual(got, want)  # weights there are not below 0
         adapters = [{"name": "face", "image": base(seen[0]), "scale": 0.6}, {"name": "like", "image": base(seen[1]), "scale": -0.5}]
         self.assertEqual(base64.b64decode(self.server.post("/v1/images/generations", **ASKED, ip_adapters=adapters)["data"][0]["b64_json"]), want)
-        job = self.server.post("/v1/jobs", operation="image_generation", **ASKED, width=256, height=256, ip_adapters=adapters)
+        job = self.server.post("/v1/jobs", operation="image_generation", **{**ASKED, "steps": 1}, width=256, height=256, ip_adapters=adapters)
         self.assertIn('"complete"', self.server.ask("GET", job["sse_url"])[2])
         lists = json.loads(self.server.ask("GET", "/controlnet/model_list")[2])
         self.assertEqual(lists, {"model_list": ["face", "like"]})
@@ -272,6 +272,9 @@ class Sdapi(unittest.TestCase):
             status, headers, text = self.server.ask("GET", f"/sdapi/v1/{path}")
             self.assertEqual((status, headers["Content-Type"]), (200, "application/json"))
             json.loads(text)
+        status, headers, _ = self.server.ask("GET", "/")  # the page of servers that draw
+        self.assertEqual((status, headers["Location"]), (302, "page/draw.html"))
+        self.assertIn(b"draw.js", self.server.ask_bytes("GET", "/page/draw.html")[2])
         for path in ("refresh-checkpoints", "refresh-loras", "skip", "interrupt"):
             self.assertEqual(self.server.ask("POST", f"/sdapi/v1/{path}", {})[0], 200)
 

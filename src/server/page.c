@@ -34,12 +34,21 @@ static bool takes(const char *list, const char *word) {
   return false;
 }
 
+/* A server that draws has a page of its own. */
+static enum MHD_Result go_to_drawing(exchange *x) {
+  struct MHD_Response *response = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+  if (!response) return MHD_NO;
+  MHD_add_response_header(response, "Location", "page/draw.html"); /* from here on, also behind a proxy's folder */
+  return respond_with(x, MHD_HTTP_FOUND, "text/plain", response);
+}
+
 enum MHD_Result handle_page(exchange *x) {
   const page_file *file = x->server->options->no_page ? NULL : find_file(x->path);
   if (!file) {
     refuse(&x->problem, 404, NULL, NULL, "there is no GET %s here", x->path);
     return respond_problem(x);
   }
+  if (x->server->images && strcmp(x->path, "/") == 0) return go_to_drawing(x);
   const char *known = MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "If-None-Match");
   bool same = known && strstr(known, file->etag);
   bool packed = takes(MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, "Accept-Encoding"), "gzip");
