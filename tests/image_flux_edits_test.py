@@ -60,7 +60,7 @@ class Edits(unittest.TestCase):
 
     def test_refusals(self):
         init, mask = ["--init", self.out / "init.png"], ["--mask", self.out / "mask.png"]
-        for model, options, words in [("fill", [], ["asks for one and a mask"]), ("fill", init, ["asks for one and a mask"]), ("kontext", [*init, *mask], ["FLUX.1 Fill"]), ("kontext", [*init, "--strength", 0.5], ["all steps"])]:
+        for model, options, words in [("fill", [], ["asks for one and a mask"]), ("fill", init, ["asks for one and a mask"]), ("kontext", [*init, *mask], ["FLUX.1 Kontext", "without a mask"]), ("kontext", [*init, "--strength", 0.5], ["all steps"])]:
             with self.subTest(f"{model} {options}"):
                 result = rdna_program.run("image", self.root / model, PROMPT, "--out", self.out / "x.png", "--driver", rdna_program.DEVICE, *options)
                 self.assertEqual(result.returncode, 1, result.stderr)

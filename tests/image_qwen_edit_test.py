@@ -38,8 +38,9 @@ class Processor:
 
     def __call__(self, text, images, **_):
         seen = self.pictures(images=images, return_tensors="pt")
-        count = int(seen["image_grid_thw"].prod()) // 4
-        ids = torch.tensor([self.tokenizer(text[0].replace("<|image_pad|>", "<|image_pad|>" * count))["input_ids"]])
+        first, *rest = text[0].split("<|image_pad|>")
+        filled = first + "".join("<|image_pad|>" * (int(grid.prod()) // 4) + more for grid, more in zip(seen["image_grid_thw"], rest, strict=True))
+        ids = torch.tensor([self.tokenizer(filled)["input_ids"]])
         return transformers.BatchFeature({"input_ids": ids, "attention_mask": torch.ones_like(ids), **seen})
 
 
@@ -130,6 +131,42 @@ class Edits(unittest.TestCase):
                 self.assertIn(", Context: given,", PIL.Image.open(self.out / "x.png").text["parameters"])
                 self.assertEqual([part["part"] for part in report["plan"]["parts"]], ["text encoder", "autoencoder", "transformer", "autoencoder"])
 
+    def test_several(self):
+        """Up to four pictures, each of its own size; and 2511's, for which those that are looked at stand still."""
+        pipeline = self.pipelines["plus"]
+        module = __import__(type(pipeline).__module__, fromlist=["x"])
+        kept = pipeline.transformer
+        self.addCleanup(setattr, pipeline, "transformer", kept)
+        for sides, still in [([(24, 40), (32, 16)], False), ([(24, 40), (16, 48), (40, 24)], True), ([(24, 40)], True)]:
+            with self.subTest(f"{sides} {still}"):
+                images, options = [], []
+                for i, (height, width) in enumerate(sides):
+                    images.append(PIL.Image.fromarray(np.random.default_rng(i).integers(0, 256, (height, width, 3), np.uint8)))
+                    images[-1].save(self.out / f"{i}.png")
+                    options += ["--image", self.out / f"{i}.png"]
+                model = self.root / f"plus-{still}"
+                shutil.copytree(self.root / "plus", model, dirs_exist_ok=True)
+                settings("transformer/config.json", zero_cond_t=still)(model)
+                network = diffusers.QwenImageTransformer2DModel(**{**dict(kept.config), "zero_cond_t": still}).double()
+                network.load_state_dict(kept.state_dict())
+                pipeline.transformer = network.eval()
+                height, width = sides[0]
+                noise, latents, own = torch.randn((1, 1, 4, height // 4, width // 4), generator=torch.Generator().manual_seed(5)).double(), [], module.calculate_dimensions
+
+                def keep(_, step, timestep, values):
+                    latents.append(pipeline._unpack_latents(values["latents"], height, width, 4)[0, :, 0].numpy().copy())
+                    return values
+                try:
+                    module.calculate_dimensions = lambda area, ratio: own(area, ratio) if area < 2**20 else next((s for s in [image.size for image in images] if s[0] / s[1] == ratio))
+                    picture = pipeline(image=images, prompt=PROMPT, negative_prompt=" ", true_cfg_scale=3, num_inference_steps=3, latents=pipeline._pack_latents(noise, 1, 4, height // 4, width // 4), output_type="pt",
+                                       callback_on_step_end=keep, height=height, width=width).images[0]
+                finally:
+                    module.calculate_dimensions = own
+                _, dumped = self.draw(model.name, "--seed", 5, "--steps", 3, "--cfg", 3, *options)
+                self.compare(dumped, (latents, picture), 3)
+        said = PIL.Image.open(self.out / "x.png").text["parameters"]
+        self.assertIn(", Context: given,", said)
+
     def test_what_is_seen(self):
         """Another picture is another text, whatever is drawn."""
         states = []
@@ -185,7 +222,10 @@ class Edits(unittest.TestCase):
         self.refuse(self.root / "edit", [
             (lambda folder: None, [], ["changes pictures"]), (lambda folder: None, [*init, "--strength", "0.5"], ["all steps"]), (lambda folder: None, [*init, "--mask", self.out / "init.png"], ["mask"]),
             (remove("processor"), init, ["preprocessor_config.json"]), (settings("text_encoder/config.json", vision_config={}), init, ["tower"]),
-            (settings("transformer/config.json", zero_cond_t=True), init, ["zero_cond_t"])])
+            (settings("transformer/config.json", zero_cond_t=3), init, ["zero_cond_t"]), (lambda folder: None, [*init, "--image", self.out / "init.png"], ["2 pictures", "1 at most"])])
+        PIL.Image.new("RGB", (10, 8)).save(self.out / "odd.png")
+        self.refuse(self.root / "plus", [(lambda folder: None, [*init, "--image", self.out / "odd.png"], ["picture 2", "10 x 8"]), (lambda folder: None, [*init, *["--image", self.out / "init.png"] * 4], ["5 pictures", "4 at most"]),
+                                         (lambda folder: None, [*init, "--image", self.out / "none.png"], ["none.png"])])
 
 
 if __name__ == "__main__":

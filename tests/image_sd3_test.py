@@ -227,7 +227,7 @@ class Pictures(unittest.TestCase):
         self.refuse(self.root / LARGE, [
             (nothing, ["--size", "10x8"], ["10 x 8", "4"]), (nothing, ["--sampler", "ddim"], ["ddim", "euler"]), (nothing, ["--size", "84x8"], ["4 x 42", "40"]),
             (nothing, ["--clip-skip", "2"], [LARGE, "layers"]),
-            (nothing, ["--init", self.out / "init.png", "--mask", self.out / "init.png"], [LARGE, "mask"]), (remove("transformer"), [], ["transformer"]),
+            (remove("transformer"), [], ["transformer"]),
             (remove("text_encoder"), [], ["text_encoder"]), (remove("text_encoder_2"), [], ["text_encoder_2"]), (remove("text_encoder_3"), [], ["text_encoder_3"]),
             (remove("tokenizer_3"), [], ["tokenizer_3"]), (remove("vae"), [], ["vae"]),
             (settings(transformer, in_channels=8), [], ["32", "64"]), (settings(transformer, pooled_projection_dim=40), [], ["48", "40"]), (settings(transformer, pooled_projection_dim=56), [], ["48", "56"]),

@@ -17,8 +17,8 @@ import image_command_test as command
 import image_flux_test
 import rdna_program  # makes tools/ importable
 import gguf_file as gf
-from image_checkpoint import make_model, rename, save, unet_names
-from image_file_test import random_lora
+from image_checkpoint import make_model, one_file, rename, save, unet_names, vae_names
+from image_file_test import Files as OneFile, random_lora
 from image_quantized_test import Q4_K, Q5_0, Q8_0, write_gguf
 
 PROMPT, PREFIX, SHAPE = command.PROMPT, "model.diffusion_model.", "comfy.gguf.orig_shape."
@@ -43,6 +43,10 @@ def write_plain(path, tensors, kind):
     """Matrices of whole blocks in these, all other large tensors as they are."""
     return write_gguf(path, {PREFIX + name: value for name, value in tensors.items()},
                       lambda name, value: kind if value.ndim == 2 and value.shape[1] % gf.BLOCKS[kind][0] == 0 else gf.TENSOR_F16 if value.ndim > 1 else gf.TENSOR_F32)
+
+
+def one_file_scheduler(family):
+    return OneFile.scheduler_of(None, family)
 
 
 class Files(unittest.TestCase):
@@ -120,6 +124,51 @@ class Files(unittest.TestCase):
         result = rdna_program.run("image", self.out / "x.gguf", PROMPT, "--tokenizer", self.out / "xl", "--steps", 1, "--size", "16x16", "--lora", self.out / "y.safetensors", "--driver", rdna_program.DEVICE, "--out", self.out / "y.png")
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"transposed", result.stderr)
+
+    def whole(self, family, renamed):
+        """A file's tensors, and for each part of the pipeline what its own are called there; as stable-diffusion.cpp renames encoders if |renamed|."""
+        pipeline, wholes = self.pipelines[family], {}
+        pipeline.unet.load_state_dict({name: self.tensors[family][rename(name, unet_names(pipeline.unet))] for name in pipeline.unet.state_dict()})
+        names = {"unet": {k: PREFIX + rename(k, unet_names(pipeline.unet)) for k in pipeline.unet.state_dict()}, "vae": {k: "first_stage_model." + rename(k, vae_names(pipeline.vae)) for k in pipeline.vae.state_dict()}}
+        for part in ("text_encoder", "text_encoder_2") if family == "xl" else ("text_encoder",):
+            before = "cond_stage_model.1.transformer." if part.endswith("2") else "cond_stage_model.transformer."
+            if renamed:
+                names[part] = {k: before + "text_model." + k.removeprefix("text_model.").replace("text_projection.weight", "text_projection") for k in getattr(pipeline, part).state_dict() if "position_ids" not in k}
+            elif family != "sd2" and part == "text_encoder":
+                before = "cond_stage_model.transformer." if family == "sd1" else "conditioner.embedders.0.transformer."
+                names[part] = {k: before + "text_model." + k.removeprefix("text_model.") for k in getattr(pipeline, part).state_dict() if "position_ids" not in k}
+        for name, value in one_file(family, pipeline).items():
+            if not renamed or not name.startswith(("cond_stage_model.", "conditioner.")):
+                wholes[name] = value
+        for part in names if renamed else ():
+            for k, to in names[part].items():
+                if part.startswith("text"):
+                    value = getattr(pipeline, part).state_dict()[k]
+                    wholes[to] = value.T if to.endswith("text_projection") else value
+        if renamed and family == "sd2":  # whose last layer nobody reads
+            wholes |= {k.replace("layers.0.", f"layers.{pipeline.text_encoder.config.num_hidden_layers}."): v for k, v in wholes.items() if "text_model.encoder.layers.0." in k}
+        return wholes, names
+
+    def test_whole_models(self):
+        """All parts in one file of GGUF: matrices of U-Net and encoders in blocks, windows of 16 bits."""
+        for family, renamed in ("sd1", False), ("xl", False), ("xl", True), ("sd2", True):
+            with self.subTest(f"{family} {'renamed' if renamed else 'original'}"):
+                pipeline, path = self.pipelines[family], self.out / "whole.gguf"
+                tensors, names = self.whole(family, renamed)
+                of_text = {to for part in names if part.startswith("text") for to in names[part].values() if "mlp" in to}
+                blocks = lambda name, value: Q8_0 if value.ndim == 2 and value.shape[1] % 32 == 0 and (name.startswith(PREFIX) or name in of_text) else gf.TENSOR_F16 if value.ndim == 4 else gf.TENSOR_F32  # noqa: E731
+                values = write_gguf(path, {k: v.contiguous() for k, v in tensors.items()}, blocks)
+                for part, of in names.items():
+                    network, theirs = getattr(pipeline, part), {}
+                    for k, v in network.state_dict().items():
+                        value = values[of[k]] if k in of else v
+                        theirs[k] = value.T if k in of and of[k].endswith("text_projection") else value.reshape(v.shape)
+                    network.load_state_dict(theirs)
+                pipeline.scheduler = one_file_scheduler(family)
+                report, dumped = self.draw(path, "--seed", 3, "--steps", 2, "--cfg", 4, "--negative", "the cat", "--size", "16x16", "--tokenizer", self.root / family)
+                self.compare(dumped, self.reference(pipeline, seed=3, prompt=PROMPT, negative_prompt="the cat", guidance=4, num_inference_steps=2, width=16, height=16), 3 if family == "sd1" else 2)
+                self.assertEqual(report["model"], "Stable Diffusion XL" if family == "xl" else "Stable Diffusion")
+                self.assertLess(abs(report["plan"]["peak"] - report["peak_bytes"]), 0.05 * report["peak_bytes"])
 
     def test_loras(self):
         """They are added to windows and matrices whose blocks are no whole rows, which the device has as floats, as to others."""

@@ -51,7 +51,7 @@ typedef struct rdna_image_model_options {
   /* Of a model in one file, which does not say what its network was trained to answer: "epsilon" or "v_prediction";
    * NULL: what is usual, and of Stable Diffusion 2 "v_prediction" */
   const char *prediction;
-  /* (lora_count) up to 32, which need not stay; none with FLUX. One that does not fit is refused when the part that it
+  /* (lora_count) up to 32, which need not stay. One that does not fit is refused when the part that it
    * is for comes to the device: RDNA_BAD_DATA where it is for another version of the model, RDNA_UNSUPPORTED for
    * another kind */
   const rdna_image_lora *loras;
@@ -126,6 +126,12 @@ typedef struct rdna_image_reference {
   double scale; /* how much it counts beside the texts */
 } rdna_image_reference;
 
+/* A picture of any size that the model makes. */
+typedef struct rdna_image_picture {
+  const float *values; /* (3, height, width), -1 to 1 */
+  int width, height;
+} rdna_image_picture;
+
 typedef struct rdna_image_request {
   size_t size;          /* of the struct: RDNA_IMAGE_REQUEST_INIT sets it */
   const char *prompt;   /* what is to be seen; NULL: nothing in particular */
@@ -171,7 +177,7 @@ typedef struct rdna_image_request {
   bool plain;
   /* NULL, or with |init| (height, width) of what is to be drawn anew: from 1/2 on. Models made for it read the mask and
    * the rest of the picture; of others each step's latents outside of the mask are the initial picture's. With a
-   * strength of 1 nothing of it is where the mask is. Not with FLUX */
+   * strength of 1 nothing of it is where the mask is. Not of models that look at a picture */
   const float *mask;
   const rdna_image_guide *guides; /* (guide_count) ControlNets that are used */
   size_t guide_count;
@@ -195,6 +201,16 @@ typedef struct rdna_image_request {
   const rdna_image_reference *references; /* (reference_count) IP-Adapters that are used; the refiner has none */
   size_t reference_count;
   bool previews; /* |progress| is given pictures, and |values| "preview" with each step, by the model's preview */
+  /* (picture_count) up to 3 that are looked at behind |init|, of sides as |width| may be, by Qwen-Image-Edit-Plus and
+   * FLUX.2 */
+  const rdna_image_picture *pictures;
+  size_t picture_count;
+  /* Of Stable Diffusion 3 with guidance, to each step's answer |skip_guidance| (prompted - skipped) is added, of a
+   * transformer without the blocks |skip_layers|, "7,8,9" where that is NULL; in those steps of n whose number is above
+   * skip_start n and below skip_end n, which is 0.2 n where that is 0. 0: none */
+  double skip_guidance;
+  const char *skip_layers;
+  double skip_start, skip_end;
 } rdna_image_request;
 #define RDNA_IMAGE_REQUEST_INIT .size = sizeof(rdna_image_request), .guidance = -1
 

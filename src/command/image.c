@@ -24,17 +24,19 @@
 #include "rdna/memory.h"
 
 enum { PATH_BYTES = 4096 };
-#define STRENGTH 0.75 /* where nobody asks for one */
+#define STRENGTH 0.75   /* where nobody asks for one */
+#define SKIP_START 0.01 /* the same */
 
 typedef struct image_options {
   device_choice device;
   image_model_choice model;
-  const char *pag_layers, *negative, *size, *sampler, *spacing, *out, *latents, *dump, *init, *mask, *upscale;
-  option_texts loras, control_images, control_scales, adapters;
+  const char *pag_layers, *negative, *size, *sampler, *spacing, *out, *latents, *dump, *init, *mask, *upscale,
+      *skip_layers;
+  option_texts loras, control_images, control_scales, adapters, images;
   double control_start, control_end;
   int64_t steps, seed, count, clip_skip, tile, quality;
   const char *ip_encoder;
-  double guidance, strength, refine_from, pag, rescale;
+  double guidance, strength, refine_from, pag, rescale, skip_guidance, skip_start, skip_end;
   bool json, grid, plain, plan;
 } image_options;
 
@@ -49,6 +51,8 @@ typedef struct imaging {
   rdna__npy latents;
   float *init; /* (3, height, width) */
   float *mask; /* (height, width) */
+  rdna_image_picture looked[OPTION_TEXTS_MOST];
+  float *looked_values[OPTION_TEXTS_MOST];
   rdna_image_guide guides[OPTION_TEXTS_MOST];
   float *control_pictures[OPTION_TEXTS_MOST]; /* (3, height, width) */
   rdna_image_reference references[OPTION_TEXTS_MOST];
@@ -164,10 +168,38 @@ static rdna_status read_picture(imaging *g, const char *path, float **out) {
   return status;
 }
 
-static rdna_status read_init(imaging *g) {
-  rdna_status status = read_picture(g, g->options->init, &g->init);
+static rdna_status read_init(imaging *g, const char *path) {
+  rdna_status status = read_picture(g, path, &g->init);
   g->request.init = g->init;
   return status;
+}
+
+/* A picture that is looked at, of whatever size it has. */
+static rdna_status read_looked(imaging *g, const char *path, float **values, rdna_image_picture *out) {
+  rdna__picture picture = {0};
+  RDNA_TRY(rdna__picture_load(path, &picture));
+  size_t count = 3 * (size_t)picture.width * (size_t)picture.height;
+  rdna_status status =
+      (*values = malloc(count * sizeof **values))
+          ? RDNA_OK
+          : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture of %d x %d", picture.width, picture.height);
+  if (status == RDNA_OK) rdna__picture_values(&picture, *values);
+  *out = (rdna_image_picture){*values, picture.width, picture.height};
+  rdna__picture_deinit(&picture);
+  return status;
+}
+
+/* Without --init the first of --image is the initial picture. */
+static rdna_status read_pictures(imaging *g) {
+  const image_options *o = g->options;
+  int first = o->init ? 0 : 1;
+  if (o->images.count == 0) return RDNA_OK;
+  if (!o->init) RDNA_TRY(read_init(g, o->images.values[0]));
+  for (int i = first; i < o->images.count; i++)
+    RDNA_TRY(read_looked(g, o->images.values[i], &g->looked_values[i - first], &g->looked[i - first]));
+  g->request.pictures = g->looked;
+  g->request.picture_count = (size_t)(o->images.count - first);
+  return RDNA_OK;
 }
 
 /* Pictures and scales of ControlNets, in their order; one scale is for all. */
@@ -292,6 +324,12 @@ static rdna_status prepare(imaging *g) {
                             .pag = o->pag,
                             .pag_layers = o->pag_layers,
                             .rescale = o->rescale,
+                            .skip_guidance = o->skip_guidance,
+                            .skip_layers = o->skip_layers,
+                            .skip_start = o->skip_start >= 0     ? o->skip_start
+                                          : o->skip_guidance > 0 ? SKIP_START
+                                                                 : 0,
+                            .skip_end = o->skip_end,
                             .frugal = true,
                             .previews = o->model.preview && (o->dump || isatty(STDERR_FILENO)),
                             .progress = show,
@@ -305,7 +343,8 @@ static rdna_status prepare(imaging *g) {
   drop_negative(g);
   RDNA_TRY(read_seed(o, &r->seed));
   if (o->size) RDNA_TRY(read_size(o->size, &r->width, &r->height));
-  if (o->init) RDNA_TRY(read_init(g));
+  if (o->init) RDNA_TRY(read_init(g, o->init));
+  RDNA_TRY(read_pictures(g));
   RDNA_TRY(read_controls(g));
   RDNA_TRY(read_references(g));
   if (o->mask) RDNA_TRY(read_mask(g));
@@ -602,12 +641,26 @@ static int draw_chosen(const image_options *o, const char *folder, const char *p
   free(g.init);
   free(g.mask);
   for (int i = 0; i < OPTION_TEXTS_MOST; i++) free(g.control_pictures[i]);
+  for (int i = 0; i < OPTION_TEXTS_MOST; i++) free(g.looked_values[i]);
   for (int i = 0; i < OPTION_TEXTS_MOST; i++) rdna__picture_deinit(&g.reference_pictures[i]);
   rdna_image_upscaler_release(g.enlargement.upscaler);
   rdna_image_model_release(g.model);
   rdna_device_release(g.device);
   return exit_status;
 }
+
+/* Rows of options: of guidance by left out blocks. */
+#define SKIP_OPTIONS(o)                                                                                     \
+  {"--skip-guidance",                                                                                       \
+   OPTION_NUMBER,                                                                                           \
+   &o.skip_guidance,                                                                                        \
+   "X",                                                                                                     \
+   "guidance away from Stable Diffusion 3 without some blocks, such as 2.8 (0: none)",                      \
+   0,                                                                                                       \
+   1000},                                                                                                   \
+      {"--skip-layers", OPTION_TEXT, &o.skip_layers, "LIST", "the blocks that are left out (7,8,9)", 0, 0}, \
+      {"--skip-start", OPTION_NUMBER, &o.skip_start, "X", "behind which share of the steps (0.01)", 0, 1},  \
+      {"--skip-end", OPTION_NUMBER, &o.skip_end, "X", "up to which share of the steps (0.2)", 0, 1}
 
 int command_image(int argc, char **argv) {
   image_options o = {.device = DEVICE_CHOICE_DEFAULT,
@@ -618,6 +671,7 @@ int command_image(int argc, char **argv) {
                      .guidance = -1,
                      .strength = -1,
                      .quality = RDNA__JPEG_QUALITY,
+                     .skip_start = -1,
                      .control_end = 1};
   const option_row options[] = {
       {"--negative", OPTION_TEXT, &o.negative, "TEXT", "what is not to be seen", 0, 0},
@@ -630,6 +684,7 @@ int command_image(int argc, char **argv) {
       {"--pag", OPTION_NUMBER, &o.pag, "X", "guidance away from a U-Net with perturbed attention, such as 3 (0: none)",
        0, 1000},
       {"--pag-layers", OPTION_TEXT, &o.pag_layers, "LIST", "where it is perturbed: mid, down.1, up.0.2 … (mid)", 0, 0},
+      SKIP_OPTIONS(o),
       {"--seed", OPTION_INTEGER, &o.seed, "N", "of the noise, as PyTorch's (any)", 0, 4294967295.0},
       {"--size", OPTION_TEXT, &o.size, "WxH", "in pixels (as the model was trained with)", 0, 0},
       {"--sampler", OPTION_CHOICE, &o.sampler,
@@ -644,6 +699,7 @@ int command_image(int argc, char **argv) {
       {"--out", OPTION_TEXT, &o.out, "FILE", "a .png or .jpg, with several pictures numbered (rdna-SEED.png)", 0, 0},
       {"--quality", OPTION_INTEGER, &o.quality, "N", "of a .jpg (95)", 1, 100},
       {"--init", OPTION_TEXT, &o.init, "FILE", "change this picture, a PNG or JPEG", 0, 0},
+      {"--image", OPTION_TEXTS, &o.images, "FILE", "look at this picture, too, a PNG or JPEG; several times", 0, 0},
       {"--strength", OPTION_NUMBER, &o.strength, "X",
        "of that change: the share of steps that is taken (0.75, with a mask 1)", 0, 1},
       {"--latents", OPTION_TEXT, &o.latents, "FILE.npy", "begin with this noise", 0, 0},

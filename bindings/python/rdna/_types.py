@@ -69,11 +69,13 @@ STRUCTS = {  # fields and their types
     "rdna_image_progress": "stage c_char_p, picture c_int, count c_int, step c_int, steps c_int, latents c_void_p, preview c_void_p",
     "rdna_image_guide": "control c_size_t, picture c_void_p, scale c_double, start c_double, end c_double",
     "rdna_image_reference": "adapter c_size_t, pixels c_void_p, width c_int, height c_int, scale c_double",
+    "rdna_image_picture": "values c_void_p, width c_int, height c_int",
     "rdna_image_request": "size c_size_t, prompt c_char_p, negative c_char_p, count c_int, width c_int, height c_int, steps c_int, guidance c_double, sampler"
         " c_char_p, spacing c_char_p, seed c_uint64, latents c_void_p, init c_void_p, strength c_double, skip c_int, tile c_int, frugal "
         "c_bool, progress c_void_p, values c_void_p, data c_void_p, plain c_bool, mask c_void_p, guides c_void_p, guide_count c_size_t, "
         "lora_scales c_void_p, lora_count c_size_t, refine_from c_double, pag c_double, pag_layers c_char_p, rescale c_double, references "
-        "c_void_p, reference_count c_size_t, previews c_bool",
+        "c_void_p, reference_count c_size_t, previews c_bool, pictures c_void_p, picture_count c_size_t, skip_guidance c_double, "
+        "skip_layers c_char_p, skip_start c_double, skip_end c_double",
     "rdna_image_plan_part": "name c_char_p, weights c_uint64, activations c_uint64, peak c_uint64",
     "rdna_image_plan": "parts rdna_image_plan_part*8, count c_int, tile c_int, peak c_uint64, reserved c_uint64, free c_uint64, budget c_uint64, fits "
         "c_bool, sentence c_char*327",

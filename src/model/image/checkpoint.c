@@ -11,14 +11,20 @@ enum { NAME_BYTES = 256, MOST_STAGES = 8, MOST_LAYERS = 16, MOST_BLOCKS = 256, E
 static const char *const families[] = {"Stable Diffusion 1", "Stable Diffusion 2", "Stable Diffusion XL",
                                        "Stable Diffusion XL's refiner"};
 
-/* Encoders of the families. Early files have the first without "text_model". */
+/* Encoders of the families. Early files have the first without "text_model". Files of stable-diffusion.cpp may have all
+ * as transformers does, under names that do not say which family it is. */
+#define RENAMED "cond_stage_model.transformer.text_model."
+#define RENAMED_SECOND "cond_stage_model.1.transformer.text_model."
 static const struct {
   rdna__checkpoint_family family;
   rdna__checkpoint_kind kind;
   bool second;
   const char *prefix;
 } encoders[] = {
-    {CHECKPOINT_SD1, CHECKPOINT_CLIP, false, "cond_stage_model.transformer.text_model."},
+    {CHECKPOINT_SD1, CHECKPOINT_CLIP, false, RENAMED},
+    {CHECKPOINT_SD2, CHECKPOINT_CLIP, false, RENAMED},
+    {CHECKPOINT_XL, CHECKPOINT_CLIP, false, RENAMED},
+    {CHECKPOINT_XL, CHECKPOINT_CLIP, true, RENAMED_SECOND},
     {CHECKPOINT_SD1, CHECKPOINT_CLIP, false, "cond_stage_model.transformer."},
     {CHECKPOINT_SD2, CHECKPOINT_OPEN_CLIP, false, "cond_stage_model.model."},
     {CHECKPOINT_XL, CHECKPOINT_CLIP, false, "conditioner.embedders.0.transformer.text_model."},
@@ -66,8 +72,28 @@ static const char *embedding_of(rdna__checkpoint_kind kind) {
   return kind == CHECKPOINT_CLIP ? "embeddings.token_embedding.weight" : "token_embedding.weight";
 }
 
+/* Values of a text's token that the U-Net reads; 0: it attends nowhere. */
+static int text_width_of(const rdna__safetensors *s, const char *prefix) {
+  for (int i = 1; i < MOST_BLOCKS; i++) {
+    int width = size_at(s, prefix, "input_blocks.%d.1.transformer_blocks.0.attn2.to_k.weight", i, 1);
+    if (width) return width;
+  }
+  return 0;
+}
+
+/* Stable Diffusion 1's transformers alone have windows of 1 x 1 where later ones have matrices. */
+static bool has_windows(const rdna__safetensors *s, const char *prefix) {
+  const rdna__safetensor *window = tensor(s, prefix, "middle_block.1.proj_in.weight");
+  return window && window->rank == 4;
+}
+
 static bool has_encoder(const rdna__safetensors *s, int i) {
-  return size_of(s, encoders[i].prefix, embedding_of(encoders[i].kind), 0) > 0;
+  if (!size_of(s, encoders[i].prefix, embedding_of(encoders[i].kind), 0)) return false;
+  if (strcmp(encoders[i].prefix, RENAMED) != 0) return true;
+  bool xl = size_of(s, RENAMED_SECOND, embedding_of(CHECKPOINT_CLIP), 0) > 0;
+  return encoders[i].family == (xl                                                ? CHECKPOINT_XL
+                                : has_windows(s, UNET) || !text_width_of(s, UNET) ? CHECKPOINT_SD1
+                                                                                  : CHECKPOINT_SD2);
 }
 
 /* ---- what it is ---- */
@@ -123,20 +149,19 @@ static rdna_status detect_encoders(const rdna__safetensors *s, rdna__checkpoint_
     return rdna__fail(RDNA_BAD_DATA,
                       "it has a U-Net and no text encoder that is known; a whole model has all in one file");
   *out = encoders[found].family;
-  for (int i = 0; i < ENCODERS; i++)
-    if (*out == CHECKPOINT_XL && encoders[i].family == *out && !has_encoder(s, i))
+  for (int second = 0; second < 2 && *out == CHECKPOINT_XL; second++) {
+    const char *missing = NULL;
+    bool there = false;
+    for (int i = 0; i < ENCODERS; i++) {
+      if (encoders[i].family != *out || encoders[i].second != (second > 0)) continue;
+      there = there || has_encoder(s, i);
+      missing = encoders[i].prefix;
+    }
+    if (!there)
       return rdna__fail(RDNA_BAD_DATA, "it has one text encoder of %s, and '%s' of the other is missing",
-                        families[*out], encoders[i].prefix);
-  return RDNA_OK;
-}
-
-/* Values of a text's token that the U-Net reads; 0: it attends nowhere. */
-static int text_width_of(const rdna__safetensors *s, const char *prefix) {
-  for (int i = 1; i < MOST_BLOCKS; i++) {
-    int width = size_at(s, prefix, "input_blocks.%d.1.transformer_blocks.0.attn2.to_k.weight", i, 1);
-    if (width) return width;
+                        families[*out], missing);
   }
-  return 0;
+  return RDNA_OK;
 }
 
 /* Models that a U-Net's tensors look like, and that other tensors tell apart. */
@@ -268,12 +293,6 @@ static rdna_status read_unet(const rdna__safetensors *s, const char *prefix, rdn
   return RDNA_OK;
 }
 
-/* Stable Diffusion 1's transformers alone have windows of 1 x 1 where later ones have matrices. */
-static bool has_windows(const rdna__safetensors *s, const char *prefix) {
-  const rdna__safetensor *window = tensor(s, prefix, "middle_block.1.proj_in.weight");
-  return window && window->rank == 4;
-}
-
 rdna_status rdna__checkpoint_read_unet(const rdna__safetensors *s, json_t **out, rdna__checkpoint_part *part) {
   const char *prefix = tensor(s, UNET, "input_blocks.0.0.weight") ? UNET : "";
   if (!tensor(s, prefix, "input_blocks.0.0.weight")) return refuse_others(s);
@@ -369,7 +388,7 @@ static rdna_status read_encoder(const rdna__safetensors *s, rdna__checkpoint_fam
   while (i < ENCODERS && (encoders[i].family != family || encoders[i].second != second || !has_encoder(s, i))) i++;
   if (i == ENCODERS) return rdna__fail(RDNA_NOT_FOUND, "%s has no such text encoder", families[family]);
   const char *prefix = encoders[i].prefix;
-  bool open = encoders[i].kind == CHECKPOINT_OPEN_CLIP;
+  bool open = encoders[i].kind == CHECKPOINT_OPEN_CLIP, later = open || second || family == CHECKPOINT_SD2;
   int vocabulary = size_of(s, prefix, embedding_of(encoders[i].kind), 0);
   int width = size_of(s, prefix, embedding_of(encoders[i].kind), 1);
   int layers =
@@ -379,12 +398,12 @@ static rdna_status read_encoder(const rdna__safetensors *s, rdna__checkpoint_fam
   *part = (rdna__checkpoint_part){encoders[i].kind, prefix, 0, layers, 0};
   *out = json_pack(
       "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "architectures",
-      second ? "CLIPTextModelWithProjection" : "CLIPTextModel", "hidden_act", open ? "gelu" : "quick_gelu",
+      second ? "CLIPTextModelWithProjection" : "CLIPTextModel", "hidden_act", later ? "gelu" : "quick_gelu",
       "vocab_size", vocabulary, "hidden_size", width, "intermediate_size",
       size_of(s, prefix, open ? "transformer.resblocks.0.mlp.c_fc.weight" : "encoder.layers.0.mlp.fc1.weight", 0),
       "num_hidden_layers", layers, "num_attention_heads", width / EACH_HEAD, "max_position_embeddings",
       size_of(s, prefix, open ? "positional_embedding" : "embeddings.position_embedding.weight", 0), "projection_dim",
-      open && second ? size_of(s, prefix, "text_projection", 1) : width, "eos_token_id", vocabulary - 1);
+      second ? size_of(s, prefix, "text_projection", 1) : width, "eos_token_id", vocabulary - 1);
   return *out ? RDNA_OK : out_of_memory();
 }
 

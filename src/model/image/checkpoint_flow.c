@@ -168,15 +168,19 @@ static rdna_status read_sd3(const rdna__safetensors *s, const char *prefix, json
   return *out ? RDNA_OK : no_memory();
 }
 
+/* By which ComfyUI's files of Qwen-Image-Edit-2511 say that pictures that are looked at stand still. */
+#define STILLS "__index_timestep_zero__"
+
 static rdna_status read_qwen(const rdna__safetensors *s, const char *prefix, json_t **out) {
   int blocks = count_of(s, prefix, "transformer_blocks.%d.attn.add_q_proj.weight");
   int width = size_of(s, prefix, "img_in.weight", 0);
   int head = size_of(s, prefix, "transformer_blocks.0.attn.norm_q.weight", 0);
   RDNA_TRY(check_head(width, head));
-  *out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i}", "_class_name", "QwenImageTransformer2DModel", "in_channels",
-                   size_of(s, prefix, "img_in.weight", 1), "out_channels", size_of(s, prefix, "proj_out.weight", 0) / 4,
-                   "num_layers", blocks, "attention_head_dim", head, "num_attention_heads", width / head,
-                   "joint_attention_dim", size_of(s, prefix, "txt_in.weight", 1));
+  bool stills = size_of(s, prefix, STILLS, 0) > 0;
+  *out = json_pack("{s:s, s:b, s:i, s:i, s:i, s:i, s:i, s:i}", "_class_name", "QwenImageTransformer2DModel",
+                   "zero_cond_t", stills, "in_channels", size_of(s, prefix, "img_in.weight", 1), "out_channels",
+                   size_of(s, prefix, "proj_out.weight", 0) / 4, "num_layers", blocks, "attention_head_dim", head,
+                   "num_attention_heads", width / head, "joint_attention_dim", size_of(s, prefix, "txt_in.weight", 1));
   return *out ? RDNA_OK : no_memory();
 }
 

@@ -248,12 +248,15 @@ const rdna__safetensor *rdna__checkpoint_find(const rdna__safetensors *tensors, 
   if (part->kind >= CHECKPOINT_FLUX) return find_flow(tensors, part, name, view);
   if (!rdna__checkpoint_name(part, name, there, sizeof there)) return NULL;
   snprintf(full, sizeof full, "%s%s", part->prefix, there);
+  bool open = part->kind == CHECKPOINT_OPEN_CLIP, projects = strcmp(name, "text_projection.weight") == 0;
+  if (part->kind == CHECKPOINT_CLIP && projects) /* which stable-diffusion.cpp has as OpenCLIP does */
+    snprintf(full, sizeof full, "%stext_projection", part->prefix);
   const rdna__safetensor *found = rdna__safetensors_find(tensors, full);
-  if (!found || part->kind != CHECKPOINT_OPEN_CLIP) return found;
+  if (!found || (!open && !projects)) return found;
   *view = *found;
-  int third = third_of(name);
+  int third = open ? third_of(name) : -1;
   if (third >= 0) return share_of(found, third, third + 1, 3, view);
-  if (strcmp(there, "text_projection") == 0 && found->rank == 2) {
+  if (projects && found->rank == 2) {
     view->shape[0] = found->shape[1];
     view->shape[1] = found->shape[0];
     *out_transposed = true;
@@ -266,13 +269,15 @@ bool rdna__checkpoint_leaves(const rdna__checkpoint_part *part, const char *name
   if (strncmp(name, part->prefix, length) != 0) return true;
   const char *rest = name + length;
   if (part->kind >= CHECKPOINT_FLUX) /* what says that there are 8-bit floats with scales, and T5's vocabulary */
-    return strcmp(rest, "scaled_fp8") == 0 || strcmp(rest, "spiece_model") == 0 ||
+    return strcmp(rest, "scaled_fp8") == 0 || strcmp(rest, "__index_timestep_zero__") == 0 ||
+           strcmp(rest, "spiece_model") == 0 ||
            (part->kind == CHECKPOINT_ZIMAGE && strcmp(rest, "norm_final.weight") == 0); /* which nobody reads */
   if (part->kind == CHECKPOINT_AUTOENCODER) return strncmp(rest, "loss.", 5) == 0;
-  if (part->kind == CHECKPOINT_CLIP) return strncmp(rest, "embeddings.position_ids", 23) == 0;
-  if (part->kind != CHECKPOINT_OPEN_CLIP) return false;
+  if (part->kind != CHECKPOINT_OPEN_CLIP && part->kind != CHECKPOINT_CLIP) return false;
   int layer = -1, end = 0;
-  bool beyond = sscanf(rest, "transformer.resblocks.%4d.%n", &layer, &end) == 1 && end && layer >= part->layers;
-  return beyond || strcmp(rest, "logit_scale") == 0 || strcmp(rest, "attn_mask") == 0 ||
+  const char *form = part->kind == CHECKPOINT_CLIP ? "encoder.layers.%4d.%n" : "transformer.resblocks.%4d.%n";
+  bool beyond = sscanf(rest, form, &layer, &end) == 1 && end && layer >= part->layers;
+  return beyond || strncmp(rest, "embeddings.position_ids", 23) == 0 || strcmp(rest, "logit_scale") == 0 ||
+         strcmp(rest, "attn_mask") == 0 ||
          strcmp(rest, "text_projection") == 0; /* which is read where there is a use for it */
 }

@@ -23,9 +23,11 @@ typedef struct rdna__image_asking {
   const rdna__image_texts *texts;
   int which; /* of the texts */
   const rdna_image_request *request;
-  double level;         /* the share of noise, 1 to 0 */
-  const float *sample;  /* (channels that it reads, height, width) of latents */
-  const float *context; /* latents of a picture that is looked at, or NULL */
+  double level;                     /* the share of noise, 1 to 0 */
+  const float *sample;              /* (channels that it reads, height, width) of latents */
+  const rdna_image_picture *looked; /* (looked_count) latents of pictures that are looked at */
+  int looked_count;
+  const bool *skipped; /* blocks of the transformer that are left out; NULL: none */
 } rdna__image_asking;
 
 /* Where the levels before they are shifted end, of n steps. */
@@ -39,6 +41,7 @@ typedef struct rdna__image_family {
   const char *const *pipelines; /* diffusers' names of it, and NULL behind them; the first is said to users */
   bool has_t5;                  /* which may be a file of its own, as the transformer of all families may */
   int clips;                    /* text encoders of CLIP's kind */
+  bool skips;                   /* it may be guided by left out blocks */
   bool keeps_norm;              /* what guidance makes of a token is as long as the answer to the prompt */
   rdna__flow_levels levels;
   /* What the folder's parts are together: fills the model's info, and what else is the family's. */

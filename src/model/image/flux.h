@@ -8,6 +8,7 @@
 #include "model/image/dit.h"
 #include "model/image/settings.h"
 #include "rdna/image_flow.h"
+#include "rdna/image_model.h"
 
 typedef enum rdna__flux_kind { RDNA__FLUX_1, RDNA__FLUX_QWEN, RDNA__FLUX_2, RDNA__FLUX_SD3 } rdna__flux_kind;
 
@@ -30,6 +31,7 @@ typedef struct rdna__flux_settings {
   bool gates;  /* what attention is followed by is silu(a) b of halves a and b, not a GELU, */
   bool shares; /* and all blocks of a kind are modulated by the same rows */
   bool normed; /* queries and keys are divided by the root of their mean square */
+  bool stills; /* pictures that are looked at are modulated as at timestep 0 */
   /* of Stable Diffusion 3 alone, where heads do not turn */
   int positions;                     /* a table's rows and columns of rows that are added to a picture's tokens, which
                                         have the middle ones; 0: there is none, and heads turn */
@@ -48,6 +50,19 @@ rdna_status rdna__flux_create(rdna_device *device, const char *folder, const cha
 /* rdna_image_t5_create, the same. */
 rdna_status rdna__t5_create(rdna_device *device, const char *folder, const char *encoder, const char *tokenizer,
                             rdna_dtype dtype, rdna_dtype weights, rdna__loras *loras, rdna_image_t5 **out_encoder);
+
+enum { RDNA__FLUX_PICTURES = 4 };
+
+/* What it reads beside its input. */
+typedef struct rdna__flux_extra {
+  const rdna_image_picture *pictures; /* (count) up to RDNA__FLUX_PICTURES latents that are looked at, as the input's
+                                         |context| would be */
+  int count;
+  const bool *skipped; /* (doubles) blocks that are left out; NULL: none */
+} rdna__flux_extra;
+
+rdna_status rdna__flux_run(rdna_image_flux *flux, const rdna_image_flux_input *input, const rdna__flux_extra *extra,
+                           float *out_sample);
 
 /* ---- The network ---- */
 

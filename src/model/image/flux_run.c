@@ -32,10 +32,14 @@ typedef struct running {
   rdna__image_pass pass;
   const rdna_image_flux_input *given;
   int64_t first[SIDES], count[SIDES]; /* rows of text and picture */
-  int64_t made; /* of the picture's rows the first, which are drawn: others are those of a picture that is looked at */
+  int64_t made; /* of the picture's rows the first, which are drawn: others are those of pictures that are looked at */
+  rdna_image_picture looked[RDNA__FLUX_PICTURES]; /* (looked_count) those, as latents */
+  int looked_count;
+  const bool *skipped; /* (doubles); NULL: none */
   int64_t rows;
   int64_t turned;         /* the first row that turns: all behind it do */
   rdna_tensor conditions; /* (1, width), f32: SiLU of what all blocks are modulated by */
+  rdna_tensor still;      /* the same at timestep 0; data NULL: there is none */
   rdna__dit_modulation
       shared[SIDES + 1];       /* of double blocks' sides, and of single blocks, where those are the same for all */
   rdna_tensor positions[AXES]; /* (rows that turn), i32; data NULL: all are 0 */
@@ -55,16 +59,20 @@ static rdna_status linear(const running *r, const rdna__image_linear *by, const 
 
 /* ---- what blocks are modulated by ---- */
 
-static rdna_status embed_conditions(running *r) {
+static rdna_status embed(running *r, double timestep, rdna_tensor *out) {
   const rdna_image_flux *f = r->flux;
   const rdna_scalar zero = rdna_scalar_real(0);
   const int64_t wide[] = {1, f->set.width};
-  RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, wide, &r->conditions));
-  RDNA_TRY(rdna__dit_embed_number(&r->pass, &f->time, r->given->timestep, true, &r->conditions));
-  if (f->set.guided)
-    RDNA_TRY(rdna__dit_embed_number(&r->pass, &f->guidance, 1000 * r->given->guidance, false, &r->conditions));
-  if (f->set.pooled_width) RDNA_TRY(rdna__dit_embed(&r->pass, &f->pooled, r->given->pooled, false, &r->conditions));
-  return rdna_op_map(r->pass.stream, RDNA_MAP_SILU, &r->conditions, zero, zero, &r->conditions);
+  RDNA_TRY(rdna__pass_tensor(&r->pass, RDNA_F32, 2, wide, out));
+  RDNA_TRY(rdna__dit_embed_number(&r->pass, &f->time, timestep, true, out));
+  if (f->set.guided) RDNA_TRY(rdna__dit_embed_number(&r->pass, &f->guidance, 1000 * r->given->guidance, false, out));
+  if (f->set.pooled_width) RDNA_TRY(rdna__dit_embed(&r->pass, &f->pooled, r->given->pooled, false, out));
+  return rdna_op_map(r->pass.stream, RDNA_MAP_SILU, out, zero, zero, out);
+}
+
+static rdna_status embed_conditions(running *r) {
+  RDNA_TRY(embed(r, r->given->timestep, &r->conditions));
+  return r->flux->set.stills && r->looked_count ? embed(r, 0, &r->still) : RDNA_OK;
 }
 
 static rdna_status modulate(running *r, const rdna__image_linear *by, const int ones[RDNA__DIT_ONES],
@@ -138,17 +146,57 @@ static rdna_status read_heads(const running *r, const rdna__flux_heads *by, cons
 static bool is_last(const rdna__flux_side *s) { return !s->joint.out.weight.data; }
 static bool is_dual(const rdna__flux_side *s) { return s->own.q.weight.data != NULL; }
 
-static rdna_status modulate_side(running *r, const rdna__flux_side *s, rdna__dit_modulation *out) {
+/* What modulates a side's rows, and those of pictures that are looked at, if they are by something else. */
+typedef struct modulations {
+  rdna__dit_modulation drawn, still; /* still.wide.data NULL: there are none */
+} modulations;
+
+static rdna_status modulate_side(running *r, const rdna__flux_side *s, int which, modulations *out) {
   const int last[] = {r->flux->last_scale, -1, -1};
-  return modulate(r, &s->modulation, is_last(s) ? last : is_dual(s) ? dual_ones : double_ones, out);
+  const int *ones = is_last(s) ? last : is_dual(s) ? dual_ones : double_ones;
+  *out = (modulations){.drawn = r->shared[which]};
+  if (r->flux->set.shares) return RDNA_OK;
+  RDNA_TRY(modulate(r, &s->modulation, ones, &out->drawn));
+  if (which != PICTURE || !r->still.data) return RDNA_OK;
+  return rdna__dit_modulate(&r->pass, &s->modulation, &r->still, r->flux->set.width, ones, &out->still);
 }
 
-static rdna_status read_side(running *r, const rdna__flux_side *s, const rdna__dit_modulation *m, int which) {
+static rdna_status drop_modulations(running *r, modulations *m) {
+  RDNA_TRY(drop_modulation(r, &m->drawn));
+  return m->still.wide.data ? drop_modulation(r, &m->still) : RDNA_OK;
+}
+
+/* The rows of a side that are drawn, or that are looked at. */
+static rdna_tensor share_of(const running *r, const rdna_tensor *t, bool still) {
+  return rdna__dit_rows(t, still ? r->made : 0, still ? r->count[PICTURE] - r->made : r->made);
+}
+
+static rdna_status norm_side(const running *r, const modulations *m, int scale, int shift, const rdna_tensor *x,
+                             const rdna_tensor *h) {
+  if (!m->still.wide.data) return norm_into(r, &m->drawn, scale, shift, x, h);
+  for (int still = 0; still < 2; still++) {
+    rdna_tensor from = share_of(r, x, still), to = share_of(r, h, still);
+    RDNA_TRY(norm_into(r, still ? &m->still : &m->drawn, scale, shift, &from, &to));
+  }
+  return RDNA_OK;
+}
+
+static rdna_status add_side(const running *r, const modulations *m, int gate, const rdna_tensor *h,
+                            const rdna_tensor *x) {
+  if (!m->still.wide.data) return rdna__dit_add_gated(&r->pass, &m->drawn, gate, h, x);
+  for (int still = 0; still < 2; still++) {
+    rdna_tensor from = share_of(r, h, still), to = share_of(r, x, still);
+    RDNA_TRY(rdna__dit_add_gated(&r->pass, still ? &m->still : &m->drawn, gate, &from, &to));
+  }
+  return RDNA_OK;
+}
+
+static rdna_status read_side(running *r, const rdna__flux_side *s, const modulations *m, int which) {
   rdna_tensor x = side_of(r, &r->x, which), h = side_of(r, &r->h, which);
   rdna_tensor q = side_of(r, &r->q, which), k = side_of(r, &r->k, which), v = side_of(r, &r->v, which);
   int scale = is_last(s) ? r->flux->last_scale : SCALE_1, shift = is_last(s) ? r->flux->last_shift : SHIFT_1;
-  RDNA_TRY(norm_into(r, m, scale, shift, &x, &h));
-  if (is_dual(s)) RDNA_TRY(norm_into(r, m, SCALE_ALONE, SHIFT_ALONE, &x, &r->alone));
+  RDNA_TRY(norm_side(r, m, scale, shift, &x, &h));
+  if (is_dual(s)) RDNA_TRY(norm_side(r, m, SCALE_ALONE, SHIFT_ALONE, &x, &r->alone));
   return read_heads(r, &s->joint, &h, &q, &k, &v);
 }
 
@@ -163,34 +211,33 @@ static rdna_status attend_alone(const running *r, const rdna__flux_heads *by, co
 }
 
 /* x += gate out(attention); x += gate down(activation(up(norm(x)))). q is free then. */
-static rdna_status change_side(running *r, const rdna__flux_side *s, const rdna__dit_modulation *m, int which) {
+static rdna_status change_side(running *r, const rdna__flux_side *s, const modulations *m, int which) {
   const int64_t wide[] = {r->count[which], s->up.weight.shape[0]};
   rdna_tensor x = side_of(r, &r->x, which), h = side_of(r, &r->h, which), made = side_of(r, &r->q, which), hidden;
   if (is_last(s)) return RDNA_OK;
   RDNA_TRY(linear(r, &s->joint.out, &h, &made));
-  RDNA_TRY(rdna__dit_add_gated(&r->pass, m, GATE_1, &made, &x));
-  if (is_dual(s)) RDNA_TRY(attend_alone(r, &s->own, m));
-  RDNA_TRY(norm_into(r, m, SCALE_2, SHIFT_2, &x, &h));
+  RDNA_TRY(add_side(r, m, GATE_1, &made, &x));
+  if (is_dual(s)) RDNA_TRY(attend_alone(r, &s->own, &m->drawn));
+  RDNA_TRY(norm_side(r, m, SCALE_2, SHIFT_2, &x, &h));
   RDNA_TRY(rdna__pass_tensor(&r->pass, r->pass.dtype, 2, wide, &hidden));
   RDNA_TRY(linear(r, &s->up, &h, &hidden));
   rdna_tensor read = rdna__dit_columns(&hidden, 0, r->flux->set.hidden);
   RDNA_TRY(activate(r, &hidden, &read));
   RDNA_TRY(linear(r, &s->down, &read, &made));
   RDNA_TRY(rdna__pass_drop(&r->pass, &hidden));
-  return rdna__dit_add_gated(&r->pass, m, GATE_2, &made, &x);
+  return add_side(r, m, GATE_2, &made, &x);
 }
 
 static rdna_status run_double(running *r, const rdna__flux_side block[SIDES]) {
-  rdna__dit_modulation m[SIDES];
+  modulations m[SIDES];
   for (int i = 0; i < SIDES; i++) {
-    m[i] = r->shared[i];
-    if (!r->flux->set.shares) RDNA_TRY(modulate_side(r, &block[i], &m[i]));
+    RDNA_TRY(modulate_side(r, &block[i], i, &m[i]));
     RDNA_TRY(read_side(r, &block[i], &m[i], i));
   }
   RDNA_TRY(attend(r, &r->h));
   for (int i = 0; i < SIDES; i++) {
     RDNA_TRY(change_side(r, &block[i], &m[i], i));
-    RDNA_TRY(drop_modulation(r, &m[i]));
+    RDNA_TRY(drop_modulations(r, &m[i]));
   }
   return RDNA_OK;
 }
@@ -239,7 +286,7 @@ static rdna_status begin_side(running *r, const rdna__image_linear *by, const rd
 /* A token's place, of the pictures or, with |picture| NULL, of the text. */
 typedef struct spot {
   const int64_t *picture; /* rows and columns of tokens */
-  int64_t which;          /* of the pictures: 0 is drawn, 1 looked at */
+  int64_t which;          /* of the pictures: 0 is drawn, others are looked at */
   int64_t row, column;    /* of a text the token's number, and 0 */
 } spot;
 
@@ -262,21 +309,22 @@ static int64_t qwen_place(const spot *s, int64_t corner, int axis) {
   return places[axis];
 }
 
-static int64_t place_of(const running *r, const int64_t sizes[2][2], int64_t row, int axis) {
+enum { PICTURES = 1 + RDNA__FLUX_PICTURES };
+
+static int64_t place_of(const running *r, const int64_t sizes[PICTURES][2], int64_t row, int axis) {
   rdna__flux_kind kind = r->flux->set.kind;
   spot s = {.row = row};
   if (row >= r->first[PICTURE]) {
     int64_t at = row - r->first[PICTURE];
-    s.which = at >= r->made;
+    for (; at >= sizes[s.which][0] * sizes[s.which][1]; s.which++) at -= sizes[s.which][0] * sizes[s.which][1];
     s.picture = sizes[s.which];
-    at -= s.which ? r->made : 0;
     s.row = at / s.picture[1];
     s.column = at % s.picture[1];
   }
   if (kind == RDNA__FLUX_1) return flux_place(&s, axis);
   if (kind == RDNA__FLUX_2) return flux2_place(&s, axis);
   int64_t corner = 0;
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 2 * PICTURES; i++)
     if (sizes[i / 2][i % 2] / 2 > corner) corner = sizes[i / 2][i % 2] / 2;
   return qwen_place(&s, corner, axis);
 }
@@ -284,8 +332,11 @@ static int64_t place_of(const running *r, const int64_t sizes[2][2], int64_t row
 static rdna_status place(running *r, int32_t *values) {
   const rdna_image_flux_input *g = r->given;
   const int64_t patch = r->flux->set.patch, count = r->rows - r->turned;
-  const int64_t sizes[2][2] = {{g->height / patch, g->width / patch},
-                               {g->context ? g->context_height / patch : 0, g->context ? g->context_width / patch : 0}};
+  int64_t sizes[PICTURES][2] = {{g->height / patch, g->width / patch}};
+  for (int i = 0; i < r->looked_count; i++) {
+    sizes[i + 1][0] = r->looked[i].height / patch;
+    sizes[i + 1][1] = r->looked[i].width / patch;
+  }
   for (int a = 0; a < AXES; a++) {
     bool any = false;
     if (!r->flux->axes.frequencies[a].data) continue;
@@ -332,9 +383,12 @@ static rdna_status begin(running *r, void *host) {
   int channels = f->info.in_channels, patch = f->set.patch;
   float *tokens = host;
   rdna__dit_pack(DIT_CHANNELS_FIRST, patch, g->sample, channels, g->height, g->width, tokens);
-  if (g->context)
-    rdna__dit_pack(DIT_CHANNELS_FIRST, patch, g->context, channels, g->context_height, g->context_width,
-                   tokens + r->made * f->set.in_channels);
+  tokens += r->made * f->set.in_channels;
+  for (int i = 0; i < r->looked_count; i++) {
+    const rdna_image_picture *p = &r->looked[i];
+    rdna__dit_pack(DIT_CHANNELS_FIRST, patch, p->values, channels, p->height, p->width, tokens);
+    tokens += (ptrdiff_t)channels * p->height * p->width;
+  }
   RDNA_TRY(begin_side(r, &f->in, &none, host, PICTURE));
   if (f->set.positions) RDNA_TRY(add_positions(r));
   return begin_side(r, &f->text, &f->text_norm, g->states, TEXT);
@@ -360,7 +414,8 @@ static rdna_status run(running *r, void *host, float *out) {
   RDNA_TRY(embed_conditions(r));
   RDNA_TRY(modulate_all(r));
   RDNA_TRY(begin(r, host));
-  for (int i = 0; i < f->set.doubles; i++) RDNA_TRY(run_double(r, f->doubles[i]));
+  for (int i = 0; i < f->set.doubles; i++)
+    if (!r->skipped || !r->skipped[i]) RDNA_TRY(run_double(r, f->doubles[i]));
   for (int i = 0; i < f->set.singles; i++) RDNA_TRY(run_single(r, &f->singles[i]));
   return end(r, host, out);
 }
@@ -373,20 +428,56 @@ static rdna_status check_sides(const char *what, int height, int width, int patc
                     patch == 2 ? "even," : "from", patch, MOST_SIDE);
 }
 
-static rdna_status check(const rdna_image_flux *f, const rdna_image_flux_input *g) {
+static rdna_status check(const running *r) {
+  const rdna_image_flux *f = r->flux;
+  const rdna_image_flux_input *g = r->given;
   if (!g->sample || !g->states || (f->set.pooled_width && !g->pooled))
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_flux_run needs a sample, and a text's states%s",
                       f->set.pooled_width ? " and vector" : "");
   RDNA_TRY(check_sides("a sample", g->height, g->width, f->set.patch));
-  if (f->set.positions && (g->context || g->height / 2 > f->set.positions || g->width / 2 > f->set.positions))
+  if (f->set.positions && (r->looked_count || g->height / 2 > f->set.positions || g->width / 2 > f->set.positions))
     return rdna__fail(RDNA_INVALID_ARGUMENT,
                       "a sample of %d x %d%s; the transformer has positions for one picture with sides up to %d",
-                      g->height, g->width, g->context ? " and another picture" : "", 2 * f->set.positions);
-  if (g->context) RDNA_TRY(check_sides("a picture to look at", g->context_height, g->context_width, f->set.patch));
+                      g->height, g->width, r->looked_count ? " and another picture" : "", 2 * f->set.positions);
+  for (int i = 0; i < r->looked_count; i++)
+    RDNA_TRY(check_sides("a picture to look at", r->looked[i].height, r->looked[i].width, f->set.patch));
   if (g->tokens < 1 || g->tokens > MOST_TOKENS)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "a text of %d tokens; 1 to %d may be", g->tokens, MOST_TOKENS);
   if (isfinite(g->timestep) && (!f->set.guided || isfinite(g->guidance))) return RDNA_OK;
   return rdna__fail(RDNA_INVALID_ARGUMENT, "the timestep or the guidance is no number");
+}
+
+/* Of what is given in all. */
+static rdna_status run_checked(running *r, float *out) {
+  const rdna_image_flux *f = r->flux;
+  const rdna_image_flux_input *g = r->given;
+  const int patch = f->set.patch;
+  int64_t other = 0;
+  RDNA_TRY(check(r));
+  for (int i = 0; i < r->looked_count; i++)
+    other += (int64_t)(r->looked[i].height / patch) * (r->looked[i].width / patch);
+  r->made = (int64_t)(g->height / patch) * (g->width / patch);
+  r->first[PICTURE] = r->count[TEXT] = g->tokens;
+  r->count[PICTURE] = r->made + other;
+  r->rows = r->count[TEXT] + r->count[PICTURE];
+  r->turned = f->set.kind == RDNA__FLUX_1 ? r->first[PICTURE] : 0; /* FLUX.1's text stands at 0 */
+  int widest = f->set.in_channels > f->set.out_channels ? f->set.in_channels : f->set.out_channels;
+  void *host = malloc(((size_t)r->count[PICTURE] * (size_t)widest + (size_t)g->tokens) * sizeof(float));
+  if (!host) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the tokens of a picture");
+  rdna_stream *stream = rdna_device_default_stream(f->network.device);
+  r->pass = (rdna__image_pass){.stream = stream, .dtype = f->network.dtype, .holder = "a transformer"};
+  rdna_status status = run(r, host, out);
+  rdna_status waited = rdna_stream_synchronize(stream); /* what is copied from and to is the caller's */
+  status = rdna__pass_end(&r->pass, status);
+  free(host);
+  return status == RDNA_OK ? waited : status;
+}
+
+rdna_status rdna__flux_run(rdna_image_flux *f, const rdna_image_flux_input *given, const rdna__flux_extra *extra,
+                           float *out) {
+  running r = {.flux = f, .given = given, .skipped = extra->skipped, .looked_count = extra->count};
+  for (int i = 0; i < extra->count; i++) r.looked[i] = extra->pictures[i];
+  return run_checked(&r, out);
 }
 
 rdna_status rdna_image_flux_run(rdna_image_flux *f, const rdna_image_flux_input *given, float *out) {
@@ -394,23 +485,6 @@ rdna_status rdna_image_flux_run(rdna_image_flux *f, const rdna_image_flux_input 
     return rdna__fail(RDNA_INVALID_ARGUMENT, "rdna_image_flux_run needs a transformer, what it reads and a place");
   rdna_image_flux_input read;
   RDNA_TRY(RDNA__OPTIONS("rdna_image_flux_run", "input", given, &read));
-  RDNA_TRY(check(f, &read));
-  const int patch = f->set.patch;
-  int64_t picture = (int64_t)(read.height / patch) * (read.width / patch);
-  int64_t other = read.context ? (int64_t)(read.context_height / patch) * (read.context_width / patch) : 0;
-  running r = {.flux = f, .given = &read, .made = picture, .first = {0, read.tokens}};
-  r.count[TEXT] = read.tokens;
-  r.count[PICTURE] = picture + other;
-  r.rows = r.count[TEXT] + r.count[PICTURE];
-  r.turned = f->set.kind == RDNA__FLUX_1 ? r.first[PICTURE] : 0; /* FLUX.1's text stands at 0 */
-  int widest = f->set.in_channels > f->set.out_channels ? f->set.in_channels : f->set.out_channels;
-  void *host = malloc(((size_t)(picture + other) * (size_t)widest + (size_t)read.tokens) * sizeof(float));
-  if (!host) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the tokens of a picture");
-  rdna_stream *stream = rdna_device_default_stream(f->network.device);
-  r.pass = (rdna__image_pass){.stream = stream, .dtype = f->network.dtype, .holder = "a transformer"};
-  rdna_status status = run(&r, host, out);
-  rdna_status waited = rdna_stream_synchronize(stream); /* what is copied from and to is the caller's */
-  status = rdna__pass_end(&r.pass, status);
-  free(host);
-  return status == RDNA_OK ? waited : status;
+  const rdna_image_picture context = {read.context, read.context_width, read.context_height};
+  return rdna__flux_run(f, &read, &(rdna__flux_extra){.pictures = &context, .count = read.context != NULL}, out);
 }

@@ -112,7 +112,7 @@ static rdna_status read_flux(const json_t *json, rdna__flux_settings *out) {
 }
 
 static rdna_status read_qwen(const json_t *json, rdna__flux_settings *out) {
-  static const char *const off[] = {"guidance_embeds", "zero_cond_t", "use_additional_t_cond", "use_layer3d_rope"};
+  static const char *const off[] = {"guidance_embeds", "use_additional_t_cond", "use_layer3d_rope"};
   const rdna__flux_settings initial = {
       .in_channels = 64, .doubles = 60, .heads = 24, .head = 128, .text_width = 3584, .patch = 2};
   int made; /* of a place */
@@ -123,7 +123,7 @@ static rdna_status read_qwen(const json_t *json, rdna__flux_settings *out) {
   out->out_channels = 4 * made;
   out->biased = true;
   out->hidden = 4 * out->heads * out->head;
-  return RDNA_OK;
+  return rdna__setting_flag(json, "zero_cond_t", false, &out->stills);
 }
 
 static rdna_status read_flux2(const json_t *json, rdna__flux_settings *out) {

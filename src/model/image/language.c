@@ -133,12 +133,15 @@ const rdna__language_info *rdna__language_get_info(const rdna__language *l) { re
 
 /* ---- texts ---- */
 
-/* |*out|, the caller's to free, is the text with what stands around it. */
-static rdna_status frame_text(const rdna__language_reading *by, const char *text, char **out) {
-  size_t room = strlen(by->before) + strlen(text) + strlen(by->after) + 1;
+/* |*out|, the caller's to free, is the text with what stands around it, and with places for so many pictures. */
+static rdna_status frame_text(const rdna__language_reading *by, int pictures, const char *text, char **out) {
+  size_t room = strlen(by->before) + strlen(text) + strlen(by->after) + 1, at;
+  if (pictures > 1) room += (size_t)pictures * (strlen(by->next) + 8);
   *out = malloc(room);
   if (!*out) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a text");
-  snprintf(*out, room, "%s%s%s", by->before, text, by->after);
+  at = (size_t)snprintf(*out, room, "%s", by->before);
+  for (int i = 1; i < pictures; i++) at += (size_t)snprintf(*out + at, room - at, "Picture %d: %s", i + 1, by->next);
+  snprintf(*out + at, room - at, "%s%s", text, by->after);
   return RDNA_OK;
 }
 
@@ -146,7 +149,7 @@ static rdna_status frame_text(const rdna__language_reading *by, const char *text
 static rdna_status read_text(const rdna_tokenizer *tokenizer, const rdna__language_reading *by, const char *text,
                              rdna_tokens *tokens) {
   char *whole;
-  RDNA_TRY(frame_text(by, text, &whole));
+  RDNA_TRY(frame_text(by, 0, text, &whole));
   rdna_status status = rdna_tokenizer_encode(tokenizer, whole, strlen(whole), RDNA_ENCODE_PARSE_SPECIAL, tokens);
   free(whole);
   return status;
@@ -186,7 +189,18 @@ static rdna_status embed(rdna__language *l, const rdna_tokens *tokens, int32_t *
   return RDNA_OK;
 }
 
-/* ---- texts with a picture ---- */
+/* ---- texts with pictures ---- */
+
+typedef struct seen {
+  rdna__shown shown[RDNA__LANGUAGE_PICTURES];
+  size_t count;
+} seen;
+
+static size_t tokens_of(const seen *s) {
+  size_t sum = 0;
+  for (size_t i = 0; i < s->count; i++) sum += (size_t)rdna__shown_tokens(&s->shown[i]);
+  return sum;
+}
 
 static rdna_status open_cache(const rdna__language *l, int tokens, rdna_llm_cache **out) {
   int layers[RDNA__LANGUAGE_LAYERS];
@@ -206,11 +220,11 @@ static rdna_status open_cache(const rdna__language *l, int tokens, rdna_llm_cach
 
 /* |out_states| (count - dropped, width) of the first |count| tokens, by passes that are text or the picture's. */
 static rdna_status read_passes(const rdna__language *l, rdna_llm_cache *cache, rdna_llm_sequence *sequence,
-                               const rdna_tokens *tokens, size_t count, rdna__shown *shown, float *out_states) {
+                               const rdna_tokens *tokens, size_t count, seen *s, float *out_states) {
   const size_t width = (size_t)l->info.width, dropped = (size_t)l->reading->dropped;
   for (size_t at = 0, end; at < count; at = end) {
-    const rdna__shown *of = rdna__shown_at(shown, 1, at);
-    end = rdna__shown_until(shown, 1, at, count);
+    const rdna__shown *of = rdna__shown_at(s->shown, s->count, at);
+    end = rdna__shown_until(s->shown, s->count, at, count);
     if (end - at > PASS) end = at + PASS;
     const rdna_llm_part part = {.sequence = sequence,
                                 .tokens = tokens->ids + at,
@@ -226,53 +240,61 @@ static rdna_status read_passes(const rdna__language *l, rdna_llm_cache *cache, r
   return RDNA_OK;
 }
 
-/* What is behind |most|, of which the picture's tokens are not counted, is cut. */
-static rdna_status read_seen(const rdna__language *l, const rdna_tokens *tokens, rdna__shown *shown, float *out_states,
+/* What is behind |most|, of which the pictures' tokens are not counted, is cut. */
+static rdna_status read_seen(const rdna__language *l, const rdna_tokens *tokens, seen *s, float *out_states,
                              int *out_tokens) {
   const rdna__language_reading *by = l->reading;
   rdna_llm_cache *cache;
   rdna_llm_sequence *sequence = NULL;
-  size_t most = (size_t)(by->most - 1 + rdna__shown_tokens(shown));
+  const rdna__shown *last = &s->shown[s->count - 1];
+  size_t most = (size_t)by->most - s->count + tokens_of(s);
   size_t count = tokens->count < most ? tokens->count : most;
-  if (count <= (size_t)by->dropped || shown->at + (size_t)rdna__shown_tokens(shown) > count)
+  if (count <= (size_t)by->dropped || last->at + (size_t)rdna__shown_tokens(last) > count)
     return rdna__fail(RDNA_BAD_DATA, "what stands around texts has %zu tokens, not above %d", count, by->dropped);
   RDNA_TRY(open_cache(l, (int)count, &cache));
   rdna_status status = rdna_llm_sequence_create(cache, &sequence);
-  if (status == RDNA_OK) status = read_passes(l, cache, sequence, tokens, count, shown, out_states);
+  if (status == RDNA_OK) status = read_passes(l, cache, sequence, tokens, count, s, out_states);
   rdna_llm_sequence_release(sequence);
   rdna_llm_cache_release(cache);
   *out_tokens = (int)count - by->dropped;
   return status;
 }
 
-static rdna_status encode_seen(rdna__language *l, const char *text, const rdna__language_picture *picture,
+static rdna_status encode_seen(rdna__language *l, const char *text, const rdna__language_picture *pictures, int count,
                                float *out_states, int *out_tokens) {
-  rdna__shown shown = {.height = picture->height, .width = picture->width};
+  seen s = {.count = (size_t)count};
+  for (int i = 0; i < count; i++) s.shown[i].height = pictures[i].height, s.shown[i].width = pictures[i].width;
   rdna_tokens tokens = {0};
   char *whole;
-  RDNA_TRY(frame_text(l->reading, text, &whole));
-  rdna_status status =
-      rdna__vision_encode(l->vision, l->tokenizer, whole, strlen(whole), RDNA_ENCODE_PARSE_SPECIAL, &shown, 1, &tokens);
-  if (status == RDNA_OK)
-    status = rdna__shown_take(&shown, l->vision, picture->pixels, picture->height, picture->width, &tokens);
-  if (status == RDNA_OK) status = rdna__shown_see(&shown, l->vision);
-  if (status == RDNA_OK) status = read_seen(l, &tokens, &shown, out_states, out_tokens);
-  rdna__shown_deinit(&shown);
+  RDNA_TRY(frame_text(l->reading, count, text, &whole));
+  rdna_status status = rdna__vision_encode(l->vision, l->tokenizer, whole, strlen(whole), RDNA_ENCODE_PARSE_SPECIAL,
+                                           s.shown, s.count, &tokens);
+  for (int i = 0; i < count && status == RDNA_OK; i++) {
+    const rdna__language_picture *p = &pictures[i];
+    status = rdna__shown_take(&s.shown[i], l->vision, p->pixels, p->height, p->width, &tokens);
+    if (status == RDNA_OK) status = rdna__shown_see(&s.shown[i], l->vision);
+  }
+  if (status == RDNA_OK) status = read_seen(l, &tokens, &s, out_states, out_tokens);
+  for (int i = 0; i < count; i++) rdna__shown_deinit(&s.shown[i]);
   rdna_tokens_deinit(&tokens);
   free(whole);
   return status;
 }
 
-rdna_status rdna__language_room(const rdna__language *l, const rdna__language_picture *picture, int *out_tokens) {
-  rdna_llm_picture seen = {0};
-  if (picture) RDNA_TRY(rdna_vision_measure(l->vision, picture->height, picture->width, &seen));
-  *out_tokens = l->reading->most - l->reading->dropped + seen.height * seen.width;
+rdna_status rdna__language_room(const rdna__language *l, const rdna__language_picture *pictures, int count,
+                                int *out_tokens) {
+  *out_tokens = l->reading->most - l->reading->dropped;
+  for (int i = 0; i < count; i++) {
+    rdna_llm_picture picture = {0};
+    RDNA_TRY(rdna_vision_measure(l->vision, pictures[i].height, pictures[i].width, &picture));
+    *out_tokens += picture.height * picture.width;
+  }
   return RDNA_OK;
 }
 
-rdna_status rdna__language_encode(rdna__language *l, const char *text, const rdna__language_picture *picture,
-                                  float *out_states, int *out_tokens) {
-  if (picture) return encode_seen(l, text, picture, out_states, out_tokens);
+rdna_status rdna__language_encode(rdna__language *l, const char *text, const rdna__language_picture *pictures,
+                                  int count, float *out_states, int *out_tokens) {
+  if (count) return encode_seen(l, text, pictures, count, out_states, out_tokens);
   size_t most = (size_t)l->reading->most;
   rdna_tokens tokens = {0};
   RDNA_TRY(read_text(l->tokenizer, l->reading, text, &tokens));

@@ -22,6 +22,7 @@ typedef struct rdna__language_reading {
   int layer_count;            /* states stand side by side that are read by these layers: 0 is the first; from behind */
   int layers[RDNA__LANGUAGE_LAYERS]; /* -1 stands for the last norm, and -2 for the last layer */
   bool sees; /* |before| has the place of one picture, which the model's tower sees; its tokens count beside |most| */
+  const char *next; /* the place of another, for its number from 2 on; NULL: there is one alone */
 } rdna__language_reading;
 
 /* That a text is read with. */
@@ -47,12 +48,15 @@ typedef struct rdna__language_info {
 } rdna__language_info;
 const rdna__language_info *rdna__language_get_info(const rdna__language *language);
 
-/* The most tokens of which there are states of a text, and of |picture| where the reading has a place for one.
- * RDNA_INVALID_ARGUMENT: a picture of such sides is not seen. */
-rdna_status rdna__language_room(const rdna__language *language, const rdna__language_picture *picture, int *out_tokens);
-/* |out_states| (*out_tokens, width) has room for those. |picture| NULL: the reading has no place for one. */
-rdna_status rdna__language_encode(rdna__language *language, const char *text, const rdna__language_picture *picture,
-                                  float *out_states, int *out_tokens);
+enum { RDNA__LANGUAGE_PICTURES = 4 };
+
+/* The most tokens of which there are states of a text, and of |pictures| (count), up to RDNA__LANGUAGE_PICTURES, where
+ * the reading has places for them. RDNA_INVALID_ARGUMENT: a picture of such sides is not seen. */
+rdna_status rdna__language_room(const rdna__language *language, const rdna__language_picture *pictures, int count,
+                                int *out_tokens);
+/* |out_states| (*out_tokens, width) has room for those. |count| 0: the reading has no place for a picture. */
+rdna_status rdna__language_encode(rdna__language *language, const char *text, const rdna__language_picture *pictures,
+                                  int count, float *out_states, int *out_tokens);
 
 /* Without weights on a device: how many tokens |text| has, and how many of them are read. */
 rdna_status rdna__language_tokens(const char *folder, const char *tokenizer, const rdna__language_reading *reading,

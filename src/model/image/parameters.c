@@ -74,6 +74,13 @@ static void write_references(FILE *to, const rdna_image_model *m, const rdna_ima
   }
 }
 
+static void write_skipping(FILE *to, const rdna_image_request *r) {
+  write_number(to, "Skip layers scale", r->skip_guidance);
+  fprintf(to, ", Skip layers: %s", r->skip_layers ? r->skip_layers : RDNA__SKIP_LAYERS);
+  write_number(to, "Skip layers from", r->skip_start);
+  write_number(to, "Skip layers up to", r->skip_end > 0 ? r->skip_end : RDNA__SKIP_END);
+}
+
 char *rdna__image_parameters(const rdna_image_model *m, const rdna_image_request *r, int i, const char *path,
                              const char *more) {
   char *text = NULL;
@@ -87,10 +94,12 @@ char *rdna__image_parameters(const rdna_image_model *m, const rdna_image_request
   if (r->pag > 0) write_number(to, "PAG scale", r->pag);
   if (r->pag > 0) write_places(to, r->pag_layers ? r->pag_layers : "mid");
   if (r->rescale > 0) write_number(to, "CFG rescale", r->rescale);
+  if (r->skip_guidance > 0) write_skipping(to, r);
   fprintf(to, ", Seed: %llu, Size: %dx%d", (unsigned long long)(r->seed + (uint64_t)i), r->width, r->height);
   write_name(to, ", Model: ", path);
   if (r->init && !m->looks) write_number(to, "Denoising strength", r->strength);
   if (r->init && m->looks) fprintf(to, ", Context: given");
+  if (r->picture_count) fprintf(to, ", Context pictures: %zu", r->picture_count + 1);
   if (r->skip) fprintf(to, ", Clip skip: %d", r->skip + 1);
   fprintf(to, ", Type: %s", rdna_dtype_name(m->dtype));
   if (r->tile) fprintf(to, ", Tile: %d", r->tile);

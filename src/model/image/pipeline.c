@@ -39,9 +39,12 @@ typedef struct drawing {
   float *fresh;                          /* (count) noise that is added */
   size_t area;                           /* of a channel of the latents */
   int channels;                          /* that the U-Net reads */
-  float *context;                        /* (count) latents of a picture that is looked at, or NULL */
-  float *shown;                          /* (3, height, width) what the last step is about, or NULL */
-  bool shows;                            /* it is one of the present picture's */
+  float *context;                        /* latents of pictures that are looked at, one behind another, or NULL */
+  rdna_image_picture looked[RDNA__PIPELINE_PICTURES]; /* (looked_count) each of them */
+  int looked_count;
+  bool *skipped; /* (blocks of the transformer) which are left out for guidance, or NULL */
+  float *shown;  /* (3, height, width) what the last step is about, or NULL */
+  bool shows;    /* it is one of the present picture's */
   /* with a mask */
   float *mask;     /* (area) 1 where it is drawn anew; of FLUX (factor factor, area) */
   float *begun;    /* (pictures, count) latents of the initial picture */
@@ -52,7 +55,7 @@ typedef struct drawing {
 
 /* Values of the mask that the model reads, or that latents are kept by. */
 static size_t mask_size(const drawing *d) {
-  size_t factor = d->model->family ? (size_t)d->model->info.factor : 1;
+  size_t factor = d->model->family && d->model->inpaints ? (size_t)d->model->info.factor : 1;
   return factor * factor * d->area;
 }
 
@@ -154,8 +157,8 @@ static rdna_status check_loras(const rdna_image_model *m, const rdna_image_reque
 
 static rdna_status check_mask(const rdna_image_model *m, const rdna_image_request *r) {
   if (r->mask && !r->init) return rdna__fail(RDNA_INVALID_ARGUMENT, "a mask without the initial picture that it is of");
-  if (r->mask && m->family && !m->inpaints)
-    return rdna__fail(RDNA_UNSUPPORTED, "%s draws without a mask only; FLUX.1 Fill has one", m->info.family);
+  if (r->mask && m->looks)
+    return rdna__fail(RDNA_UNSUPPORTED, "%s looks at pictures, and draws without a mask only", m->info.family);
   if (r->mask && (m->refiner || m->refines))
     return rdna__fail(RDNA_UNSUPPORTED, "a mask and a refiner; pictures are refined as a whole only");
   if (m->refines && !r->init)
@@ -207,6 +210,8 @@ static rdna_status fill_request(const rdna_image_model *m, const rdna_image_requ
   if (r->steps == 0) r->steps = m->info.steps;
   if (r->guidance < 0) r->guidance = m->info.guidance;
   if (m->refiner && r->refine_from == 0) r->refine_from = RDNA__REFINE_FROM;
+  if (r->skip_guidance > 0 && !r->skip_layers) r->skip_layers = RDNA__SKIP_LAYERS;
+  if (r->skip_guidance > 0 && r->skip_end == 0) r->skip_end = RDNA__SKIP_END;
   if (r->pag > 0 && !r->pag_layers) r->pag_layers = "mid";
   if (!r->sampler) r->sampler = m->info.sampler;
   if (!r->spacing) r->spacing = rdna__pipeline_spacing(m, r->sampler);
@@ -223,7 +228,9 @@ static rdna_status read_request(const rdna_image_model *m, const rdna_image_requ
   RDNA_TRY(check_loras(m, r));
   RDNA_TRY(check_refining(m, r));
   RDNA_TRY(check_guidance(m, r));
+  RDNA_TRY(rdna__pipeline_check_skipping(m, r));
   RDNA_TRY(check_mask(m, r));
+  RDNA_TRY(rdna__pipeline_check_pictures(m, r, true));
   return check_init(m, r);
 }
 
@@ -335,8 +342,10 @@ rdna_status rdna__pipeline_check(const rdna_image_model *m, const rdna_image_req
   RDNA_TRY(check_refining(m, &r));
   *out_part = RDNA__REQUEST_GUIDANCE;
   RDNA_TRY(check_guidance(m, &r));
+  RDNA_TRY(rdna__pipeline_check_skipping(m, &r));
   *out_part = RDNA__REQUEST_INIT;
   RDNA_TRY(check_mask(m, &r));
+  RDNA_TRY(rdna__pipeline_check_pictures(m, &r, false));
   *out_part = RDNA__REQUEST_STRENGTH;
   RDNA_TRY(check_init(m, &r));
   return check_schedule(m, &r, out_part);
@@ -520,9 +529,25 @@ static rdna_status show(drawing *d, int step, const float *latents) {
   return rdna__pipeline_preview(d->model, d->fresh, (int)d->shape[1], (int)d->shape[2], d->shown);
 }
 
+/* output += skip_guidance (the answer to the prompt - that without some blocks), in its share of the steps */
+static rdna_status skip_blocks(drawing *d, int step, rdna__image_asking *a) {
+  double at = steps_before(d, step), steps = steps_of(d);
+  bool now = d->model->notes || (at > d->r.skip_start * steps && at < d->r.skip_end * steps);
+  if (!d->skipped || !now) return RDNA_OK;
+  const float *prompted = d->output + d->count;
+  a->which = a->texts->count - 1;
+  a->skipped = d->skipped;
+  RDNA_TRY(d->model->family->ask(d->model, a, d->fresh));
+  for (size_t k = 0; k < d->count; k++)
+    d->output[k] = (float)(d->output[k] + d->r.skip_guidance * ((double)prompted[k] - (double)d->fresh[k]));
+  return RDNA_OK;
+}
+
 static rdna_status take_flow_step(drawing *d, int step, const float *hidden, float *latents) {
   rdna_image_model *m = d->model;
-  rdna__image_asking a = {.texts = &d->now->texts, .request = &d->r, .sample = latents, .context = d->context};
+  rdna__image_asking a = {.texts = &d->now->texts, .request = &d->r, .sample = latents};
+  a.looked = d->looked;
+  a.looked_count = d->looked_count;
   a.level = rdna_image_flow_sigma(d->flow, step);
   if (hidden) {
     fill_flow_input(d, latents, hidden);
@@ -531,6 +556,7 @@ static rdna_status take_flow_step(drawing *d, int step, const float *hidden, flo
   for (; a.which < a.texts->count; a.which++) RDNA_TRY(m->family->ask(m, &a, d->output + (size_t)a.which * d->count));
   guide(d);
   if (d->now->guided && m->family->keeps_norm) keep_norm(d);
+  RDNA_TRY(skip_blocks(d, step, &a));
   RDNA_TRY(show(d, step, latents));
   return rdna_image_flow_step(d->flow, step, d->output, latents, d->count);
 }
@@ -538,7 +564,10 @@ static rdna_status take_flow_step(drawing *d, int step, const float *hidden, flo
 /* Outside of the mask the latents are the initial picture's, with as much noise as the next step is given. */
 static void keep_rest(drawing *d, int step, const float *begun, float *latents) {
   bool more = step + 1 < d->now->end;
-  if (more) rdna__schedule_mix(d->now->schedule, step + 1, begun, d->noised, d->fresh, d->count);
+  if (more && d->flow)
+    (void)!rdna_image_flow_begin(d->flow, step + 1, begun, d->noised, d->fresh, d->count); /* of its own steps */
+  else if (more)
+    rdna__schedule_mix(d->now->schedule, step + 1, begun, d->noised, d->fresh, d->count);
   const float *rest = more ? d->fresh : begun;
   for (size_t k = 0; k < d->count; k++)
     if (d->mask[k % d->area] == 0) latents[k] = rest[k];
@@ -590,12 +619,22 @@ static rdna_status encode_hidden(drawing *d, float *latents) {
   return status;
 }
 
-/* What a picture that is looked at is for the transformer: nothing is drawn. */
+/* What pictures that are looked at are for the transformer: nothing is drawn. */
 static rdna_status encode_context(drawing *d) {
-  RDNA_TRY(rdna_image_autoencoder_encode(d->model->autoencoder, d->r.init, 1, d->r.height, d->r.width, d->r.tile, NULL,
-                                         d->context));
-  RDNA_TRY(check_finite(d->model, "the autoencoder", d->model->picture_dtype, d->context, d->count));
-  return give(d, "init", 0, -1, 3, d->shape, d->context);
+  const int factor = d->model->info.factor;
+  float *to = d->context;
+  for (int i = 0; i < d->looked_count; i++) {
+    const rdna_image_picture first = {d->r.init, d->r.width, d->r.height}, *p = i ? &d->r.pictures[i - 1] : &first;
+    const int64_t shape[] = {d->shape[0], p->height / factor, p->width / factor};
+    size_t count = (size_t)(shape[0] * shape[1] * shape[2]);
+    RDNA_TRY(
+        rdna_image_autoencoder_encode(d->model->autoencoder, p->values, 1, p->height, p->width, d->r.tile, NULL, to));
+    RDNA_TRY(check_finite(d->model, "the autoencoder", d->model->picture_dtype, to, count));
+    RDNA_TRY(give(d, "init", 0, i ? i : -1, 3, shape, to));
+    d->looked[i] = (rdna_image_picture){to, (int)shape[2], (int)shape[1]};
+    to += count;
+  }
+  return RDNA_OK;
 }
 
 /* |latents| of the initial picture, and what a mask needs of it */
@@ -622,10 +661,10 @@ static rdna_status begin(drawing *d, int picture, float *latents) {
   else
     rdna_image_noise_draw(d->noise, d->fresh, d->count);
   RDNA_TRY(give(d, "noise", picture, -1, 3, d->shape, d->fresh));
+  if (d->begun) memcpy(d->noised, d->fresh, d->count * sizeof *latents);
   if (d->flow) /* the first sample of all is noise alone, whatever the picture is */
     return rdna_image_flow_begin(d->flow, d->now->first, draws_init(d) ? latents : d->fresh, d->fresh, latents,
                                  d->count);
-  if (d->begun) memcpy(d->noised, d->fresh, d->count * sizeof *latents);
   if (d->r.mask) rdna_image_noise_draw(d->noise, d->output, d->count); /* these the rest of the picture has */
   if (d->r.init && !d->from_noise)
     return rdna_image_schedule_begin(d->now->schedule, d->now->first, latents, d->fresh, latents, d->count);
@@ -664,6 +703,18 @@ static rdna_status run_steps(drawing *d, int picture) {
 
 /* ---- all of it ---- */
 
+/* Of pictures that are looked at, where there are some. */
+static rdna_status alloc_context(drawing *d) {
+  size_t factor = (size_t)d->model->info.factor, values = d->count;
+  if (!d->model->looks || !d->r.init) return RDNA_OK;
+  d->looked_count = 1 + (int)d->r.picture_count;
+  for (size_t i = 0; i < d->r.picture_count; i++)
+    values +=
+        (size_t)d->shape[0] * ((size_t)d->r.pictures[i].width / factor) * ((size_t)d->r.pictures[i].height / factor);
+  d->context = malloc(values * sizeof *d->context);
+  return d->context ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for pictures that are looked at");
+}
+
 static rdna_status alloc(drawing *d) {
   const rdna_image_model_info *info = &d->model->info;
   d->shape[0] = info->latent_channels;
@@ -679,11 +730,9 @@ static rdna_status alloc(drawing *d) {
   d->input = malloc(texts * d->area * (size_t)d->channels * sizeof(float));
   d->output = malloc(texts * bytes);
   d->fresh = malloc(bytes);
-  bool looks = d->model->looks && d->r.init;
-  if (looks) d->context = malloc(bytes);
   bool shows = d->r.previews && d->model->preview_path;
   if (shows) d->shown = malloc(3 * (size_t)d->r.width * (size_t)d->r.height * sizeof(float));
-  if (d->latents && d->input && d->output && d->fresh && (d->context || !looks) && (d->shown || !shows)) return RDNA_OK;
+  if (d->latents && d->input && d->output && d->fresh && (d->shown || !shows)) return alloc_context(d);
   return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for latents");
 }
 
@@ -807,6 +856,7 @@ static rdna_status draw_request(rdna_image_model *m, const rdna_image_request *r
   use_loras(m, &d.r);
   rdna_status status = share_steps(&d);
   if (status == RDNA_OK) status = check_shares(&d);
+  if (status == RDNA_OK && d.r.skip_guidance > 0) status = rdna__pipeline_read_blocks(m, d.r.skip_layers, &d.skipped);
   if (status == RDNA_OK) status = draw(&d, out_pictures);
   release_schedules(&d);
   rdna_image_noise_release(d.noise);
@@ -821,6 +871,7 @@ static rdna_status draw_request(rdna_image_model *m, const rdna_image_request *r
   free(d.hidden);
   free(d.noised);
   free(d.context);
+  free(d.skipped);
   free(d.shown);
   return status;
 }

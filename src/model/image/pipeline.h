@@ -12,7 +12,12 @@
 #include "rdna/image_flow.h"
 #include "rdna/image_model.h"
 
-enum { RDNA__PIPELINE_ENCODERS = 2, RDNA__PIPELINE_CONTROLS = 8, RDNA__PIPELINE_ADAPTERS = 8 };
+enum {
+  RDNA__PIPELINE_ENCODERS = 2,
+  RDNA__PIPELINE_CONTROLS = 8,
+  RDNA__PIPELINE_ADAPTERS = 8,
+  RDNA__PIPELINE_PICTURES = 4 /* that are looked at */
+};
 
 /* What parts took of a device that only counts, noted when they leave it (plan.c). */
 typedef struct rdna__image_notes {
@@ -57,6 +62,8 @@ struct rdna_image_model {
   const rdna__image_family *family; /* of models that flow: see family.h; NULL: it has a U-Net */
   bool looks;                       /* FLUX Kontext, FLUX.2: it looks at the initial picture, and takes all steps */
   bool must_look;                   /* Qwen-Image-Edit, which draws nothing without that */
+  int most_pictures;                /* that are looked at, where those may be several; 0: one */
+  int blocks;                       /* of a transformer, which may be left out for guidance */
   const rdna__language_reading *reading; /* … how it reads texts */
   int text_tokens;                       /* … that its transformer reads of T5 */
   int text_width, pooled_width;     /* Stable Diffusion 3: values of a token and of a text that the transformer reads */
@@ -70,6 +77,15 @@ struct rdna_image_model {
 };
 
 #define RDNA__REFINE_FROM 0.8 /* where nobody says it */
+#define RDNA__SKIP_LAYERS "7,8,9"
+#define RDNA__SKIP_END 0.2
+
+/* Whether a request's pictures, behind the first, are some that the model looks at; |look|: at their values, too. */
+rdna_status rdna__pipeline_check_pictures(const rdna_image_model *model, const rdna_image_request *request, bool look);
+/* Whether guidance by left out blocks is the model's, and says which. */
+rdna_status rdna__pipeline_check_skipping(const rdna_image_model *model, const rdna_image_request *request);
+/* |out_skipped| (blocks), the caller's to free, of a list of numbers. */
+rdna_status rdna__pipeline_read_blocks(const rdna_image_model *model, const char *list, bool **out_skipped);
 
 /* |guided|: of two texts. To be given back by _deinit whatever is returned. */
 rdna_status rdna__pipeline_encode(rdna_image_model *model, const rdna_image_request *request, bool guided,
@@ -156,10 +172,10 @@ rdna_status rdna__flow_open_settings(const rdna_image_model *model, const char *
 void rdna__flow_drop_encoders(rdna_image_model *model);
 void rdna__flow_drop_network(rdna_image_model *model);
 /* Texts by the language model in the folder, which is brought to the device: |out_texts| of |count| texts, up to two,
- * each read with |picture|, if that is not NULL; to be given back by rdna__image_texts_deinit whatever is returned. */
+ * each read with |pictures| (picture_count); to be given back by rdna__image_texts_deinit whatever is returned. */
 rdna_status rdna__language_texts(rdna_image_model *model, const rdna__language_reading *reading,
-                                 const char *const *texts, int count, const rdna__language_picture *picture,
-                                 rdna__image_texts *out_texts);
+                                 const char *const *texts, int count, const rdna__language_picture *pictures,
+                                 int picture_count, rdna__image_texts *out_texts);
 /* As rdna__image_family has it. */
 rdna_status rdna__language_count(const rdna_image_model *model, const rdna__language_reading *reading, const char *text,
                                  size_t *out_count, size_t *out_read);

@@ -148,11 +148,9 @@ rdna_status rdna__flux_ask(rdna_image_model *m, const rdna__image_asking *a, flo
       .states = t->states + (size_t)(a->which * t->tokens) * (size_t)t->width,
       .pooled = t->pooled_width ? t->pooled + (size_t)(a->which * t->pooled_width) : NULL,
       .timestep = 1000 * a->level,
-      .guidance = r->guidance,
-      .context = a->context,
-      .context_height = r->height / m->info.factor,
-      .context_width = r->width / m->info.factor};
-  return rdna_image_flux_run(m->network, &input, out);
+      .guidance = r->guidance};
+  const rdna__flux_extra extra = {a->looked, a->looked_count, a->skipped};
+  return rdna__flux_run(m->network, &input, &extra, out);
 }
 
 static const char *const pipelines[] = {"FluxPipeline", "FluxImg2ImgPipeline", "FluxFillPipeline",

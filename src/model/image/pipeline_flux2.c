@@ -48,6 +48,7 @@ static rdna_status fit(rdna_image_model *m, const char *pipeline) {
                                     .sampler = "euler",
                                     .own_sampler = true,
                                     .spacing = "simple"};
+  m->most_pictures = RDNA__PIPELINE_PICTURES;
   m->looks = true; /* at a picture to begin with, where there is one */
   m->info.multiple = m->info.factor;
   m->info.width = m->info.height = SIDE * m->info.factor;
@@ -57,7 +58,7 @@ static rdna_status fit(rdna_image_model *m, const char *pipeline) {
 
 static rdna_status encode(rdna_image_model *m, const rdna_image_request *r, bool guided, rdna__image_texts *t) {
   const char *const texts[] = {r->negative ? r->negative : "", r->prompt ? r->prompt : ""};
-  return rdna__language_texts(m, &reading, guided ? texts : texts + 1, guided ? 2 : 1, NULL, t);
+  return rdna__language_texts(m, &reading, guided ? texts : texts + 1, guided ? 2 : 1, NULL, 0, t);
 }
 
 static rdna_status count_tokens(rdna_image_model *m, const char *text, size_t *out_count, size_t *out_read) {

@@ -35,18 +35,19 @@ rdna_status rdna__language_count(const rdna_image_model *m, const rdna__language
 }
 
 rdna_status rdna__language_texts(rdna_image_model *m, const rdna__language_reading *reading, const char *const *texts,
-                                 int count, const rdna__language_picture *picture, rdna__image_texts *t) {
+                                 int count, const rdna__language_picture *pictures, int picture_count,
+                                 rdna__image_texts *t) {
   int room;
   *t = (rdna__image_texts){.count = count};
   RDNA_TRY(need_language(m, reading));
-  RDNA_TRY(rdna__language_room(m->language, picture, &room));
+  RDNA_TRY(rdna__language_room(m->language, pictures, picture_count, &room));
   t->width = rdna__language_get_info(m->language)->width;
   size_t most = (size_t)room, width = (size_t)t->width;
   t->states = calloc((size_t)count * most * width, sizeof *t->states);
   if (!t->states) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the states of texts");
   for (int i = 0; i < count; i++) {
-    RDNA_TRY(
-        rdna__language_encode(m->language, texts[i], picture, t->states + (size_t)i * most * width, &t->lengths[i]));
+    RDNA_TRY(rdna__language_encode(m->language, texts[i], pictures, picture_count, t->states + (size_t)i * most * width,
+                                   &t->lengths[i]));
     if (t->lengths[i] > t->tokens) t->tokens = t->lengths[i];
   }
   for (size_t i = 1; i < (size_t)count; i++) /* as many tokens as the longest has */

@@ -41,7 +41,8 @@ static const rdna__language_reading plus_reading = {.before = EDIT "Picture 1: "
                                                     .dropped = EDIT_BEFORE,
                                                     .layer_count = 1,
                                                     .layers = {-1},
-                                                    .sees = true};
+                                                    .sees = true,
+                                                    .next = PLACE};
 
 static const struct {
   const char *pipeline, *family;
@@ -55,6 +56,7 @@ static rdna_status fit(rdna_image_model *m, const char *pipeline) {
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (strcmp(pipeline, kinds[i].pipeline) == 0) family = kinds[i].family, m->reading = kinds[i].reading;
   m->looks = m->must_look = m->reading->sees;
+  m->most_pictures = m->reading->next ? RDNA__PIPELINE_PICTURES : 0;
   rdna__flux_settings flux;
   rdna__autoencoder_settings of;
   RDNA_TRY(rdna__flux_read_parts(m, &flux, &of));
@@ -104,13 +106,14 @@ static rdna_status resize(rdna__language_picture *p) {
   return status;
 }
 
-/* The initial picture's pixels, the caller's to free also after a failure. */
-static rdna_status take_picture(const rdna_image_model *m, const rdna_image_request *r, rdna__language_picture *out) {
-  size_t count = (size_t)r->width * (size_t)r->height;
-  *out = (rdna__language_picture){malloc(3 * count), r->height, r->width};
+/* A picture's pixels, the caller's to free also after a failure. */
+static rdna_status take_picture(const rdna_image_model *m, const rdna_image_picture *from,
+                                rdna__language_picture *out) {
+  size_t count = (size_t)from->width * (size_t)from->height;
+  *out = (rdna__language_picture){malloc(3 * count), from->height, from->width};
   if (!out->pixels) return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for a picture");
   for (size_t i = 0; i < 3 * count; i++) {
-    double value = rint(127.5 * ((double)r->init[i % 3 * count + i / 3] + 1));
+    double value = rint(127.5 * ((double)from->values[i % 3 * count + i / 3] + 1));
     out->pixels[i] = (uint8_t)fmin(fmax(value, 0), 255);
   }
   return m->reading == &plus_reading ? resize(out) : RDNA_OK;
@@ -120,12 +123,17 @@ static rdna_status take_picture(const rdna_image_model *m, const rdna_image_requ
 static rdna_status encode(rdna_image_model *m, const rdna_image_request *r, bool guided, rdna__image_texts *t) {
   const char *const texts[] = {r->negative ? r->negative : " ", r->prompt ? r->prompt : ""};
   const char *const *first = guided ? texts : texts + 1;
-  rdna__language_picture picture = {0};
+  rdna__language_picture pictures[RDNA__LANGUAGE_PICTURES] = {{0}};
+  int count = 1 + (int)r->picture_count;
   *t = (rdna__image_texts){0};
-  if (!m->reading->sees) return rdna__language_texts(m, m->reading, first, guided ? 2 : 1, NULL, t);
-  rdna_status status = take_picture(m, r, &picture);
-  if (status == RDNA_OK) status = rdna__language_texts(m, m->reading, first, guided ? 2 : 1, &picture, t);
-  free(picture.pixels);
+  if (!m->reading->sees) return rdna__language_texts(m, m->reading, first, guided ? 2 : 1, NULL, 0, t);
+  rdna_status status = RDNA_OK;
+  for (int i = 0; i < count && status == RDNA_OK; i++) {
+    const rdna_image_picture initial = {r->init, r->width, r->height};
+    status = take_picture(m, i ? &r->pictures[i - 1] : &initial, &pictures[i]);
+  }
+  if (status == RDNA_OK) status = rdna__language_texts(m, m->reading, first, guided ? 2 : 1, pictures, count, t);
+  for (int i = 0; i < count; i++) free(pictures[i].pixels);
   return status;
 }
 

@@ -57,6 +57,7 @@ static rdna_status fit(rdna_image_model *m, const char *pipeline) {
                                     .spacing = "simple"};
   describe(m, &set);
   m->text_tokens = T5_TOKENS;
+  m->blocks = set.doubles;
   m->text_width = set.text_width;
   m->pooled_width = set.pooled_width;
   m->info.multiple = patch * m->info.factor;
@@ -157,6 +158,7 @@ static const char *const pipelines[] = {"StableDiffusion3Pipeline", "StableDiffu
 const rdna__image_family rdna__sd3_family = {.pipelines = pipelines,
                                              .has_t5 = true,
                                              .clips = CLIPS,
+                                             .skips = true,
                                              .levels = FLOW_LEVELS_TRAINED,
                                              .fit = fit,
                                              .encode = encode,

@@ -63,7 +63,7 @@ static rdna_status count_tokens(rdna_image_model *m, const char *text, size_t *o
 
 static rdna_status encode(rdna_image_model *m, const rdna_image_request *r, bool guided, rdna__image_texts *t) {
   const char *const both[] = {r->negative ? r->negative : "", r->prompt ? r->prompt : ""};
-  return rdna__language_texts(m, &reading, guided ? both : both + 1, guided ? 2 : 1, NULL, t);
+  return rdna__language_texts(m, &reading, guided ? both : both + 1, guided ? 2 : 1, NULL, 0, t);
 }
 
 /* ---- steps ---- */

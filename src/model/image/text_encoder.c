@@ -189,9 +189,9 @@ static rdna_status read_component(rdna_image_text_encoder *e, loading *l) {
 
 /* One file has no tokenizer, and one with all settings but this is used: OpenCLIP's encoders were trained with texts
  * that are filled with its token "!", and CLIP's with that which ends a text. */
-static rdna_status choose_pad(rdna_image_text_encoder *e, rdna__checkpoint_kind kind) {
+static rdna_status choose_pad(rdna_image_text_encoder *e, const json_t *config) {
   e->tokenizer.pad = e->tokenizer.end;
-  if (kind != CHECKPOINT_OPEN_CLIP) return RDNA_OK;
+  if (strcmp(json_string_value(json_object_get(config, "hidden_act")), "gelu") != 0) return RDNA_OK;
   return rdna_tokenizer_find(e->tokenizer.tokenizer, "!", 1, &e->tokenizer.pad);
 }
 
@@ -201,7 +201,7 @@ static rdna_status open_encoder(rdna_image_text_encoder *e, const char *folder, 
   RDNA_TRY(rdna__component_open(folder, "model", &e->network, &l.component));
   rdna__component_change(&l.component, loras, second ? LORA_ENCODER_2 : LORA_ENCODER, &none);
   rdna_status status = rdna__annotate(read_component(e, &l), "%s", folder);
-  if (status == RDNA_OK && l.component.part.kind) status = choose_pad(e, l.component.part.kind);
+  if (status == RDNA_OK && l.component.part.kind) status = choose_pad(e, l.component.settings);
   rdna__component_close(&l.component);
   return status;
 }
