@@ -9,12 +9,14 @@ import unittest
 import diffusers_python  # first: this goes on in a Python that has diffusers
 import diffusers
 import numpy as np
+import PIL.Image
 import torch
 from diffusers.loaders import single_file_utils
 
 import image_command_test as command
+import image_flow_test
 import rdna_program
-from image_checkpoint import make_model, save, unet_names, rename
+from image_checkpoint import make_model, rename, save, unet_names, vae_names
 
 PROMPT, NEGATIVE = command.PROMPT, command.NEGATIVE
 # What a file of the family is drawn with where nobody says otherwise.
@@ -133,6 +135,22 @@ class Files(unittest.TestCase):
         for word in words:
             self.assertIn(word, result.stderr.decode().splitlines()[-1])
         self.assertFalse((self.out / "x.png").exists())
+
+    def test_autoencoders(self):
+        """One alone in a file, by the names of whole models, whose latents are scaled as the model's own."""
+        for family, model, prefix, quant in ("sd1", "sd1", "", True), ("xl", "xl.safetensors", "first_stage_model.", False):
+            with self.subTest(family):
+                pipeline = self.pipelines[family]
+                own = pipeline.vae
+                other = image_flow_test.randomize(diffusers.AutoencoderKL(**{**own.config, "use_quant_conv": quant, "use_post_quant_conv": quant}), 11)
+                names = vae_names(other)
+                save(self.out / "vae.safetensors", {prefix + rename(k, names): v[:, :, None, None] if "attentions.0.to_" in k and k.endswith("weight") else v for k, v in other.state_dict().items()})
+                pipeline.vae = other.double()
+                self.addCleanup(setattr, pipeline, "vae", own)
+                pipeline.scheduler = self.scheduler_of(family) if "." in model else SAMPLERS[family].from_pretrained(self.root / family / "scheduler")
+                _, dumped = self.draw(model, "--seed", 3, "--steps", 2, "--cfg", 1, "--size", "16x16", "--vae", self.out / "vae.safetensors", *(self.vocabulary(family) if "." in model else ()))
+                self.compare(dumped, self.reference(pipeline, seed=3, prompt=PROMPT, guidance=1, num_inference_steps=2, width=16, height=16), 3 if family == "sd1" else 2)
+                self.assertIn(", VAE: vae.safetensors", PIL.Image.open(self.out / "x.png").text["parameters"])
 
     # ---- LoRAs ----
 

@@ -126,7 +126,7 @@ class Transformers(Folder):
 
     def test_refusals(self):
         for make, changes in (
-                (qwen_transformer, [({"zero_cond_t": True}, UNSUPPORTED, "zero_cond_t"), ({"use_layer3d_rope": True}, UNSUPPORTED, "layer3d"), ({"guidance_embeds": True}, UNSUPPORTED, "guidance"),
+                (qwen_transformer, [({"zero_cond_t": 3}, BAD_DATA, "zero_cond_t"), ({"use_layer3d_rope": True}, UNSUPPORTED, "layer3d"), ({"guidance_embeds": True}, UNSUPPORTED, "guidance"),
                                     ({"use_additional_t_cond": True}, UNSUPPORTED, "additional"), ({"magic": 1}, UNSUPPORTED, "magic"), ({"patch_size": 1}, UNSUPPORTED, "patch_size"),
                                     ({"num_single_layers": 1}, UNSUPPORTED, "single"), ({"in_channels": 18}, BAD_DATA, "18"), ({"num_layers": 3}, BAD_DATA, "blocks.2"), ({"num_layers": 1}, UNSUPPORTED, "blocks.1"),
                                     ({"axes_dims_rope": [4, 4, 4, 4]}, BAD_DATA, "axes"), ({"_class_name": "QwenImage21Transformer"}, UNSUPPORTED, "QwenImage21")]),

@@ -212,9 +212,24 @@ class Edits(unittest.TestCase):
         status, _, said = server.ask("POST", "/v1/images/edits", body, headers)
         self.assertEqual(status, 200, said)
         self.assertEqual(base64.b64decode(json.loads(said)["data"][0]["b64_json"]), (self.out / "x.png").read_bytes())
+        body, headers = serve_edits_test.form([("image[]", data), ("image[]", data), ("prompt", "x")])
+        status, _, said = server.ask("POST", "/v1/images/edits", body, headers)
+        self.assertEqual((status, "2 pictures" in said), (400, True), said)
         status, _, said = server.ask("POST", "/v1/images/generations", {"prompt": "x"})
         self.assertEqual(status, 400)
         self.assertIn("changes pictures", said)
+
+    def test_several_served(self):
+        """The forms' parts image[] are --image of the command."""
+        self.picture(24, 40)
+        PIL.Image.new("RGB", (16, 32), "red").save(self.out / "second.png")
+        pictures = [self.out / "init.png", self.out / "second.png"]
+        rdna_program.output("image", self.root / "plus", PROMPT, *[x for path in pictures for x in ("--image", path)], "--seed", 4, "--steps", 2, "--out", self.out / "x.png", "--device", rdna_program.DEVICE)
+        server = serving.serve_for(self, self.root / "plus", model_option="--images")
+        body, headers = serve_edits_test.form([*(("image[]", path.read_bytes()) for path in pictures), ("prompt", PROMPT), ("steps", 2), ("seed", 4)])
+        status, _, said = server.ask("POST", "/v1/images/edits", body, headers)
+        self.assertEqual(status, 200, said)
+        self.assertEqual(base64.b64decode(json.loads(said)["data"][0]["b64_json"]), (self.out / "x.png").read_bytes())
 
     def test_refusals(self):
         self.picture(8, 8)

@@ -157,7 +157,7 @@ class Pictures(unittest.TestCase):
         self.refuse(self.root / "qwen", [
             (nothing, ["--size", "12x8"], ["12 x 8", "8"]), (nothing, ["--sampler", "ddim"], ["ddim", "euler"]), (remove("transformer"), [], ["transformer"]),
             (remove("text_encoder"), [], ["text_encoder"]), (remove("tokenizer"), [], ["tokenizer.json"]), (remove("scheduler"), [], ["scheduler"]), (remove("vae"), [], ["vae"]),
-            (settings("transformer/config.json", out_channels=8), [], ["32", "4 channels"]), (settings("transformer/config.json", zero_cond_t=True), [], ["zero_cond_t"]),
+            (settings("transformer/config.json", out_channels=8), [], ["32", "4 channels"]), (settings("transformer/config.json", zero_cond_t=3), [], ["zero_cond_t"]),
             (settings("vae/config.json", latents_std=[1]), [], ["latents_std"]), (settings("vae/config.json", _class_name="AutoencoderKL", latents_mean=None, latents_std=None), [], ["vae"]),
             (settings("scheduler/scheduler_config.json", stochastic_sampling=True), [], ["stochastic"]),
             (settings("text_encoder/config.json", architectures=["Strange"]), [], ["Strange"]), (settings("model_index.json", _class_name="QwenImageLayeredPipeline"), [], ["QwenImageLayered", "QwenImagePipeline"]),

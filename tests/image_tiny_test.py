@@ -157,7 +157,8 @@ class Parts(unittest.TestCase):
                 ({k: v for k, v in decoder.items() if k != "19.weight"}, BAD_DATA, ["decoder.layers.18.weight"], False),
                 ({k: v for k, v in decoder.items() if k != "8.conv.2.bias"}, BAD_DATA, ["layers.7.conv.2.bias"], False),
                 ({**decoder, "20.weight": torch.zeros(1)}, UNSUPPORTED, ["20.weight"], False),
-                ({"decoder.conv_in.weight": torch.zeros(1)}, UNSUPPORTED, ["config.json"], False), ({"x": torch.zeros(1)}, UNSUPPORTED, ["TAESD"], False)]:
+                ({"decoder.conv_in.weight": torch.zeros(1)}, BAD_DATA, ["levels"], False),
+                ({"decoder.conv_in.weight": torch.zeros(1), "decoder.up_blocks.0.resnets.0.conv1.weight": torch.zeros(1)}, UNSUPPORTED, ["config.json"], False), ({"x": torch.zeros(1)}, UNSUPPORTED, ["TAESD"], False)]:
             with self.subTest(str(words)):
                 safetensors.torch.save_file(tensors, path)
                 self.refused(path, status, *words, encodes=encodes)

@@ -135,7 +135,7 @@ with openai.OpenAI(base_url="{self.server.url}/v1", api_key="none", max_retries=
         small, clear = png(picture(40, 24)), png(picture(40, 24, 6, "RGBA"))
         image, prompt = ("image", small), ("prompt", "x")
         cases = [(EDITS, [prompt], "image", "missing"), (EDITS, [image], "prompt", "missing"), (EDITS, [("image", b""), prompt], "image", "something else"), (EDITS, [("image", small[:200]), prompt], "image", ""),
-                 (EDITS, [("image", b"GIF89a"), prompt], "image", "a GIF"), (EDITS, [image, image, prompt], "image", "twice"), (EDITS, [image, ("image[]", small), prompt], "image", "twice"),
+                 (EDITS, [("image", b"GIF89a"), prompt], "image", "a GIF"), (EDITS, [image, image, prompt], "image", "2 pictures"), (EDITS, [image, ("image[]", small), prompt], "image", "2 pictures"),
                  (EDITS, [image, prompt, ("mask", png(picture(40, 28, 6, "RGBA")))], "mask", "40 x 28"), (EDITS, [image, prompt, ("mask", small)], "mask", "transparent"), (EDITS, [image, prompt, ("mask", b"x")], "mask", "PNG"),
                  (EDITS, [image, ("prompt", b"\xff")], "prompt", "UTF-8"), (EDITS, [image, prompt, ("n", "x")], "n", "a text"), (EDITS, [image, prompt, ("n", "1.5")], "n", "a number"), (EDITS, [image, prompt, ("n", "0")], "n", "1 to 10"),
                  (EDITS, [image, prompt, ("size", "80x24")], "size", "not resized"), (EDITS, [image, prompt, ("size", "x")], "size", "size"), (EDITS, [image, prompt, ("response_format", "url")], "response_format", "b64_json"),

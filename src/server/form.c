@@ -116,7 +116,7 @@ static bool read_head(text *in, form_part *part, problem *p) {
 }
 
 static bool add_part(form_data *f, const form_part *part, problem *p) {
-  if (form_has(f, part->name))
+  if (form_has(f, part->name) && !(part->is_file && strcmp(part->name, "image") == 0))
     return refuse(p, 400, NULL, part->name, "the form has '%s' twice; one is taken", part->name);
   if (f->count == MOST_FORM_PARTS)
     return refuse(p, 400, NULL, NULL, "the form has more than %d parts", MOST_FORM_PARTS);
@@ -171,6 +171,12 @@ static const form_part *find(const form_data *f, const char *name) {
 }
 
 bool form_has(const form_data *f, const char *name) { return find(f, name) != NULL; }
+
+const form_part *form_next_file(const form_data *f, const form_part *before) {
+  for (const form_part *part = before + 1; part < f->parts + f->count; part++)
+    if (part->is_file && strcmp(part->name, before->name) == 0) return part;
+  return NULL;
+}
 
 const form_part *form_file(const form_data *f, const char *name, problem *p) {
   const form_part *part = find(f, name);

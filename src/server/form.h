@@ -13,7 +13,7 @@ typedef struct form_part {
   size_t size;
 } form_part;
 typedef struct form_data {
-  form_part parts[MOST_FORM_PARTS]; /* (count) each of another name */
+  form_part parts[MOST_FORM_PARTS]; /* (count) each of another name, but that files may be called "image" together */
   size_t count;
 } form_data;
 
@@ -22,6 +22,8 @@ typedef struct form_data {
 bool form_parse(const char *type, const char *body, size_t size, form_data *out, problem *p);
 /* The file |name|; NULL with a problem where it is missing or a text. */
 const form_part *form_file(const form_data *f, const char *name, problem *p);
+/* Another file of the same name behind that one; NULL: there is none. */
+const form_part *form_next_file(const form_data *f, const form_part *before);
 bool form_has(const form_data *f, const char *name);
 /* Its texts as an object for fields.h, the caller's to release: a text of the fields |values|, up to a NULL, is read as
  * JSON if it can be, and a file is an object, so that none is taken for a text. NULL with a problem. */

@@ -123,6 +123,7 @@ static void painting_free(painting *g) {
   free(g->prompt);
   free(g->negative);
   free(g->init);
+  for (int i = 0; i < MOST_LOOKED; i++) free((float *)g->looked[i].values);
   free(g->mask);
   rdna__picture_deinit(&g->small);
   free(g->lora_scales);
@@ -206,6 +207,20 @@ bool painting_take_init(painting *g, const char *field, const rdna__picture *pic
   g->ask.width = picture->width;
   g->ask.height = picture->height;
   g->sized = true;
+  return true;
+}
+
+bool painting_take_looked(painting *g, const char *field, const rdna__picture *picture, problem *p) {
+  size_t count = 3 * (size_t)picture->width * (size_t)picture->height;
+  if (g->ask.picture_count == MOST_LOOKED) return refuse(p, 400, NULL, field, "more than %d pictures", 1 + MOST_LOOKED);
+  if (picture->width > MOST_SIDE || picture->height > MOST_SIDE)
+    return refuse(p, 400, NULL, field, "a picture is %d x %d; up to %d a side are taken", picture->width,
+                  picture->height, MOST_SIDE);
+  float *values = malloc(count * sizeof *values);
+  if (!values) return refuse(p, 500, NULL, NULL, "no host memory for a picture");
+  rdna__picture_values(picture, values);
+  g->looked[g->ask.picture_count++] = (rdna_image_picture){values, picture->width, picture->height};
+  g->ask.pictures = g->looked;
   return true;
 }
 

@@ -15,6 +15,8 @@ enum { MOST_DRAWN = 16, MOST_PROMPT_BYTES = 32768, MOST_SIDE = 2048, MOST_GUIDES
 typedef enum painting_state { PAINTING_NEW, PAINTING_WAITS, PAINTING_RUNS, PAINTING_DONE } painting_state;
 
 /* What an interface calls the fields that a refusal may be about. */
+enum { MOST_LOOKED = 7 }; /* a model says how many it looks at */
+
 typedef struct painting_fields {
   const char *width, *height, *init, *strength, *sampler, *spacing, *guides, *loras, *guidance;
 } painting_fields;
@@ -37,10 +39,11 @@ typedef struct painting {
   char pag_layers[128];
   char sampler[32], spacing[24];
   float *init, *mask;
-  bool sized;          /* the request says width and height, or a picture that it has does */
-  bool has_strength;   /* the request says it */
-  double *lora_scales; /* of all that the server has */
-  bool *lora_used;     /* which of them the request names */
+  rdna_image_picture looked[MOST_LOOKED]; /* that are looked at beside |init| */
+  bool sized;                             /* the request says width and height, or a picture that it has does */
+  bool has_strength;                      /* the request says it */
+  double *lora_scales;                    /* of all that the server has */
+  bool *lora_used;                        /* which of them the request names */
   rdna_image_guide guides[MOST_GUIDES];
   rdna_image_reference seen[MOST_GUIDES];   /* of IP-Adapters, which show */
   rdna__picture seen_pictures[MOST_GUIDES]; /* these */
@@ -101,6 +104,7 @@ bool painting_set_init(painting *g, const char *field, const json_t *url, proble
 bool painting_set_mask(painting *g, const char *field, const json_t *url, problem *p);
 /* The same of pictures that were read, which stay the caller's. The second's mask is where |picture|, of the size that
  * the initial one has, is transparent; it must be so somewhere. */
+bool painting_take_looked(painting *g, const char *field, const rdna__picture *picture, problem *p);
 bool painting_take_init(painting *g, const char *field, const rdna__picture *picture, problem *p);
 bool painting_take_transparency(painting *g, const char *field, const rdna__picture *picture, problem *p);
 bool painting_take_mask(painting *g, const char *field, const rdna__picture *picture, problem *p);

@@ -140,6 +140,19 @@ static bool read_generation(const server *s, const json_t *json, painting *g, pr
 
 /* ---- of other pictures ---- */
 
+/* The pictures behind the first, which some models look at. */
+static bool read_looked(const form_data *f, painting *g, problem *p) {
+  const form_part *part = form_file(f, "image", p);
+  bool fine = part != NULL;
+  while (fine && (part = form_next_file(f, part))) {
+    rdna__picture picture = {0};
+    fine = (rdna__picture_decode(part->data, part->size, &picture) == RDNA_OK || refuse_with_status(p, "image")) &&
+           painting_take_looked(g, "image", &picture, p);
+    rdna__picture_deinit(&picture);
+  }
+  return fine;
+}
+
 /* The picture to begin with, and of an edit where it is to be drawn anew: where |mask|, or without one the picture
  * itself, is transparent; all of it where nothing is. */
 static bool read_pictures(const form_data *f, bool edits, painting *g, problem *p) {
@@ -158,7 +171,7 @@ static bool read_pictures(const form_data *f, bool edits, painting *g, problem *
   else if (fine && edits && rdna__picture_is_transparent(&pictures[0]))
     fine = painting_take_transparency(g, "image", &pictures[0], p);
   for (int i = 0; i < count; i++) rdna__picture_deinit(&pictures[i]);
-  return fine;
+  return fine && read_looked(f, g, p);
 }
 
 static bool read_form_request(const server *s, const form_data *f, const json_t *json, bool edits, painting *g,

@@ -35,6 +35,7 @@ typedef struct rdna__autoencoder_settings {
   int groups;
   bool quant, post_quant, attention;
   bool decodes_alone;                          /* a tiny one's file has no encoder */
+  bool borrows;                                /* |mean| and |deviation| are those of the model that it is for */
   bool upcast;                                 /* said to leave the range of f16 */
   double scaling, shift;                       /* of latents, of all channels; 1 and 0 where each has its own */
   double epsilon;                              /* of FLUX.2's variances */
@@ -92,6 +93,8 @@ rdna_status rdna__autoencoder_decode_tiny(rdna__image_pass *pass, const rdna__au
 
 /* Settings of what stands at |path| alone: a folder of diffusers, or a file that has a tiny one. RDNA_NOT_FOUND too. */
 rdna_status rdna__autoencoder_look(const char *path, rdna__autoencoder_settings *out);
+/* From here on latents are as those of |own| are, which has as many channels. */
+void rdna__autoencoder_borrow(rdna_image_autoencoder *autoencoder, const rdna__autoencoder_settings *own);
 /* rdna_image_autoencoder_create of that. */
 rdna_status rdna__autoencoder_open(rdna_device *device, const char *path, rdna_dtype dtype, bool encodes,
                                    rdna_image_autoencoder **out_autoencoder);

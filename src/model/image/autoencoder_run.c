@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/driver.h"
 #include "model/image/autoencoder.h"
@@ -138,6 +139,11 @@ rdna_status rdna__autoencoder_open(rdna_device *device, const char *path, rdna_d
   char part[PATH_BYTES];
   RDNA_TRY(path_of(path, part));
   return create(device, part, dtype, encodes, out_autoencoder);
+}
+
+void rdna__autoencoder_borrow(rdna_image_autoencoder *a, const rdna__autoencoder_settings *own) {
+  memcpy(a->set.mean, own->mean, sizeof a->set.mean);
+  memcpy(a->set.deviation, own->deviation, sizeof a->set.deviation);
 }
 
 void rdna_image_autoencoder_release(rdna_image_autoencoder *a) {

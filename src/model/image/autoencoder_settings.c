@@ -54,6 +54,7 @@ static rdna_status read_kl(const json_t *json, rdna__autoencoder_settings *out) 
   RDNA_TRY(rdna__setting_is_null(json, "latents_mean"));
   RDNA_TRY(rdna__setting_is_null(json, "latents_std"));
   RDNA_TRY(rdna__setting_flag(json, "force_upcast", false, &out->upcast));
+  out->borrows = json_is_true(json_object_get(json, "_borrows")); /* which no folder says */
   RDNA_TRY(rdna__setting_number(json, "scaling_factor", 0.18215, 1e-6, 1e6, &out->scaling));
   RDNA_TRY(rdna__setting_number(json, "shift_factor", 0, -1e6, 1e6, &out->shift));
   RDNA_TRY(read_groups(json, 4, out));

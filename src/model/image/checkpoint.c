@@ -355,29 +355,47 @@ rdna_status rdna__checkpoint_read_control(const rdna__safetensors *s, json_t **o
 
 /* ---- autoencoders ---- */
 
-static rdna_status read_autoencoder(const rdna__safetensors *s, rdna__checkpoint_family family, json_t **out,
-                                    rdna__checkpoint_part *part) {
-  bool xl = family == CHECKPOINT_XL || family == CHECKPOINT_REFINER;
+/* With the scale |scaling|, or 0: it is another's. */
+static rdna_status read_autoencoder(const rdna__safetensors *s, const char *prefix, double scaling, bool upcast,
+                                    json_t **out, rdna__checkpoint_part *part) {
   int channels[MOST_STAGES], stages = 0;
+  char blocks[NAME_BYTES];
   while (stages < MOST_STAGES &&
-         (channels[stages] = size_at(s, AUTOENCODER, "decoder.up.%d.block.0.conv2.weight", stages, 0)) > 0)
+         (channels[stages] = size_at(s, prefix, "decoder.up.%d.block.0.conv2.weight", stages, 0)) > 0)
     stages++;
-  int layers = count_of(s, AUTOENCODER "decoder.up.0.block.", "%d.conv1.weight") - 1;
+  snprintf(blocks, sizeof blocks, "%sdecoder.up.0.block.", prefix);
+  int layers = count_of(s, blocks, "%d.conv1.weight") - 1;
   if (stages < 1 || stages >= MOST_STAGES || layers < 1 || layers > MOST_LAYERS)
     return rdna__fail(RDNA_BAD_DATA, "the blocks of its autoencoder are no levels of as many blocks each");
-  *part = (rdna__checkpoint_part){CHECKPOINT_AUTOENCODER, AUTOENCODER, stages, layers, 0};
+  *part = (rdna__checkpoint_part){CHECKPOINT_AUTOENCODER, prefix, stages, layers, 0};
   json_t *down = json_array(), *up = json_array();
   for (int i = 0; i < stages; i++) {
     json_array_append_new(down, json_string("DownEncoderBlock2D"));
     json_array_append_new(up, json_string("UpDecoderBlock2D"));
   }
-  *out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:b, s:o, s:o, s:o}", "_class_name", "AutoencoderKL", "in_channels",
-                   size_of(s, AUTOENCODER, "encoder.conv_in.weight", 1), "out_channels",
-                   size_of(s, AUTOENCODER, "decoder.conv_out.weight", 0), "latent_channels",
-                   size_of(s, AUTOENCODER, "decoder.conv_in.weight", 1), "layers_per_block", layers, "scaling_factor",
-                   xl ? 0.13025 : 0.18215, "force_upcast", (int)xl, "block_out_channels", list(channels, stages),
+  *out = json_pack("{s:s, s:i, s:i, s:i, s:i, s:f, s:b, s:b, s:b, s:b, s:o, s:o, s:o}", "_class_name", "AutoencoderKL",
+                   "in_channels", size_of(s, prefix, "encoder.conv_in.weight", 1), "out_channels",
+                   size_of(s, prefix, "decoder.conv_out.weight", 0), "latent_channels",
+                   size_of(s, prefix, "decoder.conv_in.weight", 1), "layers_per_block", layers, "scaling_factor",
+                   scaling > 0 ? scaling : 1, "_borrows", scaling == 0, "force_upcast", (int)upcast, "use_quant_conv",
+                   size_of(s, prefix, "quant_conv.weight", 0) > 0, "use_post_quant_conv",
+                   size_of(s, prefix, "post_quant_conv.weight", 0) > 0, "block_out_channels", list(channels, stages),
                    "down_block_types", down, "up_block_types", up);
   return *out ? RDNA_OK : out_of_memory();
+}
+
+static const char *vae_prefix(const rdna__safetensors *s) {
+  return tensor(s, AUTOENCODER, "decoder.conv_in.weight") ? AUTOENCODER : "";
+}
+
+bool rdna__checkpoint_is_vae(const rdna__safetensors *s) {
+  const char *prefix = vae_prefix(s);
+  return size_of(s, prefix, "decoder.conv_in.weight", 0) > 0 &&
+         !size_of(s, prefix, "decoder.up_blocks.0.resnets.0.conv1.weight", 0);
+}
+
+rdna_status rdna__checkpoint_read_vae(const rdna__safetensors *s, json_t **out, rdna__checkpoint_part *part) {
+  return read_autoencoder(s, vae_prefix(s), 0, false, out, part);
 }
 
 /* ---- text encoders ---- */
@@ -412,7 +430,8 @@ static rdna_status read_encoder(const rdna__safetensors *s, rdna__checkpoint_fam
 rdna_status rdna__checkpoint_read(const rdna__safetensors *s, rdna__checkpoint_family family, const char *name,
                                   json_t **out, rdna__checkpoint_part *part) {
   if (strcmp(name, "unet") == 0) return read_unet(s, UNET, family, out, part);
-  if (strcmp(name, "vae") == 0) return read_autoencoder(s, family, out, part);
+  bool xl = family == CHECKPOINT_XL || family == CHECKPOINT_REFINER;
+  if (strcmp(name, "vae") == 0) return read_autoencoder(s, AUTOENCODER, xl ? 0.13025 : 0.18215, xl, out, part);
   if (strcmp(name, "text_encoder") == 0) return read_encoder(s, family, false, out, part);
   if (strcmp(name, "text_encoder_2") == 0) return read_encoder(s, family, true, out, part);
   return rdna__fail(RDNA_NOT_FOUND, "one file for all has no '%.80s'", name);

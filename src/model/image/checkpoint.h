@@ -60,6 +60,11 @@ rdna_status rdna__checkpoint_read_control(const rdna__safetensors *tensors, json
 #define RDNA__CHECKPOINT_TINY "taesd"
 rdna_status rdna__checkpoint_read_tiny(const rdna__safetensors *tensors, json_t **out_settings,
                                        rdna__checkpoint_part *out_part);
+/* The same of a file that has an autoencoder alone, under the names of whole models with or without their prefix. It
+ * does not say by how much latents are scaled, and its settings that they are borrowed ("_borrows"). */
+bool rdna__checkpoint_is_vae(const rdna__safetensors *tensors);
+rdna_status rdna__checkpoint_read_vae(const rdna__safetensors *tensors, json_t **out_settings,
+                                      rdna__checkpoint_part *out_part);
 /* An IP-Adapter's file, as a part, which has no settings: see adapter.h. */
 #define RDNA__CHECKPOINT_ADAPTER "ip_adapter"
 /* The same of "scheduler". |prediction|: "epsilon", "v_prediction", or NULL for what is usual. */

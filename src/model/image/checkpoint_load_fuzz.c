@@ -263,7 +263,7 @@ static rdna_status load_flux(rdna_device *device, const char *path) {
 
 static rdna_status load_zimage(rdna_device *device, const char *path) {
   rdna__zimage *made;
-  RDNA_TRY(rdna__zimage_create(device, path, "transformer", RDNA_F32, RDNA_DTYPE_COUNT, &made));
+  RDNA_TRY(rdna__zimage_create(device, path, "transformer", RDNA_F32, RDNA_DTYPE_COUNT, NULL, &made));
   rdna__zimage_release(made);
   return RDNA_OK;
 }

@@ -57,12 +57,10 @@ static void set_half(json_t *json, const char *half, const walk *w) {
 static rdna_status refuse(const rdna__safetensors *s) {
   if (size_of(s, "", 0, ".weight", 0) && size_of(s, "", 1, ".conv.0.weight", 0))
     return rdna__fail(RDNA_UNSUPPORTED, "it is the encoder of a tiny autoencoder alone; its decoder is asked for");
-  if (rdna__safetensors_find(s, "decoder.conv_in.weight") ||
-      rdna__safetensors_find(s, "first_stage_model.decoder.conv_in.weight"))
-    return rdna__fail(
-        RDNA_UNSUPPORTED,
-        "it is no tiny autoencoder but one as models have themselves, whose settings it does not say; the "
-        "folder with config.json that diffusers saved is asked for");
+  if (rdna__safetensors_find(s, "decoder.conv_in.weight"))
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "it is no tiny autoencoder but one as models have themselves, by names of diffusers, whose "
+                      "settings it does not say; the folder with config.json is asked for");
   return rdna__fail(RDNA_UNSUPPORTED,
                     "it is no tiny autoencoder (TAESD): it has neither 'decoder.layers.0.weight' nor '1.weight' and "
                     "blocks behind it");

@@ -83,7 +83,8 @@ static rdna_status open_part(const char *file, const char *name, rdna__component
     c->settings = json_object();
     status = c->settings ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for settings");
   } else if (strcmp(name, RDNA__CHECKPOINT_TINY) == 0) {
-    status = rdna__checkpoint_read_tiny(c->tensors, &c->settings, &c->part);
+    status = rdna__checkpoint_is_vae(c->tensors) ? rdna__checkpoint_read_vae(c->tensors, &c->settings, &c->part)
+                                                 : rdna__checkpoint_read_tiny(c->tensors, &c->settings, &c->part);
   } else if (strcmp(name, "unet") == 0) { /* which may be all that the file has */
     status = rdna__checkpoint_read_unet(c->tensors, &c->settings, &c->part);
   } else if (rdna__checkpoint_is_flow(c->tensors, name)) {

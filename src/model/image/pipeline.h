@@ -48,6 +48,8 @@ struct rdna_image_model {
   rdna_image_unet *unet;
   rdna_image_autoencoder *autoencoder, *preview;
   char *vae_path, *preview_path; /* of autoencoders in place of the model's own and beside it, or NULL */
+  struct rdna__autoencoder_settings *own_latents; /* of its own, which these borrow; or NULL */
+  bool vae_borrows, preview_borrows;
   rdna_dtype preview_dtype;
   bool decodes_alone; /* its autoencoder reads no picture to begin with */
   bool undrawn;       /* its autoencoder makes latents of a picture, of which none are drawn */

@@ -372,6 +372,7 @@ void rdna_image_model_release(rdna_image_model *m) {
   free(m->transformer_file);
   free(m->t5_file);
   free(m->vae_path);
+  free(m->own_latents);
   free(m->image_encoder_path);
   for (int i = 0; i < RDNA__PIPELINE_ADAPTERS; i++) free(m->adapter_paths[i]);
   free(m->preview_path);

@@ -14,10 +14,13 @@ rdna_status rdna__pipeline_check_pictures(const rdna_image_model *m, const rdna_
   if (!r->pictures || !r->init)
     return rdna__fail(RDNA_INVALID_ARGUMENT, "%zu pictures are to be looked at behind an initial one, which is missing",
                       r->picture_count);
+  if (!m->looks)
+    return rdna__fail(RDNA_UNSUPPORTED, "%zu pictures to look at, and %s looks at none", r->picture_count + 1,
+                      m->info.family);
   if (r->picture_count + 1 > (size_t)(m->most_pictures ? m->most_pictures : 1))
     return rdna__fail(m->most_pictures ? RDNA_INVALID_ARGUMENT : RDNA_UNSUPPORTED,
                       "%zu pictures to look at, and %s looks at %d at most", r->picture_count + 1, m->info.family,
-                      m->most_pictures ? m->most_pictures : m->looks);
+                      m->most_pictures ? m->most_pictures : 1);
   for (size_t i = 0; i < r->picture_count; i++) {
     const rdna_image_picture *p = &r->pictures[i];
     if (p->width < multiple || p->height < multiple || p->width > MOST_SIDE || p->height > MOST_SIDE ||

@@ -1,5 +1,6 @@
 /* Autoencoders in place of the model's own and beside it: one that makes its pictures (--vae), and one that shows what
  * steps are about (--preview-model), mostly tiny ones. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,21 @@ static rdna_status check(const rdna_image_model *m, const char *path, rdna__auto
   return RDNA_OK;
 }
 
+/* An autoencoder alone in a file, whose latents are the model's own. */
+static rdna_status borrow(rdna_image_model *m, const char *path, rdna__autoencoder_settings *of) {
+  char own[4096];
+  if (!of->borrows) return RDNA_OK;
+  if (!m->own_latents && !(m->own_latents = malloc(sizeof *m->own_latents)))
+    return rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for settings");
+  if (snprintf(own, sizeof own, "%s/vae", m->folder) >= (int)sizeof own)
+    return rdna__fail(RDNA_INVALID_ARGUMENT, "the path of an autoencoder is too long");
+  RDNA_TRY(rdna__autoencoder_look(own, m->own_latents));
+  of->upcast = m->own_latents->upcast;
+  if (m->own_latents->kind == RDNA__AUTOENCODER_KL) return RDNA_OK;
+  return rdna__fail(RDNA_BAD_DATA, "%s is an autoencoder of another kind than that of %s, which is %s", path, m->folder,
+                    m->info.family);
+}
+
 static rdna_status keep(const char *path, char **out) {
   *out = strdup(path);
   return *out ? RDNA_OK : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the name of an autoencoder");
@@ -36,6 +52,8 @@ rdna_status rdna__pipeline_keep_autoencoders(rdna_image_model *m, const rdna_ima
   rdna__autoencoder_settings of;
   if (o->vae) {
     RDNA_TRY(check(m, o->vae, &of));
+    RDNA_TRY(borrow(m, o->vae, &of));
+    m->vae_borrows = of.borrows;
     RDNA_TRY(keep(o->vae, &m->vae_path));
     m->picture_dtype = of.upcast && m->dtype == RDNA_F16 ? RDNA_F32 : m->dtype;
     m->undrawn = of.kind == RDNA__AUTOENCODER_TINY;
@@ -43,6 +61,8 @@ rdna_status rdna__pipeline_keep_autoencoders(rdna_image_model *m, const rdna_ima
   }
   if (!o->preview) return RDNA_OK;
   RDNA_TRY(check(m, o->preview, &of));
+  RDNA_TRY(borrow(m, o->preview, &of));
+  m->preview_borrows = of.borrows;
   m->preview_dtype = of.upcast && m->dtype == RDNA_F16 ? RDNA_F32 : m->dtype;
   return keep(o->preview, &m->preview_path);
 }
@@ -52,7 +72,11 @@ rdna_status rdna__pipeline_keep_autoencoders(rdna_image_model *m, const rdna_ima
 rdna_status rdna__pipeline_need_autoencoder(rdna_image_model *m, bool encodes) {
   if (m->autoencoder && (!encodes || rdna_image_autoencoder_get_info(m->autoencoder)->encodes)) return RDNA_OK;
   rdna__pipeline_drop_autoencoder(m);
-  if (m->vae_path) return rdna__autoencoder_open(m->device, m->vae_path, m->picture_dtype, encodes, &m->autoencoder);
+  if (m->vae_path) {
+    RDNA_TRY(rdna__autoencoder_open(m->device, m->vae_path, m->picture_dtype, encodes, &m->autoencoder));
+    if (m->vae_borrows) rdna__autoencoder_borrow(m->autoencoder, m->own_latents);
+    return RDNA_OK;
+  }
   return rdna_image_autoencoder_create(m->device, m->folder, "vae", m->picture_dtype, encodes, &m->autoencoder);
 }
 
@@ -66,7 +90,9 @@ void rdna__pipeline_drop_autoencoder(rdna_image_model *m) {
 
 rdna_status rdna__pipeline_need_preview(rdna_image_model *m) {
   if (!m->preview_path || m->preview) return RDNA_OK;
-  return rdna__autoencoder_open(m->device, m->preview_path, m->preview_dtype, false, &m->preview);
+  RDNA_TRY(rdna__autoencoder_open(m->device, m->preview_path, m->preview_dtype, false, &m->preview));
+  if (m->preview_borrows) rdna__autoencoder_borrow(m->preview, m->own_latents);
+  return RDNA_OK;
 }
 
 uint64_t rdna__pipeline_preview_bytes(const rdna_image_model *m) {
