@@ -17,6 +17,7 @@ static inline uint32_t emu__in_bits(uint32_t value, unsigned low, unsigned count
 #define EMU_RSRC1_ENABLE_DX10_CLAMP 21, 1
 #define EMU_RSRC1_ENABLE_IEEE_MODE 23, 1
 #define EMU_RSRC1_FP16_OVFL 26, 1
+#define EMU_RSRC1_WGP_MODE 29, 1  // GFX10 and later: the waves of a group run on both compute units of a pair
 
 #define EMU_RSRC2_ENABLE_PRIVATE_SEGMENT 0, 1
 #define EMU_RSRC2_USER_SGPR_COUNT 1, 5
@@ -25,6 +26,7 @@ static inline uint32_t emu__in_bits(uint32_t value, unsigned low, unsigned count
 #define EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID 11, 2  // 0: x; 1: x and y; 2: all three
 
 #define EMU_RSRC3_ACCUM_OFFSET 0, 6  // gfx90a and gfx942: in units of four registers, less one
+#define EMU_RSRC3_TG_SPLIT 16, 1  // gfx90a and later: the waves of a group may run on different compute units
 
 #define EMU_PROPERTY_ENABLE_WAVEFRONT_SIZE32 10, 1
 

@@ -64,6 +64,7 @@ bool emu__check_before(struct emu_wave *wave, const struct emu_step *step) {
       break;
   }
   if (plan->acquires) c->acquires = true;
+  if (plan->cache) emu__model_cache(wave, plan->cache);
   if (plan->raises) emu__check_issue(wave, step, plan);
   return true;
 }
@@ -83,9 +84,10 @@ void emu__check_after(struct emu_wave *wave) {
   struct emu_wave_check *c = wave->checker;
   if (!c) return;
   c->pointed = false;
+  if (c->model.asked) emu__model_ask(wave);
   if (!c->acquires) return;
   c->acquires = false;
-  c->sync = emu__time_next();
+  c->sync = c->model.epoch = emu__time_next();
 }
 
 // ---- barriers
@@ -144,6 +146,7 @@ void emu__check_barrier(struct emu_group *group) {
     c->sync = sync;
     c->at_barrier = NULL;
   }
+  emu__model_barrier(group, now);
 }
 
 void emu__check_end(struct emu_wave *wave, const struct emu_step *step) {
@@ -151,6 +154,7 @@ void emu__check_end(struct emu_wave *wave, const struct emu_step *step) {
   if (wave->signaled) {
     emu__check_report(wave, step, "split barrier", -1, 0, "It ends after a signal for which it did not wait.");
   }
+  emu__model_ended(wave);
   for (unsigned i = 0; i < group->waves && group->waiting; i++) {
     struct emu_wave *other = &group->wave[i];
     if (other->state != EMU_WAVE_BARRIER || !other->checker->at_barrier) continue;
@@ -224,6 +228,7 @@ static void begin_wave(struct emu_wave *wave, const struct emu_wave_check *begun
   uint32_t *undefined = c->undefined;
   uint16_t *root = c->root;
   uint8_t *scratch = c->scratch;
+  emu__model_end(&c->model);
   *c = *begun;
   c->undefined = undefined;
   c->root = root;
@@ -246,6 +251,7 @@ void emu__check_group_begin(struct emu_group *group) {
   for (unsigned i = 0; i < group->waves; i++) {
     begin_wave(&group->wave[i], &g->begun);
     g->wave[i].barrier = now;
+    emu__model_begin(&group->wave[i], now);
   }
   memset(g->lds_writers, 0, (group->lds_bytes / 4 + 2) * 2 * sizeof(uint64_t));
 }
@@ -253,6 +259,7 @@ void emu__check_group_begin(struct emu_group *group) {
 void emu__check_group_release(struct emu_group *group) {
   struct emu_group_check *g = group->checker;
   if (!g) return;
+  for (unsigned i = 0; g->wave && i < group->waves; i++) emu__model_end(&g->wave[i].model);
   free(g->wave);
   free(g->undefined);
   free(g->root);

@@ -32,7 +32,8 @@ void emu__check_put_elements(struct emu_wave *wave, const struct emu_step *step,
                              unsigned bytes);
 void emu__check_result(struct emu_wave *wave, unsigned reg, unsigned lane, bool lost, uint32_t kept);
 
-uint64_t emu__check_start(void);  // the time at which a launch begins
+uint64_t emu__check_start(void);            // the time at which a launch begins
+void emu__check_stop(struct emu_run *run);  // when it has ended
 
 // Which variables the addresses in registers are meant for, kept with the program.
 struct emu_roots *emu__roots_create(const struct emu_variable *variables, unsigned count);

@@ -89,6 +89,11 @@ static const struct emu_shadow *shadow_of(struct emu_wave *wave, uint64_t addres
   return s;
 }
 
+uint64_t *emu__check_writer(struct emu_wave *wave, uint64_t address) {
+  const struct emu_shadow *s = shadow_of(wave, address);
+  return s ? &s->writers[address / 4 - s->base / 4] : NULL;
+}
+
 // ---- one dword of one lane
 
 struct place {
@@ -101,32 +106,6 @@ static uint32_t spread_bytes(unsigned missing) {
          (missing & 8 ? 0xff000000 : 0);
 }
 
-static void say_race(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address, bool write,
-                     bool shared, const struct emu_other *other) {
-  const struct emu_group *group = wave->group;
-  const uint32_t *size = group->run->dispatch->groups;
-  char who[80], where[100];
-  if (!other->known) {
-    snprintf(who, sizeof(who), "another wave");
-  } else if (other->same_group) {
-    snprintf(who, sizeof(who), "wave %u of the same group", other->wave);
-  } else {
-    snprintf(who, sizeof(who), "wave %u of work-group (%u, %u, %u)", other->wave, other->group % size[0],
-             other->group / size[0] % size[1], other->group / size[0] / size[1]);
-  }
-  struct emu_allocation found;
-  if (shared) {
-    snprintf(where, sizeof(where), "LDS at byte %" PRIu64, address);
-  } else if (emu_memory_find(group->run->dispatch->memory, address, &found)) {
-    snprintf(where, sizeof(where), "byte %" PRIu64 " of %s", address - found.base, found.name);
-  } else {
-    snprintf(where, sizeof(where), "0x%" PRIx64, address);
-  }
-  emu__check_report(wave, step, "race", lane, address, "It %s %s, which %s %s with no %s in between.",
-                    write ? "writes" : "reads", where, who, other->wrote ? "wrote" : "read",
-                    other->known && other->same_group ? "barrier" : "synchronization");
-}
-
 struct access {
   struct emu_wave *wave;
   const struct emu_step *step;
@@ -136,18 +115,33 @@ struct access {
 };
 
 static struct access begin_access(struct emu_wave *wave, const struct emu_step *step, enum emu_touch how) {
-  return (struct access){.wave = wave, .step = step, .how = how, .racer = emu__racer(wave, emu__time_now())};
+  return (struct access){.wave = wave, .step = step, .how = how, .racer = emu__racer(wave)};
 }
 
 static inline bool in_lds(const struct emu_group *group, uint64_t at) {
   return at - (uint64_t)(uintptr_t)group->lds < group->lds_bytes;
 }
 
+// Past the caches of the compute unit: a load that may be atomic, and a store that is, where stores tell.
+static bool goes_past(const struct emu_wave *wave, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  bool past = inst->glc || inst->scope >= EMU_SCOPE_SE || (inst->dlc && wave->group->run->target->dlc_is_scope);
+  return inst->format != EMU_DS && past;
+}
+
 static void touch(const struct access *a, int lane, uint64_t *writer, uint64_t *reader, unsigned mask, unsigned same,
                   uint64_t address, bool shared) {
   struct emu_other other;
-  if (!emu__race(&a->racer, writer, reader, mask, same, a->how, &other)) return;
-  say_race(a->wave, a->step, lane, address, a->how >= EMU_TOUCH_WRITE, shared, &other);
+  if (!emu__race(&a->racer, writer, reader, mask, same, a->how, shared, &other)) return;
+  bool writes = a->how >= EMU_TOUCH_WRITE;
+  if (other.atomic) {
+    if (shared) return;
+    if (!writes) emu__model_suspect(a->wave, a->step, lane, address, &other);
+    if (!writes || goes_past(a->wave, a->step) || !emu__model_is_blind(a->wave, address)) return;
+  }
+  // a flag is itself no more than told of by what has been read there
+  if (other.lack != EMU_LACK_ALL && emu__model_is_flag(a->wave, address)) return;
+  emu__check_say_race(a->wave, a->step, lane, address, writes, shared, &other);
 }
 
 // Which of the `bytes` at a place in LDS a store leaves as they are: bit 0 for the first one. What is not defined is
@@ -296,9 +290,7 @@ static void check_atomic_place(struct emu_wave *wave, const struct emu_step *ste
 }
 
 static enum emu_touch reading(const struct emu_wave *wave, const struct emu_step *step) {
-  const struct emu_inst *inst = step->inst;
-  bool past = inst->glc || inst->scope >= EMU_SCOPE_DEVICE || (inst->dlc && wave->group->run->target->dlc_is_scope);
-  return inst->format != EMU_DS && past ? EMU_TOUCH_READ_SYNC : EMU_TOUCH_READ;
+  return goes_past(wave, step) ? EMU_TOUCH_READ_SYNC : EMU_TOUCH_READ;
 }
 
 static uint32_t read_place(struct access *a, const struct emu_places *p, unsigned l, uint64_t at, unsigned bytes,
@@ -318,9 +310,22 @@ static void note_origin(struct emu_wave *wave, const struct emu_step *step, cons
   c->origin_pc = step->offset;
 }
 
+// A look at what another wave of the group changes by atomic operations: atomic loads of LDS are plain ones.
+static void look_at_flag(struct emu_wave *wave, const struct emu_places *p) {
+  uint64_t lanes = p->mask & ~p->outside;
+  if (p->space != EMU_SPACE_SHARED || !lanes) return;
+  uint64_t at = p->at[__builtin_ctzll(lanes)];
+  if (p->at[63 - __builtin_clzll(lanes)] != at) return;
+  uint64_t record = wave->group->checker->lds_writers[(at - (uint64_t)(uintptr_t)wave->group->lds) / 4];
+  bool by_others = emu__record_who(record) != emu__record_who(emu__record_of(wave));
+  if (record & EMU_RECORD_ATOMIC && by_others) emu__model_meet(wave);
+}
+
 bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
                      const struct emu_shape *shape, unsigned reg) {
+  look_at_flag(wave, p);
   struct access a = begin_access(wave, step, reading(wave, step));
+  emu__model_load(wave, step, p, shape->bytes, a.how == EMU_TOUCH_READ_SYNC);
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   if (wave->checker->pointed) emu__check_pointed(wave, step, p, shape->bytes, "reads");
   check_shared(wave, step, p, shape->bytes);
@@ -353,6 +358,7 @@ bool emu__check_load(struct emu_wave *wave, const struct emu_step *step, const s
 
 bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
                       const struct emu_shape *shape, unsigned reg) {
+  emu__model_store(wave, step, p, shape->bytes);
   struct access a = begin_access(wave, step, EMU_TOUCH_WRITE);
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   if (wave->checker->pointed) emu__check_pointed(wave, step, p, shape->bytes, "writes");
@@ -386,11 +392,8 @@ bool emu__check_store(struct emu_wave *wave, const struct emu_step *step, const 
 bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p, unsigned bytes,
                        unsigned data, int compare, int dst) {
   struct emu_wave_check *c = wave->checker;
-  if (dst >= 0 && (step->inst->format != EMU_DS || wave->group->waves > 1)) {
-    c->sync = emu__time_next();
-    c->acquires = true;
-  }
-  struct access a = begin_access(wave, step, EMU_TOUCH_ATOMIC);
+  emu__model_atomic(wave, step, p, bytes, dst >= 0, compare >= 0);
+  struct access a = begin_access(wave, step, dst >= 0 ? EMU_TOUCH_ATOMIC_RETURNS : EMU_TOUCH_ATOMIC);
   if (c->pointed) emu__check_pointed(wave, step, p, bytes, "accesses");
   check_shared(wave, step, p, bytes);
   check_atomic_place(wave, step, p, bytes);
@@ -421,6 +424,7 @@ bool emu__check_atomic(struct emu_wave *wave, const struct emu_step *step, const
 uint64_t emu__check_elements(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
                              unsigned bytes) {
   struct access a = begin_access(wave, step, reading(wave, step));
+  emu__model_load(wave, step, p, bytes, a.how == EMU_TOUCH_READ_SYNC);
   uint64_t lost = 0;
   for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {
     unsigned l = (unsigned)__builtin_ctzll(rest);
@@ -436,6 +440,7 @@ uint64_t emu__check_elements(struct emu_wave *wave, const struct emu_step *step,
 
 void emu__check_put_elements(struct emu_wave *wave, const struct emu_step *step, const struct emu_places *p,
                              unsigned bytes) {
+  emu__model_store(wave, step, p, bytes);
   struct access a = begin_access(wave, step, EMU_TOUCH_WRITE);
   const struct emu_operand *data = &step->inst->src[1];
   for (uint64_t rest = p->mask & ~p->outside; rest; rest &= rest - 1) {

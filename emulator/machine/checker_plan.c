@@ -267,6 +267,8 @@ static void plan_control(struct emu_plan *plan, const struct emu_inst *inst) {
     case EMU_S_WAIT_SAMPLECNT:
     case EMU_S_WAIT_LOADCNT_DSCNT:
     case EMU_S_WAIT_STORECNT_DSCNT:
+    case EMU_S_WAIT_STORECNT:
+    case EMU_S_WAITCNT_VSCNT:
       plan->waits = plan->always = true;
       break;
     case EMU_DS_GWS_BARRIER:
@@ -296,13 +298,10 @@ static void plan_memory(struct emu_plan *plan, const struct emu_step *step, cons
   bool samples = inst->format == EMU_MIMG && inst->src[3].kind && target->split_counters;
   unsigned memory = samples ? EMU_WAIT_SAMPLE : EMU_WAIT_VM;
   plan->raises = (uint8_t)((shared ? EMU_WAIT_LDS : 0) | (global && counted ? memory : 0));
-  plan->always = plan->raises;
+  plan->always = plan->raises || atomic;
   char name[64];
   const char *half = strstr(emu_isa_name((enum emu_op)inst->op, name), "d16");
   plan->half = !half ? 3 : strncmp(half, "d16_hi", 6) == 0 ? 2 : 1;
-  // past the caches of the compute unit
-  bool past = inst->glc || inst->scope >= EMU_SCOPE_DEVICE || (inst->dlc && target->dlc_is_scope);
-  plan->acquires = inst->format != EMU_DS && returns && (atomic || past);
 }
 
 static void plan_by_class(struct emu_plan *plan, const struct emu_step *step, const struct emu_isa *target) {
@@ -356,6 +355,8 @@ void emu__check_fill_plan(struct emu_plan *plan, const struct emu_step *step, co
     add_operand(&plan->writes, &inst->y.dst);
   }
   plan_by_class(plan, step, target);
+  plan->cache = emu__model_cache_of(inst, target);
+  if (plan->cache) plan->always = true;
   switch (inst->op) {  // both are read and written
     case EMU_V_SWAP_B32:
       add_operand(&plan->writes, &inst->src[0]), add_operand(&plan->reads, &inst->dst);

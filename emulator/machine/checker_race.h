@@ -39,16 +39,24 @@ static inline bool emu__record_same_group(uint64_t a, uint64_t b) {
 static inline uint64_t emu__record_load(uint64_t *at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 static inline void emu__record_store(uint64_t *at, uint64_t value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
 
+// The record of an access of the wave, but for its bytes.
+static inline uint64_t emu__record_of(const struct emu_wave *wave) {
+  uint64_t group = wave->group->linear & EMU_RECORD_GROUPS;
+  return wave->checker->model.epoch << EMU_RECORD_TIME | group << EMU_RECORD_GROUP |
+         (uint64_t)(wave->index & 31) << EMU_RECORD_WAVE;
+}
+
 // A wave's side of the comparison, the same for all the lanes of an access.
 struct emu_racer {
+  const struct emu_wave *wave;
   uint64_t me, stamp;           // who it is; the same with the time of the access: a record but for its bytes
   uint64_t since, since_group;  // accesses before are ordered: of any wave, of waves of its own group
 };
-static inline struct emu_racer emu__racer(const struct emu_wave *wave, uint64_t now) {
+static inline struct emu_racer emu__racer(const struct emu_wave *wave) {
   const struct emu_wave_check *c = wave->checker;
-  uint64_t group = wave->group->linear & EMU_RECORD_GROUPS, start = wave->group->run->check_start;
-  struct emu_racer r = {.me = group << EMU_RECORD_GROUP | (uint64_t)(wave->index & 31) << EMU_RECORD_WAVE};
-  r.stamp = now << EMU_RECORD_TIME | r.me;
+  uint64_t start = wave->group->run->check_start;
+  struct emu_racer r = {.wave = wave, .stamp = emu__record_of(wave)};
+  r.me = emu__record_who(r.stamp);
   r.since = start > c->sync ? start : c->sync;
   r.since_group = r.since > c->barrier ? r.since : c->barrier;
   return r;
@@ -95,7 +103,7 @@ static inline bool emu__meets_none(const struct emu_racer *x, uint64_t *writer, 
   bool writes = how == EMU_TOUCH_WRITE;
   if (w != met->writer || r != met->reader) {
     bool by_others = emu__record_who(w) != x->me || (writes && w & EMU_RECORD_OTHERS);
-    if (by_others && !(w & EMU_RECORD_ATOMIC) && emu__record_concurrent(x, w)) return false;
+    if (by_others && emu__record_concurrent(x, w)) return false;
     bool read_by_others = r & mask && (emu__record_who(r) != x->me || r & EMU_RECORD_OTHERS);
     if (writes && read_by_others && emu__record_concurrent(x, r)) return false;
     uint64_t new = r;

@@ -10,8 +10,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 // Whether this group has said it before; remembers it.
 static bool said_before(struct emu_group_check *g, uint64_t pc, const char *kind) {
-  uint64_t key = (pc << 8 | (uint8_t)kind[0]) + 1;
-  uint64_t *at = &g->said[(pc / 4 * 7 + (uint8_t)kind[0]) % 64];
+  uint8_t what = 0;
+  for (const char *at = kind; *at; at++) what = (uint8_t)(what * 31 + *at);
+  uint64_t key = (pc << 8 | what) + 1;
+  uint64_t *at = &g->said[(pc / 4 * 7 + what) % 64];
   bool same = *at == key;
   *at = key;
   return same;

@@ -13,6 +13,7 @@
 #define EMULATOR_MACHINE_CHECKER_STATE_H
 
 #include "machine/checker.h"
+#include "machine/checker_model.h"
 
 // ---- sets of registers: vectors, then scalars, then SCC
 
@@ -107,6 +108,7 @@ struct emu_plan {
   uint8_t half;    // of the registers that a load fills, as pending_half
   bool always;     // look at it even when no register of interest is named
   bool waits, acquires, lints;
+  uint8_t cache;                        // what a cache instruction does, enum emu_invalidated and EMU_WRITES_BACK
   bool roots;                           // it makes an address, or writes registers that it does not name
   uint16_t root;                        // atomic: number of the address that it makes; 0: not yet
   struct emu_set reads, writes, touch;  // registers; touch: the union of both
@@ -160,9 +162,10 @@ struct emu_wave_check {
   // how many loads of each counter were issued so far, and how many when the one into this register was
   uint32_t vm_at[EMU_SET_SCALAR], lds_at[EMU_SET_SCALAR], sample_at[EMU_SET_SCALAR];
   uint32_t vm_issued, lds_issued, sample_issued;
-  uint64_t barrier, sync;  // times: of the group's last barrier, of the wave's last acquire
-  uint64_t started;        // lanes that were on when the wave began
-  bool acquires;           // the instruction that is under way
+  // times: of the group's last barrier, and that before which all of the launch is ordered, where more is not known
+  uint64_t barrier, sync;
+  uint64_t started;  // lanes that were on when the wave began
+  bool acquires;     // the instruction that is under way: of all that has been
   const struct emu_step *at_barrier;
   uint64_t opened, opened_sync;  // a split barrier that has opened and for which it has not waited yet: the times
   // where undefined memory was last read, for reports
@@ -176,6 +179,7 @@ struct emu_wave_check {
   const struct emu_shadow *regions[4];  // of the last accesses, the newest first
   uint64_t regions_epoch;               // emu__memory_epoch when they were noted
   struct emu_states states;
+  struct emu_wave_model model;
 };
 
 struct emu_group_check {
@@ -267,16 +271,26 @@ void emu__scalar_set_undefined(struct emu_wave *wave, const struct emu_step *ste
                                uint64_t bits);
 
 // Times, see checker_race.h. An access of the bytes in `mask` of one dword.
-enum emu_touch { EMU_TOUCH_READ, EMU_TOUCH_READ_SYNC, EMU_TOUCH_WRITE, EMU_TOUCH_ATOMIC };
+enum emu_touch { EMU_TOUCH_READ, EMU_TOUCH_READ_SYNC, EMU_TOUCH_WRITE, EMU_TOUCH_ATOMIC, EMU_TOUCH_ATOMIC_RETURNS };
 uint64_t emu__time_now(void);
 uint64_t emu__time_next(void);
 struct emu_other {
   uint32_t group, wave;
   bool known, same_group, wrote;  // not known: one of several, which of them is not recorded
+  bool atomic;                    // an atomic operation, that a plain access has met
+  uint64_t record;
+  enum emu_lack lack;
 };
+// With what `me` has met in a record; what is missing is not filled.
+struct emu_other emu__race_with(uint64_t me, uint64_t record, bool wrote);
 struct emu_racer;
+bool emu__run_is_alone(const struct emu_run *run);  // no other launch has been under way meanwhile
+// The record of the last write of the dword in an allocation; NULL: there is none.
+uint64_t *emu__check_writer(struct emu_wave *wave, uint64_t address);
+void emu__check_say_race(struct emu_wave *wave, const struct emu_step *step, int lane, uint64_t address, bool write,
+                         bool shared, const struct emu_other *other);
 // true: it races with `other`. `same`: those of the bytes that are stored and hold the stored value already.
 bool emu__race(const struct emu_racer *racer, uint64_t *writer, uint64_t *reader, unsigned mask, unsigned same,
-               enum emu_touch how, struct emu_other *other);
+               enum emu_touch how, bool shared, struct emu_other *other);
 
 #endif

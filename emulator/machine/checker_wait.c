@@ -85,7 +85,7 @@ void emu__check_wait(struct emu_wave *wave, const struct emu_step *step) {
   struct emu_wave_check *c = wave->checker;
   const struct emu_inst *inst = step->inst;
   enum { NONE = 1 << 16 };
-  uint32_t vm = NONE, lgkm = NONE, samples = NONE, count = (uint32_t)inst->imm & 0xffff;
+  uint32_t vm = NONE, lgkm = NONE, samples = NONE, stores = NONE, count = (uint32_t)inst->imm & 0xffff;
   if (inst->src[0].kind) count += emu__scalar_read(wave, &inst->src[0]);
   if (inst->op == EMU_S_WAITCNT) {
     struct emu_waitcnt w = emu_isa_waitcnt(wave->group->run->target, inst->imm);
@@ -96,7 +96,7 @@ void emu__check_wait(struct emu_wave *wave, const struct emu_step *step) {
   } else if (inst->op == EMU_S_WAITCNT_LGKMCNT) {
     lgkm = count;
   } else if (inst->op == EMU_S_WAIT_IDLE) {
-    vm = lgkm = samples = 0;
+    vm = lgkm = samples = stores = 0;
   }
   bool loose = lgkm == 0;
   switch (inst->op) {
@@ -115,13 +115,22 @@ void emu__check_wait(struct emu_wave *wave, const struct emu_step *step) {
     case EMU_S_WAIT_LOADCNT_DSCNT:
       vm = emu__field(count, (struct emu_field){8, 6}), lgkm = emu__field(count, (struct emu_field){0, 6});
       break;
+    case EMU_S_WAIT_STORECNT:
+    case EMU_S_WAITCNT_VSCNT:
+      stores = count;
+      break;
     case EMU_S_WAIT_STORECNT_DSCNT:
+      stores = emu__field(count, (struct emu_field){8, 6});
       lgkm = emu__field(count, (struct emu_field){0, 6});
       break;
     default:
       break;
   }
   retire(c, c->vm_issued - vm, c->lds_issued - lgkm, c->sample_issued - samples, loose);
+  struct emu_wave_model *m = &c->model;
+  if ((int32_t)(c->vm_issued - vm - m->loads_done) > 0) m->loads_done = c->vm_issued - vm;
+  if ((int32_t)(m->stores_issued - stores - m->stores_done) > 0) m->stores_done = m->stores_issued - stores;
+  emu__model_waited(wave);
 }
 
 void emu__check_issue(struct emu_wave *wave, const struct emu_step *step, const struct emu_plan *plan) {

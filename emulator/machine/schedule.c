@@ -434,6 +434,7 @@ enum emu_status emu_dispatch_run(struct emu_dispatch *d, struct emu_report *fail
   unsigned count = thread_count(d, run->group_count), started = 1;
   struct worker *workers = calloc(count, sizeof(*workers));
   if (!workers) {
+    if (d->check) emu__check_stop(run);
     free(run);
     return invalid(failure, "There is no memory for %u threads.", count, 0);
   }
@@ -451,6 +452,7 @@ enum emu_status emu_dispatch_run(struct emu_dispatch *d, struct emu_report *fail
   emu__watch_dispatch(-1);
   if (d->observer) d->observer->finished(d->observer->context, d);
   status = conclude(run, workers, started, failure);
+  if (d->check) emu__check_stop(run);
   free(workers);
   free(run);
   return status;

@@ -165,7 +165,8 @@ struct emu_run {
   unsigned threads;
   atomic_bool stop;
   atomic_uint_fast32_t report_count, lint_count;
-  uint64_t check_start;  // the checker's time at which the launch began
+  uint64_t check_start;     // the checker's time at which the launch began
+  struct emu_model *model;  // atomic: checker_model.c, from the first atomic operation on
   struct emu_report failure;
   atomic_bool failed;
 };
