@@ -87,7 +87,8 @@ void emu__check_after(struct emu_wave *wave) {
   if (c->model.asked) emu__model_ask(wave);
   if (!c->acquires) return;
   c->acquires = false;
-  c->sync = c->model.epoch = emu__time_next();
+  c->sync = emu__time_next();
+  emu__model_turn(wave, c->sync);
 }
 
 // ---- barriers

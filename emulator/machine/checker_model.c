@@ -191,6 +191,8 @@ static void begin_epoch(struct emu_wave_model *m, uint64_t now) {
   m->tells = NULL;
 }
 
+void emu__model_turn(struct emu_wave *wave, uint64_t now) { begin_epoch(of_wave(wave), now); }
+
 static void put_clock(struct emu_clock **to, struct emu_clock *clock) {
   struct emu_clock *old = *to;
   *to = emu__clock_keep(clock);
@@ -274,8 +276,8 @@ void emu__model_cache(struct emu_wave *wave, uint8_t does) {
   if (does & (EMU_INVALIDATES_NEAR | EMU_INVALIDATES_FAR) && far) put_clock(&m->fresh[EMU_LEVEL_AGENT], m->known);
 }
 
-// All waves of the group know what one of them knows.
-static void share(struct emu_group *group) {
+// Each wave of the group, or the one with the number `only`, learns what any of them knows.
+static void share(struct emu_group *group, int only) {
   struct emu_clock *known = NULL, *fresh[EMU_LEVELS] = {NULL};
   bool kept = true, any = false;
   uint64_t heard = 0;
@@ -290,6 +292,7 @@ static void share(struct emu_group *group) {
   }
   for (unsigned i = 0; i < group->waves && any; i++) {
     struct emu_wave_check *c = group->wave[i].checker;
+    if (only >= 0 && i != (unsigned)only) continue;
     c->model.heard_at = heard;
     if (!kept) c->sync = emu__time_next();
     if (!emu__clock_has(c->model.known, known, false)) c->model.invalidated = 0;
@@ -302,7 +305,7 @@ static void share(struct emu_group *group) {
 
 void emu__model_barrier(struct emu_group *group, uint64_t now) {
   bool written_back = true;
-  share(group);
+  share(group, -1);
   for (unsigned i = 0; i < group->waves; i++) written_back = written_back && of_wave(&group->wave[i])->written_back;
   for (unsigned i = 0; i < group->waves; i++) {
     struct emu_wave *wave = &group->wave[i];
@@ -318,7 +321,7 @@ void emu__model_barrier(struct emu_group *group, uint64_t now) {
 
 void emu__model_meet(struct emu_wave *wave) {
   if (wave->group->waves == 1) return;
-  share(wave->group);
+  share(wave->group, (int)wave->index);
   wave->checker->barrier = emu__time_next();
   begin_epoch(of_wave(wave), wave->checker->barrier);
 }

@@ -71,7 +71,8 @@ enum { EMU_WRITES_BACK = 4 };
 uint8_t emu__model_cache_of(const struct emu_inst *inst, const struct emu_isa *target);
 
 void emu__model_begin(struct emu_wave *wave, uint64_t now);
-void emu__model_end(struct emu_wave_model *model);  // what it holds
+void emu__model_turn(struct emu_wave *wave, uint64_t now);  // a new epoch
+void emu__model_end(struct emu_wave_model *model);          // what it holds
 void emu__model_release_run(struct emu_run *run);
 void emu__model_barrier(struct emu_group *group, uint64_t now);
 

@@ -135,8 +135,8 @@ struct emu_report {
   uint32_t group[3], wave;
   int32_t lane;  // -1: the whole wave
   bool lint;     // defined and hardly meant: no error
-  // "out of bounds", "race", "uninitialized", "missing wait", "divergent barrier", "split barrier", "inactive lane",
-  // "misaligned", "trap", "no progress"
+  // "out of bounds", "race", "missing release", "missing acquire", "narrow scope", "uninitialized", "missing wait",
+  // "divergent barrier", "split barrier", "inactive lane", "misaligned", "trap", "no progress"
   char kind[24];
   char text[1000];
 };

@@ -373,11 +373,15 @@ static uint64_t shuffle_seed(const struct emu_dispatch *d) {
   return d->shuffle ? d->shuffle : text ? strtoull(text, NULL, 10) : 0;
 }
 
-// Races come first: a value that nobody has written yet is often what they lead to.
+// Races and what is missing for an order come first: a value that nobody has written yet is often what they lead to.
+static bool is_of_order(const char *kind) {
+  return !strcmp(kind, "race") || !strcmp(kind, "missing release") || !strcmp(kind, "missing acquire") ||
+         !strcmp(kind, "narrow scope");
+}
 static void order_reports(struct emu_dispatch *d) {
   uint32_t kept = d->report_count < d->report_room ? d->report_count : d->report_room, races = 0;
   for (uint32_t i = 0; i < kept; i++) {
-    if (strcmp(d->reports[i].kind, "race")) continue;
+    if (!is_of_order(d->reports[i].kind)) continue;
     struct emu_report race = d->reports[i];
     memmove(&d->reports[races + 1], &d->reports[races], (i - races) * sizeof(race));
     d->reports[races++] = race;

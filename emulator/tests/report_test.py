@@ -23,10 +23,20 @@ KERNEL unwritten(float *out, const float *fresh) {
   if (fresh[TX] > 1.0f)
     out[TX] = 3.0f;
 }
+KERNEL handed_on(int *out) {
+  if (TX & 31) return;
+  if (TX == 0) {
+    out[0] = 7;
+    __hip_atomic_store(out + 1, 1, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_WORKGROUP);
+  } else {
+    while (!__hip_atomic_load(out + 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP)) {}
+    out[2] = out[0] + 1;
+  }
+}
 KERNEL trapped(float *out) { __builtin_trap(); }
 """
-LINES = {"past_the_end": 6, "unwritten": 9}  # of the text above
-KINDS = {"past_the_end": "out of bounds", "unwritten": "uninitialized", "trapped": "trap"}
+LINES = {"past_the_end": 6, "unwritten": 9, "handed_on": 19}  # of the text above
+KINDS = {"past_the_end": "out of bounds", "unwritten": "uninitialized", "handed_on": "missing acquire", "trapped": "trap"}
 
 
 def child(library, target):
@@ -41,10 +51,13 @@ def child(library, target):
     assert hip.hipModuleLoadData(ctypes.byref(module), image) == 0
     for buffer in (out, fresh):
         assert hip.hipMalloc(ctypes.byref(buffer), ctypes.c_size_t(128)) == 0
-    for kernel in ("right", "right", "past_the_end", "unwritten", "trapped"):
+    for kernel in ("right", "right", "past_the_end", "unwritten", "handed_on", "trapped"):
         assert hip.hipModuleGetFunction(ctypes.byref(function), module, kernel.encode()) == 0
         arguments = (ctypes.c_void_p * 2)(ctypes.addressof(out), ctypes.addressof(fresh))
-        hip.hipModuleLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, None, arguments, None)
+        threads = 64 if kernel == "handed_on" else 32
+        if kernel == "handed_on":
+            assert hip.hipMemset(out, 0, ctypes.c_size_t(128)) in (0, 719)
+        hip.hipModuleLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, None, arguments, None)
     # what waits for them too, in two pieces, of which the first has no room for a second sentence
     some = hip.emu_report_take(text, ctypes.c_size_t(600))
     print(text.value.decode(), end="")
@@ -110,7 +123,7 @@ def test_forms(library, target, folder, checks):
     text, said = run(library, target, os.path.join(folder, "a.json"))
     report = json.loads(text)
     rows = {r["kernel"]: r for r in report["reports"]}
-    checks.expect("launches", report["launches"] == 5 and report["left_out"] == 0, text)
+    checks.expect("launches", report["launches"] == 6 and report["left_out"] == 0, text)
     checks.expect("kernels", {k: r["kind"] for k, r in rows.items()} == KINDS, text)
     for kernel, line in LINES.items():
         row = rows.get(kernel, {})
@@ -136,7 +149,7 @@ def test_forms(library, target, folder, checks):
     suite = xml.fromstring(run(library, target, os.path.join(folder, "a.xml"))[0])[0]
     cases = {c.get("name"): [f.get("type") for f in c.findall("failure")] for c in suite.findall("testcase")}
     checks.expect("cases", cases == {"right": [], **{k: [v] for k, v in KINDS.items()}}, cases)
-    checks.expect("counts", suite.get("tests") == "4" and suite.get("failures") == "3", suite.attrib)
+    checks.expect("counts", suite.get("tests") == "5" and suite.get("failures") == "4", suite.attrib)
 
 
 def test_others(library, target, folder, checks):
@@ -147,7 +160,7 @@ def test_others(library, target, folder, checks):
     checks.expect("no folder", text is None and "a.json cannot be written" in said, said)
     known = os.path.join(folder, "known")
     with open(known, "w") as f:
-        f.write("unwritten uninit*\n")
+        f.write("unwritten uninit*\nhanded_on missing acquire\n")
     text, _ = run(library, target, os.path.join(folder, "b.json"), RDNA_EMULATE_SUPPRESS=known)
     kernels = [r["kernel"] for r in json.loads(text)["reports"]]
     checks.expect("suppressed", sorted(kernels) == ["past_the_end", "trapped"], kernels)
