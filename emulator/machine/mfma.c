@@ -322,6 +322,30 @@ static void sum_floats(const struct row *r, unsigned columns, const uint32_t *c,
   memcpy(d, sum, columns * 4);
 }
 
+// Four rows, from r->row on, and 16 columns at once: so many sums keep the host busy, where those of one row wait for
+// each other. Returns whether a NaN came out.
+static bool sum_tile(const struct row *r, unsigned column, float sum[4][16]) {
+  __m256 s[4][2];
+  for (unsigned i = 0; i < 8; i++) s[i / 2][i % 2] = _mm256_loadu_ps(sum[i / 2] + i % 2 * 8);
+  for (unsigned i = 0; i < r->count; i++) {
+    const struct pair *p = &r->pairs[i];
+    const float *a = &r->f->a.f[p->ae][p->al + r->row], *b = r->f->b.f[p->be] + p->bl + column;
+    __m256 low = _mm256_loadu_ps(b), high = _mm256_loadu_ps(b + 8);
+    for (unsigned k = 0; k < 4; k++) {
+      __m256 x = _mm256_broadcast_ss(a + k);
+      s[k][0] = _mm256_fmadd_ps(x, low, s[k][0]);
+      s[k][1] = _mm256_fmadd_ps(x, high, s[k][1]);
+    }
+  }
+  __m256 odd = _mm256_setzero_ps();
+  for (unsigned i = 0; i < 8; i++) {
+    __m256 v = s[i / 2][i % 2];
+    odd = _mm256_or_ps(odd, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    _mm256_storeu_ps(sum[i / 2] + i % 2 * 8, v);
+  }
+  return _mm256_movemask_ps(odd);
+}
+
 static inline __attribute__((always_inline)) void sum_integer_vectors(const struct row *r, unsigned vectors,
                                                                       const uint32_t *c, uint32_t *d) {
   __m256i s[4];
@@ -396,6 +420,34 @@ static void run_row(struct emu_wave *w, const struct emu_inst *inst, const struc
   for (unsigned j = 0; flush && j < s->m; j++) to[j] = emu__bits32(flushed(emu__f32(to[j])));
 }
 
+// Four rows of a dense product of floats, of 16 or 32 columns: they lie in four registers from `reg` on.
+static void run_rows(struct emu_wave *w, const struct emu_inst *inst, const struct shape *s, struct row *r,
+                     unsigned reg, unsigned lane, uint32_t (*d)[64]) {
+  const struct emu_operand *addend = &inst->src[2];
+  bool flush = flushes(w, s->kind);
+  unsigned first = r->row;
+  for (unsigned column = 0; column < s->m; column += 16) {
+    float c[4][16], sum[4][16];
+    for (unsigned i = 0; i < 4; i++) {
+      for (unsigned j = 0; addend->kind != EMU_OPERAND_VECTOR && j < 16; j++)
+        c[i][j] = emu__f32((uint32_t)addend->value);
+      if (addend->kind == EMU_OPERAND_VECTOR)
+        memcpy(c[i], emu__vector(w, addend->reg + reg + i, lane + column), sizeof(c[i]));
+      for (unsigned j = 0; flush && j < 16; j++) c[i][j] = flushed(c[i][j]);
+    }
+    memcpy(sum, c, sizeof(sum));
+    bool odd = sum_tile(r, column, sum);
+    for (unsigned i = 0; i < 4; i++) {
+      r->row = first + i;
+      for (unsigned j = 0; odd && j < 16; j++)
+        if (sum[i][j] != sum[i][j]) sum[i][j] = sum_nan(r, column + j, c[i][j]);
+      for (unsigned j = 0; flush && j < 16; j++) sum[i][j] = flushed(sum[i][j]);
+      memcpy(d[reg + i] + lane + column, sum[i], sizeof(sum[i]));
+    }
+    r->row = first;
+  }
+}
+
 // The whole product, so that D may lie over A, B and C.
 static void run_matrix(struct emu_wave *w, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
@@ -421,6 +473,11 @@ static void run_matrix(struct emu_wave *w, const struct emu_step *step) {
       unsigned lane, reg;
       find_row(&r, s, row);
       find_result(s, row, 0, block, &lane, &reg);
+      if (!s->sparse && s->kind != F64 && s->kind != I8 && s->m >= 16) {
+        run_rows(w, inst, s, &r, reg, lane, d);
+        row += 3;
+        continue;
+      }
       run_row(w, inst, s, &r, reg, lane, d);
     }
   }
