@@ -18,6 +18,16 @@ static const uint64_t *sources(const struct emu_places *p, unsigned half, uint64
   return room;
 }
 
+// Where lanes load from: addresses, or offsets to one base.
+struct lanes_at {
+  const uint64_t *at;
+  const uint32_t *offset;  // NULL: `at` holds
+  uint64_t base;
+};
+__attribute__((always_inline)) static inline uint64_t place_of(const struct lanes_at *a, int l) {
+  return a->offset ? a->base + a->offset[l] : a->at[l] + a->base;
+}
+
 // Whether the lanes follow each other without gaps, dword after dword.
 static inline bool are_consecutive(const uint64_t *at) {
   uint64_t differs = at[EMU_HALF - 1] ^ (at[0] + 4 * (EMU_HALF - 1));
@@ -50,11 +60,11 @@ static inline void load_one(const uint64_t *at, uint64_t along, uint32_t *to) {
   }
 }
 
-static inline void load_two(const uint64_t *at, uint64_t along, uint32_t *const to[2]) {
+__attribute__((always_inline)) static inline void load_two(const struct lanes_at *a, uint32_t *const to[2]) {
+#define AT(i) place_of(a, l + i)
   for (int l = 0; l < EMU_HALF; l += 8) {
-    const uint64_t *a = at + l;
-    __m256i even = _mm256_setr_m128i(pairs_at(a[0] + along, a[1] + along), pairs_at(a[4] + along, a[5] + along));
-    __m256i odd = _mm256_setr_m128i(pairs_at(a[2] + along, a[3] + along), pairs_at(a[6] + along, a[7] + along));
+    __m256i even = _mm256_setr_m128i(pairs_at(AT(0), AT(1)), pairs_at(AT(4), AT(5)));
+    __m256i odd = _mm256_setr_m128i(pairs_at(AT(2), AT(3)), pairs_at(AT(6), AT(7)));
     __m256 x = _mm256_castsi256_ps(even), y = _mm256_castsi256_ps(odd);
     put(to[0] + l, _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0x88)));
     put(to[1] + l, _mm256_castps_si256(_mm256_shuffle_ps(x, y, 0xdd)));
@@ -63,10 +73,10 @@ static inline void load_two(const uint64_t *at, uint64_t along, uint32_t *const 
 
 //     lanes 0 and 4   | d0 d1 d2 d3 | d0 d1 d2 d3 |        row 0   | d0 of lanes 0 … 3 | d0 of lanes 4 … 7 |
 //     lanes 1 and 5   |  …                                 row 1   | d1 …
-static inline void load_four(const uint64_t *at, uint32_t *const to[4]) {
+__attribute__((always_inline)) static inline void load_four(const struct lanes_at *a, uint32_t *const to[4]) {
   for (int l = 0; l < EMU_HALF; l += 8) {
-    const uint64_t *a = at + l;
-    __m256i r0 = quads_at(a[0], a[4]), r1 = quads_at(a[1], a[5]), r2 = quads_at(a[2], a[6]), r3 = quads_at(a[3], a[7]);
+    __m256i r0 = quads_at(AT(0), AT(4)), r1 = quads_at(AT(1), AT(5)), r2 = quads_at(AT(2), AT(6)),
+            r3 = quads_at(AT(3), AT(7));
     __m256i low01 = _mm256_unpacklo_epi32(r0, r1), high01 = _mm256_unpackhi_epi32(r0, r1);
     __m256i low23 = _mm256_unpacklo_epi32(r2, r3), high23 = _mm256_unpackhi_epi32(r2, r3);
     put(to[0] + l, _mm256_unpacklo_epi64(low01, low23));
@@ -74,6 +84,7 @@ static inline void load_four(const uint64_t *at, uint32_t *const to[4]) {
     put(to[2] + l, _mm256_unpacklo_epi64(high01, high23));
     put(to[3] + l, _mm256_unpackhi_epi64(high01, high23));
   }
+#undef AT
 }
 
 static inline void load_narrow(const uint64_t *at, const struct emu_shape *shape, const uint32_t *old, uint32_t *to) {
@@ -113,14 +124,32 @@ void emu__places_load(struct emu_wave *wave, const struct emu_places *p, const s
       load_narrow(at, shape, final[0], to[0]);
       k = 1;
     } else if (p->stride == 4 && dwords == 4) {
-      load_four(at, to);
+      load_four(&(struct lanes_at){.at = at}, to);
       k = 4;
     } else if (p->stride == 4 && dwords >= 2) {
-      load_two(at, 0, to);
+      load_two(&(struct lanes_at){.at = at}, to);
       k = 2;
     }
     for (; k < dwords; k++) load_one(at, (uint64_t)k * p->stride, to[k]);
     for (k = 0; k < dwords && to[k] != final[k]; k++) emu__store_masked(final[k], to[k], on);
+  }
+}
+
+void emu__rows_load(struct emu_wave *wave, const uint8_t *base, const uint32_t offset[EMU_HALF], bool alike,
+                    unsigned dwords, unsigned reg) {
+  uint32_t *to[4];
+  for (unsigned k = 0; k < 4; k++) to[k] = wave->v + (size_t)(reg + k) * EMU_HALF;
+  const struct lanes_at lanes = {.offset = offset, .base = (uint64_t)(uintptr_t)base};
+  if (alike) {
+    uint32_t value[4];
+    memcpy(value, base + offset[0], 4 * dwords);
+    for (unsigned k = 0; k < dwords; k++) EMU_EACH to[k][l] = value[k];
+  } else if (dwords == 4) {
+    load_four(&lanes, to);
+  } else if (dwords == 2) {
+    load_two(&lanes, to);
+  } else {
+    for (unsigned k = 0; k < dwords; k++) EMU_EACH memcpy(&to[k][l], base + offset[l] + 4 * k, 4);
   }
 }
 

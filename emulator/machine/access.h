@@ -27,6 +27,9 @@ struct emu_shape {
 
 void emu__places_load(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg);
 void emu__places_store(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg);
+// The same of whole dwords in a wave of 32 lanes that are all on, from offsets to one base; `alike`: all the same one.
+void emu__rows_load(struct emu_wave *wave, const uint8_t *base, const uint32_t offset[EMU_HALF], bool alike,
+                    unsigned dwords, unsigned reg);
 void emu__count_access(struct emu_wave *wave, const struct emu_places *p, unsigned bytes, bool write);
 
 enum emu_atomic {

@@ -4,13 +4,13 @@
 // ORDERED types have sixteen relations for floats, eight for integers.
 #define LOOP(name, type, load, expression)    \
   static void name(struct emu_half_wave *x) { \
-    uint32_t out = 0;                         \
+    uint32_t r[EMU_HALF];                     \
     EMU_EACH {                                \
       type a = load(0), b = load(1);          \
       (void)a, (void)b;                       \
-      out |= (uint32_t)(expression) << l;     \
+      r[l] = -(uint32_t)(expression);         \
     }                                         \
-    x->mask_out = out;                        \
+    x->mask_out = emu__mask_of(r);            \
   }
 #define LOAD_F32(i) emu__f32(x->s[i][l])
 #define LOAD_F16(i) emu__f16_to_f32((uint16_t)x->s[i][l])

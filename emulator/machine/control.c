@@ -219,7 +219,7 @@ static void clock_read(struct emu_wave *w, const struct emu_step *step) {
 }
 
 #define ROW(name, what, function) {.op = EMU_##name, .klass = EMU_CLASS_##what, .run = function}
-#define IDLE(name) ROW(name, WAIT, nothing)
+#define IDLE(name) {.op = EMU_##name, .klass = EMU_CLASS_WAIT, .run = nothing, .straight = true}
 const struct emu_action emu__control_actions[] = {ROW(S_BRANCH, BRANCH, S_BRANCH),
                                                   ROW(S_CBRANCH_SCC0, BRANCH, S_CBRANCH_SCC0),
                                                   ROW(S_CBRANCH_SCC1, BRANCH, S_CBRANCH_SCC1),

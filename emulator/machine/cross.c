@@ -176,7 +176,7 @@ static bool run_indexed(struct emu_wave *w, const struct emu_step *step, unsigne
   for (unsigned i = 0; i < 3; i++) {
     if (!shift(w, step, &inst.src[i], mode & INDEX_SOURCE0 << i, index)) return false;
   }
-  if (!emu__valu_prepare(w->group->run->target, &shifted, NULL)) return false;
+  if (!emu__valu_prepare(w->group->run->target, w->lanes, &shifted, NULL)) return false;
   w->instructions[step->klass]++;
   if (w->check && !emu__check_indexed(w, &shifted)) return true;
   shifted.run(w, &shifted);

@@ -57,14 +57,38 @@ static inline void count(struct emu_wave *w, const struct emu_places *p, unsigne
   if (w->counters) count_conflicts(w, p, bytes);
 }
 
-#define LOAD(name, size, sign, is_half, is_high)                                        \
-  static void name(struct emu_wave *w, const struct emu_step *step) {                   \
-    static const struct emu_shape shape = {size, sign, is_half, is_high};               \
-    struct emu_places p;                                                                \
-    places(w, step, (uint32_t)step->inst->imm, size, &p);                               \
-    count(w, &p, size);                                                                 \
-    if (w->check && !emu__check_load(w, step, &p, &shape, step->inst->dst.reg)) return; \
-    emu__places_load(w, &p, &shape, step->inst->dst.reg);                               \
+// The usual load, where nobody counts or checks: whole dwords of 32 lanes that are all on and inside. false: nothing
+// was done.
+static inline bool load_rows(struct emu_wave *w, const struct emu_step *step, uint32_t offset, unsigned bytes,
+                             unsigned reg) {
+  const struct emu_group *group = w->group;
+  if (bytes < 4 || w->lanes != EMU_HALF || w->s[EMU_EXEC_LO] != UINT32_MAX || w->check || w->counters) return false;
+  if (group->lds_bytes < bytes) return false;
+  const uint32_t *from = emu__vector(w, step->inst->src[0].reg, 0);
+  uint32_t at[EMU_HALF] __attribute__((aligned(32)));
+  const __m256i last = _mm256_set1_epi32((int)(group->lds_bytes - bytes)), along = _mm256_set1_epi32((int)offset);
+  const __m256i first = _mm256_set1_epi32((int)(from[0] + offset));
+  __m256i inside = _mm256_set1_epi32(-1), alike = inside;
+  for (int l = 0; l < EMU_HALF; l += 8) {
+    __m256i a = _mm256_add_epi32(_mm256_loadu_si256((const __m256i *)(from + l)), along);
+    inside = _mm256_and_si256(inside, _mm256_cmpeq_epi32(_mm256_max_epu32(a, last), last));
+    alike = _mm256_and_si256(alike, _mm256_cmpeq_epi32(a, first));
+    _mm256_store_si256((__m256i *)(at + l), a);
+  }
+  if (_mm256_movemask_epi8(inside) != -1) return false;
+  emu__rows_load(w, group->lds, at, _mm256_movemask_epi8(alike) == -1, bytes / 4, reg);
+  return true;
+}
+
+#define LOAD(name, size, sign, is_half, is_high)                                          \
+  static void name(struct emu_wave *w, const struct emu_step *step) {                     \
+    static const struct emu_shape shape = {size, sign, is_half, is_high};                 \
+    if (load_rows(w, step, (uint32_t)step->inst->imm, size, step->inst->dst.reg)) return; \
+    struct emu_places p;                                                                  \
+    places(w, step, (uint32_t)step->inst->imm, size, &p);                                 \
+    count(w, &p, size);                                                                   \
+    if (w->check && !emu__check_load(w, step, &p, &shape, step->inst->dst.reg)) return;   \
+    emu__places_load(w, &p, &shape, step->inst->dst.reg);                                 \
   }
 #define STORE(name, size, is_high)                                                          \
   static void name(struct emu_wave *w, const struct emu_step *step) {                       \
@@ -110,6 +134,14 @@ static void pair_places(struct emu_wave *w, const struct emu_step *step, unsigne
 static void load_pair(struct emu_wave *w, const struct emu_step *step, unsigned size, unsigned unit) {
   const struct emu_shape shape = {(uint8_t)size, false, false, false};
   struct emu_places p[2];
+  uint32_t imm = (uint32_t)step->inst->imm;
+  const struct emu_operand *address = &step->inst->src[0];
+  unsigned reg = step->inst->dst.reg;
+  // the second one's addresses must not be the first one's result
+  bool apart = address->reg < reg || address->reg >= reg + size / 4;
+  if (apart && load_rows(w, step, (imm & 255) * size * unit, size, reg) &&
+      load_rows(w, step, (imm >> 8 & 255) * size * unit, size, reg + size / 4))
+    return;
   pair_places(w, step, size, unit, p);
   for (unsigned i = 0; i < 2; i++) {
     if (w->check && !emu__check_load(w, step, &p[i], &shape, step->inst->dst.reg + i * size / 4)) return;
@@ -291,7 +323,7 @@ static void swizzle(struct emu_wave *w, const struct emu_step *step) {
 
 static void nothing(struct emu_wave *w, const struct emu_step *step) { (void)w, (void)step; }
 
-#define ROW(name, function) {.op = EMU_##name, .klass = EMU_CLASS_LDS, .run = function}
+#define ROW(name, function) {.op = EMU_##name, .klass = EMU_CLASS_LDS, .run = function, .straight = true}
 #define A32(name, type, f) ROW(DS_##name##_##type##32, f##_4), ROW(DS_##name##_RTN_##type##32, f##_4)
 #define A64(name, type, f) ROW(DS_##name##_##type##64, f##_8), ROW(DS_##name##_RTN_##type##64, f##_8)
 #define A(name, type, f) A32(name, type, f), A64(name, type, f)
@@ -333,7 +365,7 @@ const struct emu_action emu__lds_actions[] = {ROW(DS_LOAD_I8, load_i8),
                                               ROW(DS_STORE_ADDTID_B32, store_addtid),
                                               ROW(DS_PERMUTE_B32, permute),
                                               ROW(DS_BPERMUTE_B32, bpermute),
-                                              ROW(DS_SWIZZLE_B32, swizzle),
+                                              {.op = EMU_DS_SWIZZLE_B32, .klass = EMU_CLASS_LDS, .run = swizzle},
                                               ROW(DS_NOP, nothing),
                                               A(ADD, U, a_add),
                                               A(SUB, U, a_sub),

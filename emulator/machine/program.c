@@ -182,7 +182,7 @@ void emu__step_text(const struct emu_wave *wave, const struct emu_step *step, ch
 static void run_outside(struct emu_wave *wave, const struct emu_step *step) {
   emu__wave_trap(wave, step, EMU_TRAP, "trap", -1, 0, "The wave went outside of the program's code.");
 }
-static const struct emu_step outside = {.run = run_outside, .klass = EMU_CLASS_COUNT};
+static const struct emu_step outside = {.run = run_outside, .klass = EMU_CLASS_COUNT, .needs = EMU_NEEDS_LOOK};
 
 static void run_undecodable(struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_program *program = wave->group->run->program;
@@ -243,6 +243,7 @@ static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, unsig
   for (int i = 0; i < 4; i++) need(step, &inst->src[i]);
   for (unsigned k = 0; k < inst->image.words; k++)
     if (inst->image.reg[k] >= step->vgprs) step->vgprs = (uint16_t)(inst->image.reg[k] + 1);
+  step->straight = action->straight;
   if (action->run) return action->run;
 
   struct emu_step *pair = NULL;
@@ -258,7 +259,7 @@ static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, unsig
     pair->floats = pair->action->floats;
     step->pair = pair;
   }
-  return emu__valu_prepare(program->target, step, pair) ? step->run : run_unknown;
+  return emu__valu_prepare(program->target, lanes, step, pair) ? step->run : run_unknown;
 }
 
 void emu__step_decode(struct emu_wave *wave, const struct emu_step *at) {
@@ -278,6 +279,7 @@ void emu__step_decode(struct emu_wave *wave, const struct emu_step *at) {
     const size_t fields = offsetof(struct emu_step, src);
     memcpy((char *)step + fields, (char *)&filled + fields, sizeof(filled) - fields);
     __atomic_store_n(&step->run, run, __ATOMIC_RELEASE);
+    if (filled.straight) __atomic_store_n(&step->needs, filled.vgprs, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&program->lock);
   wave->next = at;  // again, as what it is
@@ -293,6 +295,7 @@ static struct page *make_page(struct emu_program *program, unsigned which, size_
       for (unsigned i = 0; i < PAGE_STEPS + LONGEST; i++) {
         page->steps[i].run = i < PAGE_STEPS ? emu__step_decode : run_next_page;
         page->steps[i].klass = EMU_CLASS_COUNT;
+        page->steps[i].needs = EMU_NEEDS_LOOK;
         page->steps[i].offset = (uint32_t)((index * PAGE_STEPS + i) * 4);
       }
       __atomic_store_n(&program->pages[which][index], page, __ATOMIC_RELEASE);

@@ -2,7 +2,8 @@
 #include "machine/wave.h"
 
 #define I(x) ((int32_t)(x))
-#define ACTION(name) {.op = EMU_##name, .klass = EMU_CLASS_SALU, .run = name}
+#define ACTION(name) {.op = EMU_##name, .klass = EMU_CLASS_SALU, .run = name, .straight = true}
+#define TRAPPING(name) {.op = EMU_##name, .klass = EMU_CLASS_SALU, .run = name}
 
 static void write32(struct emu_wave *w, const struct emu_step *step, uint32_t value) {
   emu__scalar_write(w, step->inst->dst.reg, value);
@@ -369,9 +370,11 @@ const struct emu_action emu__salu_actions[] = {PAIR(S_MOV),
                                                PAIR(S_OR_NOT1_SAVEEXEC),
                                                PAIR(S_AND_NOT0_WREXEC),
                                                PAIR(S_AND_NOT1_WREXEC),
-                                               PAIR(S_MOVRELS),
-                                               PAIR(S_MOVRELD),
-                                               ACTION(S_MOVRELSD_2_B32),
+                                               TRAPPING(S_MOVRELS_B32),
+                                               TRAPPING(S_MOVRELS_B64),
+                                               TRAPPING(S_MOVRELD_B32),
+                                               TRAPPING(S_MOVRELD_B64),
+                                               TRAPPING(S_MOVRELSD_2_B32),
                                                ACTION(S_ADD_U32),
                                                ACTION(S_SUB_U32),
                                                ACTION(S_ADD_I32),

@@ -20,6 +20,14 @@ static void run_whole(struct emu_wave *wave, const struct emu_step *step) {
 
 static void run_dual(struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_step *pair = step->pair;
+  if (emu__is_rows(wave, step)) {
+    struct emu_half_wave x, y;
+    emu__rows(wave, step, step->nsrc, &x);
+    emu__second_rows(wave, step, pair->nsrc, &y);
+    step->lanes(&x);
+    pair->lanes(&y);
+    return;
+  }
   emu__run_dual(wave, step, step->lanes, step->nsrc, pair->lanes, pair->nsrc);
 }
 
@@ -392,6 +400,17 @@ static bool prepare_half(struct emu_step *step, const struct emu_operand *src, c
   return plain;
 }
 
+static bool is_row(const struct emu_source *source) {
+  return source->kind == EMU_OPERAND_VECTOR || source->kind == EMU_OPERAND_SCALAR ||
+         source->kind == EMU_OPERAND_CONSTANT;
+}
+
+static bool are_vectors(const struct emu_step *step) {
+  bool vectors = true;
+  for (unsigned i = 0; i < step->nsrc; i++) vectors = vectors && step->src[i].kind == EMU_OPERAND_VECTOR;
+  return vectors;
+}
+
 // What keeps the other half of its register where most 16-bit results make it zero: what op_sel may put into either,
 // as the guide to Vega has it, and sums over the register's own half. Source of the others: LLVM, which drops masks
 // behind them.
@@ -412,7 +431,7 @@ static bool keeps_high(unsigned op) {
   }
 }
 
-bool emu__valu_prepare(const struct emu_isa *target, struct emu_step *step, struct emu_step *pair) {
+bool emu__valu_prepare(const struct emu_isa *target, unsigned lanes, struct emu_step *step, struct emu_step *pair) {
   const struct emu_inst *inst = step->inst;
   step->zeroes = target->zeroes_high && is_half_type(inst->dst.type) && !inst->dst.high && !keeps_high(inst->op);
   step->to_exec = target->compare_both && emu_isa_compares_exec((enum emu_op)inst->op);
@@ -426,6 +445,8 @@ bool emu__valu_prepare(const struct emu_isa *target, struct emu_step *step, stru
     step->floats |= pair->floats;
     memcpy(step->also_src, pair->src, sizeof(pair->src));
     step->also_dst = pair->dst;
+    step->vectors = lanes == EMU_HALF && plain && are_vectors(step) && are_vectors(pair);
+    for (unsigned i = 0; i < pair->nsrc; i++) step->vectors = step->vectors && pair->src[i].value != step->dst;
     return plain;
   }
   bool masks = inst->sdst.kind || (inst->src[2].kind && inst->src[2].type == EMU_MASK) || inst->src[3].kind;
@@ -441,8 +462,11 @@ bool emu__valu_prepare(const struct emu_isa *target, struct emu_step *step, stru
   step->straight = true;
   const struct emu_action *action = step->action;
   if (plain && !masks && !modified) {
+    step->vectors = lanes == EMU_HALF && are_vectors(step);
     step->run = action->plain ? action->plain : run_plain;
   } else if (whole) {
+    step->rows = lanes == EMU_HALF && !step->to_exec;
+    for (unsigned i = 0; i < step->nsrc; i++) step->rows = step->rows && is_row(&step->src[i]);
     step->run = action->whole ? action->whole : run_whole;
   } else {
     step->run = emu__valu_run;

@@ -23,21 +23,18 @@ __attribute__((noinline, cold)) static void fix_nan(const struct emu_half_wave *
   }
 }
 
-// The result goes out last: `d` may be a source's register.
-#define VECTORS(sources, expression)                                                  \
-  eight r[EMU_HALF / 8];                                                              \
-  for (int i = 0; i < EMU_HALF / 8; i++) {                                            \
-    eight a = ((const eight *)x->s[0])[i], b = ((const eight *)x->s[1])[i];           \
-    eight c = sources > 2 ? ((const eight *)x->s[2])[i] : a;                          \
-    (void)c;                                                                          \
-    r[i] = expression;                                                                \
-  }                                                                                   \
-  __m256 odd = _mm256_or_ps(_mm256_cmp_ps((__m256)r[0], (__m256)r[1], _CMP_UNORD_Q),  \
-                            _mm256_cmp_ps((__m256)r[2], (__m256)r[3], _CMP_UNORD_Q)); \
-  if (__builtin_expect(_mm256_movemask_ps(odd), 0)) fix_nan(x, sources, r);           \
-  for (int i = 0; i < EMU_HALF / 8; i++) ((eight *)x->d)[i] = r[i];
-#define OP2(name, expression) EMU_LANES name(struct emu_half_wave *x){VECTORS(2, expression)} EMU_PLAIN(name, 2)
-#define OP3(name, expression) EMU_LANES name(struct emu_half_wave *x){VECTORS(3, expression)} EMU_PLAIN(name, 3)
+static inline eight eight_of(const struct emu_half_wave *x, unsigned source, int i) {
+  return ((const eight *)x->s[source])[i];
+}
+static inline void put_result(const struct emu_half_wave *x, eight r0, eight r1, eight r2, eight r3) {
+  eight *d = (eight *)x->d;
+  d[0] = r0, d[1] = r1, d[2] = r2, d[3] = r3;
+}
+static inline bool has_nan(eight r0, eight r1, eight r2, eight r3) {
+  __m256 odd = _mm256_or_ps(_mm256_cmp_ps((__m256)r0, (__m256)r1, _CMP_UNORD_Q),
+                            _mm256_cmp_ps((__m256)r2, (__m256)r3, _CMP_UNORD_Q));
+  return __builtin_expect(!_mm256_testz_ps(odd, odd), 0);
+}
 
 static inline eight zero_product(eight a, eight b, eight product, eight otherwise) {
   eight zero = {0};
@@ -46,13 +43,46 @@ static inline eight zero_product(eight a, eight b, eight product, eight otherwis
                                               _mm256_cmp_ps((__m256)b, (__m256)zero, _CMP_EQ_OQ)));
 }
 static inline eight fma8(eight a, eight b, eight c) { return (eight)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+// The result goes out last: `d` may be a source's register. name_numbers: unless a NaN comes out: then nothing is done,
+// and it is false.
+#define EIGHT(name, i, sources) \
+  name##_eight(eight_of(x, 0, i), eight_of(x, 1, i), sources > 2 ? eight_of(x, 2, i) : eight_of(x, 0, i))
+#define COMPUTED(name, sources)                                     \
+  eight r0 = EIGHT(name, 0, sources), r1 = EIGHT(name, 1, sources); \
+  eight r2 = EIGHT(name, 2, sources), r3 = EIGHT(name, 3, sources);
+#define OPERATION(name, sources, expression)                                                        \
+  static inline eight name##_eight(eight a, eight b, eight c) {                                     \
+    (void)c;                                                                                        \
+    return expression;                                                                              \
+  }                                                                                                 \
+  __attribute__((always_inline)) static inline bool name##_numbers(const struct emu_half_wave *x) { \
+    COMPUTED(name, sources)                                                                         \
+    if (has_nan(r0, r1, r2, r3)) return false;                                                      \
+    put_result(x, r0, r1, r2, r3);                                                                  \
+    return true;                                                                                    \
+  }                                                                                                 \
+  EMU_LANES name(struct emu_half_wave *x) {                                                         \
+    COMPUTED(name, sources)                                                                         \
+    if (has_nan(r0, r1, r2, r3)) {                                                                  \
+      eight r[EMU_HALF / 8] = {r0, r1, r2, r3};                                                     \
+      fix_nan(x, sources, r);                                                                       \
+      put_result(x, r[0], r[1], r[2], r[3]);                                                        \
+    } else {                                                                                        \
+      put_result(x, r0, r1, r2, r3);                                                                \
+    }                                                                                               \
+  }
+#define OP(name, sources, expression)  \
+  OPERATION(name, sources, expression) \
+  EMU_PLAIN_ROWS(name, sources, name##_numbers(&x))
+#define OP2(name, expression) OP(name, 2, expression)
+#define OP3(name, expression) OP(name, 3, expression)
 OP2(add, a + b)
 OP2(sub, a - b)
 OP2(subrev, b - a)
 OP2(mul, a *b)
 OP2(mul_dx9, zero_product(a, b, a *b, (eight){0}))
 OP3(fma_, fma8(a, b, c))
-static void fma_or_last(struct emu_half_wave *x) { VECTORS(3, zero_product(a, b, fma8(a, b, c), c)) }
+OPERATION(fma_or_last, 3, zero_product(a, b, fma8(a, b, c), c))
 
 // A zero wins over a NaN beside it: only the third source is left then.
 static void fma_dx9(struct emu_half_wave *x) {
@@ -272,11 +302,34 @@ CUBE(cube_sc, LIST(-c, c, a, a, a, -a))
 CUBE(cube_tc, LIST(-b, -b, c, -c, -b, -b))
 CUBE(cube_ma, LIST(2 * a, 2 * a, 2 * b, 2 * b, 2 * c, 2 * c))
 
-// VOPD of the operations that products of matrices are made of.
-#define DUAL(one, one_sources, two, two_sources)                              \
-  static void one##_and_##two(struct emu_wave *w, const struct emu_step *s) { \
-    emu__run_dual(w, s, one, one_sources, two, two_sources);                  \
+// VOPD of the operations that products of matrices are made of. Where the second meets a NaN, the first has already
+// written, which changes nothing for it.
+#define DUAL(one, one_sources, two, two_sources)                                                              \
+  __attribute__((noinline)) static void one##_and_##two##_any(struct emu_wave *w, const struct emu_step *s) { \
+    emu__run_dual(w, s, one, one_sources, two, two_sources);                                                  \
+  }                                                                                                           \
+  static void one##_and_##two(struct emu_wave *w, const struct emu_step *s) {                                 \
+    if (emu__is_rows(w, s)) {                                                                                 \
+      struct emu_half_wave x, y;                                                                              \
+      emu__rows(w, s, one_sources, &x);                                                                       \
+      emu__second_rows(w, s, two_sources, &y);                                                                \
+      if (one##_numbers(&x)) {                                                                                \
+        if (!two##_numbers(&y)) two##_second(w, s);                                                           \
+        return;                                                                                               \
+      }                                                                                                       \
+    }                                                                                                         \
+    one##_and_##two##_any(w, s);                                                                              \
   }
+// With the rules for NaN.
+#define SECOND(name, sources)                                                                               \
+  __attribute__((noinline, cold)) static void name##_second(struct emu_wave *w, const struct emu_step *s) { \
+    struct emu_half_wave x;                                                                                 \
+    emu__second_rows(w, s, sources, &x);                                                                    \
+    name(&x);                                                                                               \
+  }
+SECOND(add, 2)
+SECOND(mul, 2)
+SECOND(fma_, 3)
 DUAL(fma_, 3, fma_, 3)
 DUAL(fma_, 3, mul, 2)
 DUAL(mul, 2, fma_, 3)

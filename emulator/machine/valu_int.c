@@ -238,12 +238,12 @@ MAD24(mad_i16, (int64_t)(int16_t)a *(int16_t)b, saturate_i, I64)
 #define CARRY(name, wrapped, carried, exact)                       \
   EMU_LANES name(struct emu_half_wave *x) {                        \
     const uint32_t *s0 = x->s[0], *s1 = x->s[1];                   \
-    uint32_t in = x->mask_in, out = 0, r[EMU_HALF];                \
+    uint32_t in = x->mask_in, r[EMU_HALF], out[EMU_HALF];          \
     EMU_EACH {                                                     \
       uint32_t a = s0[l], b = s1[l], c = in >> l & 1, v = wrapped; \
       (void)c;                                                     \
       r[l] = v;                                                    \
-      out |= (uint32_t)(carried) << l;                             \
+      out[l] = -(uint32_t)(carried);                               \
     }                                                              \
     if (x->inst->clamp) {                                          \
       EMU_EACH {                                                   \
@@ -252,15 +252,15 @@ MAD24(mad_i16, (int64_t)(int16_t)a *(int16_t)b, saturate_i, I64)
         r[l] = saturate_u(exact);                                  \
       }                                                            \
     }                                                              \
-    x->mask_out = out;                                             \
+    x->mask_out = emu__mask_of(out);                               \
     emu__copy(x->d, r);                                            \
   }
 CARRY(add_co, a + b, v < a, a + b)
 CARRY(sub_co, a - b, a < b, a - b)
 CARRY(subrev_co, b - a, b < a, b - a)
-CARRY(add_co_ci, a + b + c, v < a || (c && v == a), a + b + c)
-CARRY(sub_co_ci, a - b - c, a < b || (c && a == b), a - b - c)
-CARRY(subrev_co_ci, b - a - c, b < a || (c && a == b), b - a - c)
+CARRY(add_co_ci, a + b + c, (v < a) | (c & (v == a)), a + b + c)
+CARRY(sub_co_ci, a - b - c, (a < b) | (c & (a == b)), a - b - c)
+CARRY(subrev_co_ci, b - a - c, (b < a) | (c & (a == b)), b - a - c)
 
 EMU_LANES cndmask(struct emu_half_wave *x) {
   const uint32_t *s0 = x->s[0], *s1 = x->s[1];
@@ -269,18 +269,22 @@ EMU_LANES cndmask(struct emu_half_wave *x) {
   emu__copy(x->d, r);
 }
 
+static inline emu_fours product_of(emu_fours a, emu_fours b) {
+  return (emu_fours)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+}
 EMU_LANES mad_u64_u32(struct emu_half_wave *x) {
-  const uint32_t *s0 = x->s[0], *s1 = x->s[1], *s2 = x->s[2];
-  uint32_t out = 0, r[2 * EMU_HALF];
-  EMU_EACH {
-    uint64_t product = U64(s0[l]) * s1[l], sum = product + emu__pair(s2, l);
-    out |= (uint32_t)(sum < product) << l;
-    emu__set_pair(r, l, sum);
+  uint32_t carried[2 * EMU_HALF], r[2 * EMU_HALF];
+  for (int l = 0; l < EMU_HALF; l += 8) {
+    struct emu_pairs a = emu__extended(x->s[0], l), b = emu__extended(x->s[1], l), c = emu__pairs(x->s[2], l);
+    emu_fours first = product_of(a.first, b.first), second = product_of(a.second, b.second);
+    struct emu_pairs sum = {first + c.first, second + c.second};
+    emu__put_pairs(r, l, sum);
+    emu__put_pairs(carried, l, (struct emu_pairs){(emu_fours)(sum.first < first), (emu_fours)(sum.second < second)});
   }
-  if (x->inst->clamp && out) EMU_EACH if (out >> l & 1) emu__set_pair(r, l, UINT64_MAX);
+  x->mask_out = emu__mask_of(carried);
+  if (x->inst->clamp && x->mask_out) EMU_EACH if (x->mask_out >> l & 1) emu__set_pair(r, l, UINT64_MAX);
   emu__copy(x->d, r);
   emu__copy(x->d + EMU_HALF, r + EMU_HALF);
-  x->mask_out = out;
 }
 
 static void mad_i64_i32(struct emu_half_wave *x) {
@@ -295,21 +299,26 @@ static void mad_i64_i32(struct emu_half_wave *x) {
   x->mask_out = out;
 }
 
-#define SHIFT64(name, expression)                  \
-  EMU_LANES name(struct emu_half_wave *x) {        \
-    const uint32_t *s0 = x->s[0], *s1 = x->s[1];   \
-    uint32_t r[2 * EMU_HALF];                      \
-    EMU_EACH {                                     \
-      uint32_t a = s0[l] & 63;                     \
-      uint64_t b = emu__pair(s1, l);               \
-      emu__set_pair(r, l, (uint64_t)(expression)); \
-    }                                              \
-    emu__copy(x->d, r);                            \
-    emu__copy(x->d + EMU_HALF, r + EMU_HALF);      \
+// Of 64 bits, four at a time: `a` is the distance, b the value.
+#define SHIFT64(name, expression)                                                                                     \
+  static inline emu_fours name##_fours(emu_fours a, emu_fours b) { return (expression); }                             \
+  EMU_LANES name(struct emu_half_wave *x) {                                                                           \
+    uint32_t r[2 * EMU_HALF];                                                                                         \
+    for (int l = 0; l < EMU_HALF; l += 8) {                                                                           \
+      struct emu_pairs a = emu__extended(x->s[0], l), b = emu__pairs(x->s[1], l);                                     \
+      emu__put_pairs(r, l,                                                                                            \
+                     (struct emu_pairs){name##_fours(a.first & 63, b.first), name##_fours(a.second & 63, b.second)}); \
+    }                                                                                                                 \
+    emu__copy(x->d, r);                                                                                               \
+    emu__copy(x->d + EMU_HALF, r + EMU_HALF);                                                                         \
   }
 SHIFT64(lshl64, b << a)
 SHIFT64(lshr64, b >> a)
-SHIFT64(ashr64, (int64_t)b >> a)
+// the host shifts with zeros alone
+static inline emu_fours sign_of(emu_fours v) {
+  return (emu_fours)_mm256_cmpgt_epi64(_mm256_setzero_si256(), (__m256i)v);
+}
+SHIFT64(ashr64, ((b ^ sign_of(b)) >> a) ^ sign_of(b))
 
 // Lanes below this one whose bit is set, counted in the low or the high word of a mask of 64.
 static void mbcnt_lo(struct emu_half_wave *x) {
@@ -326,8 +335,15 @@ static void mbcnt_hi(struct emu_half_wave *x) {
 }
 
 static void mov64(struct emu_half_wave *x) { EMU_EACH emu__set_pair(x->d, l, emu__pair(x->s[0], l)); }
-static void lshl_add64(struct emu_half_wave *x) {
-  EMU_EACH emu__set_pair(x->d, l, (emu__pair(x->s[0], l) << (x->s[1][l] & 7)) + emu__pair(x->s[2], l));
+EMU_LANES lshl_add64(struct emu_half_wave *x) {
+  uint32_t r[2 * EMU_HALF];
+  for (int l = 0; l < EMU_HALF; l += 8) {
+    struct emu_pairs a = emu__pairs(x->s[0], l), b = emu__extended(x->s[1], l), c = emu__pairs(x->s[2], l);
+    emu__put_pairs(r, l,
+                   (struct emu_pairs){(a.first << (b.first & 7)) + c.first, (a.second << (b.second & 7)) + c.second});
+  }
+  emu__copy(x->d, r);
+  emu__copy(x->d + EMU_HALF, r + EMU_HALF);
 }
 // The first half is the one that op_sel chose of the first source, the second that of the second.
 static void pk_mov(struct emu_half_wave *x) {
@@ -362,6 +378,7 @@ EMU_WHOLE(add_co_ci, 2)
 EMU_WHOLE(sub_co_ci, 2)
 EMU_WHOLE(lshl64, 2)
 EMU_WHOLE(mad_u64_u32, 3)
+EMU_WHOLE(lshl_add64, 3)
 
 const struct emu_action emu__int_actions[] = {
     EMU_ALU_PLAIN(V_MOV_B32, mov),
@@ -370,7 +387,7 @@ const struct emu_action emu__int_actions[] = {
     EMU_ALU_PLAIN(V_ACCVGPR_WRITE_B32, mov),
     EMU_ALU(V_MOV_B64, mov64),
     EMU_ALU(V_PK_MOV_B32, pk_mov),
-    EMU_ALU(V_LSHL_ADD_U64, lshl_add64),
+    EMU_ALU_WHOLE(V_LSHL_ADD_U64, lshl_add64),
     EMU_ALU(V_NOT_B32, not),
     EMU_ALU(V_BFREV_B32, bfrev),
     EMU_ALU(V_CLZ_I32_U32, clz),

@@ -154,17 +154,14 @@ void emu__wave_slice(struct emu_wave *wave, int64_t budget) {
   }
   while (wave->budget > 0) {
     const struct emu_step *step = wave->next;
-    emu_step_fn *run;
     // instructions that go straight on, without a look at the wave between
     int64_t left = wave->budget;
     uint32_t vgprs = wave->vgprs;
-    for (;;) {
-      run = __atomic_load_n(&step->run, __ATOMIC_ACQUIRE);
-      if (run == emu__step_decode || !left || !step->straight || step->vgprs > vgprs) break;
-      run(wave, step);
+    for (; left && __atomic_load_n(&step->needs, __ATOMIC_ACQUIRE) <= vgprs; left--) {
+      __atomic_load_n(&step->run, __ATOMIC_RELAXED)(wave, step);
       step += step->words;
-      left--;
     }
+    emu_step_fn *run = __atomic_load_n(&step->run, __ATOMIC_ACQUIRE);
     wave->budget = left - 1;
     wave->next = step;
     if (!left) return;

@@ -50,6 +50,7 @@ struct emu_action {
   uint8_t klass;   // enum emu_class
   uint8_t floats;  // which half of MODE governs it
   bool saturates;  // an integer operation that knows `clamp`
+  bool straight;   // of those with `run`: as emu_step.straight
   uint8_t part;    // 16 or 8: so many bits of the destination are written, at op_sel's half or byte; 0: all
   emu_lanes_fn *lanes;
   emu_step_fn *run;
@@ -57,6 +58,8 @@ struct emu_action {
   // they are, and where they may be of two, or masks. NULL: the ways that all operations share
   emu_step_fn *plain, *whole;
 };
+
+enum { EMU_NEEDS_LOOK = UINT16_MAX };
 
 struct emu_source {
   uint32_t value;  // number of the register; CONSTANT: its low dword
@@ -76,8 +79,12 @@ struct emu_step {
   bool to_exec : 1;  // V_CMPX*, where it writes its mask to scalar registers as well
   bool zeroes : 1;   // a 16-bit result that makes the other half of its register zero
   uint8_t floats : 2, nsrc : 2;
-  bool
-      straight : 1;  // it goes on behind itself: looks neither at `next` nor at `budget` of the wave, and does not trap
+  // it goes on behind itself: looks neither at `next` nor at `budget` of the wave, and does not trap
+  bool straight : 1;
+  // in waves of 32: plain operands, all of them vectors; a VOPD's second half does not read what its first one writes
+  bool vectors : 1;
+  bool rows : 1;   // in waves of 32: sources of one or two dwords, vectors, scalars or constants, and no mask to EXEC
+  uint16_t needs;  // atomic, published last: `vgprs` if it is straight; EMU_NEEDS_LOOK: the wave has to be looked at
   emu_lanes_fn *lanes;
   const struct emu_inst *inst;
   struct emu_plan *plan;  // atomic: the checker's, NULL until it first looks
