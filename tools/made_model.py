@@ -42,6 +42,11 @@ SHAPES = {
     "1b-q8_0": Shape(16, 2048, 32, 8, 64, 8192, 128256, plain=gf.TENSOR_Q8_0, finer=gf.TENSOR_Q8_0),
     "qwen3-30b-a3b": Shape(48, 2048, 32, 4, 128, 768, 151936, 128, 8, "qwen3moe"),
     "gpt-oss-20b": Shape(24, 2880, 64, 8, 64, 2880, 201088, 32, 4, "gpt-oss", gf.TENSOR_Q8_0, gf.TENSOR_Q8_0, gf.TENSOR_MXFP4),
+    **{f"host-{name}": Shape(2, 2048, 32, 8, 64, 5632, 4096, plain=plain, finer=finer) for name, plain, finer in (
+        ("f16", gf.TENSOR_F16, gf.TENSOR_F16), ("bf16", gf.TENSOR_BF16, gf.TENSOR_BF16), ("f32", gf.TENSOR_F32, gf.TENSOR_F32),
+        ("q8_0", gf.TENSOR_Q8_0, gf.TENSOR_Q8_0), ("q4_0", gf.TENSOR_Q4_0, gf.TENSOR_Q4_0), ("q4_k_m", gf.TENSOR_Q4_K, gf.TENSOR_Q6_K))},
+    "host-experts": Shape(2, 2048, 32, 8, 64, 1024, 4096, 32, 4, "qwen3moe"),
+    "host-mxfp4": Shape(2, 2048, 32, 8, 64, 1024, 4096, 32, 4, "gpt-oss", gf.TENSOR_Q8_0, gf.TENSOR_Q8_0, gf.TENSOR_MXFP4),
     "tiny": Shape(3, 256, 4, 2, 64, 512, 3000),
     "tiny-experts": Shape(3, 256, 4, 2, 64, 256, 3000, 8, 2),
     "tiny-qwen3moe": Shape(3, 256, 4, 2, 64, 256, 3000, 8, 2, "qwen3moe"),
@@ -57,8 +62,8 @@ class Weights:
     def matrix(self, kind, *sizes):
         if kind not in self.pools:
             self.pools[kind] = (gf.random_blocks(kind, self.rng, (POOL,), 0.02) if kind in gf.BLOCKS
-                                else (0.02 * self.rng.standard_normal(POOL)).astype("<f2").tobytes())
-        values, size = gf.BLOCKS.get(kind, (1, 2))
+                                else gf.ENCODERS[kind](0.02 * self.rng.standard_normal(POOL)))
+        values, size = gf.BLOCKS.get(kind, (1, 4 if kind == gf.TENSOR_F32 else 2))
         pool, count = self.pools[kind], math.prod(sizes) // values * size
         return gf.Blocks(sizes, (pool * (count // len(pool) + 1))[:count])
 
@@ -122,7 +127,8 @@ def write(path, shape):
             **{key: value for key, value in demo.items() if key.startswith("tokenizer.")}}
     keys["tokenizer.ggml.tokens"] = tokens + [f"<{i}>" for i in range(more)]
     keys["tokenizer.ggml.token_type"] = demo["tokenizer.ggml.token_type"] + [1] * more
-    gf.write(path, [(key, *gf.typed(value)) for key, value in keys.items()], tensors)
+    types = {"tokenizer.ggml.token_type": (gf.ARRAY, gf.I32)}  # llama.cpp takes no other
+    gf.write(path, [(key, *((types[key], value) if key in types else gf.typed(value))) for key, value in keys.items()], tensors)
 
 
 if __name__ == "__main__":
