@@ -1,10 +1,9 @@
 // Races: which wave touched a dword last, and whether anything has come between.
 //
-// One clock serves the process. It moves at every barrier and at every acquire, that is an atomic operation that
-// returns a value or a load that bypasses the caches (glc). An access carries its time. It is before another one of the
-// same group when the group has passed a barrier since, and before one of any wave that has acquired since, or that has
-// met such a wave at a barrier. That an acquire orders all accesses before it, whoever released them, errs on the side
-// of silence: what is reported has no synchronization at all on the side of the second access.
+// One clock serves the process. An access carries the time of its wave's epoch (checker_model.h), which begins at
+// barriers, releases and acquires. It is before another one of the same group when the group has passed a barrier since,
+// and before one of any wave that has been told of it. checker_model.c knows who has, and is asked for records alone
+// that no barrier has ordered.
 //
 // Each dword has two records of 64 bits, one of its last write and one of reads:
 //
