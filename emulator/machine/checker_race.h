@@ -1,9 +1,9 @@
 // Races: which wave touched a dword last, and whether anything has come between.
 //
 // One clock serves the process. An access carries the time of its wave's epoch (checker_model.h), which begins at
-// barriers, releases and acquires. It is before another one of the same group when the group has passed a barrier since,
-// and before one of any wave that has been told of it. checker_model.c knows who has, and is asked for records alone
-// that no barrier has ordered.
+// barriers, releases and acquires. It is before another one of the same group when the group has passed a barrier
+// since, and before one of any wave that has been told of it. checker_model.c knows who has, and is asked for records
+// alone that no barrier has ordered.
 //
 // Each dword has two records of 64 bits, one of its last write and one of reads:
 //
