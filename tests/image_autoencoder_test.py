@@ -172,7 +172,7 @@ class AutoencoderTest(unittest.TestCase):
     def test_folders(self):
         """Shards, the variant fp16, both, and weights as diffusers called them before."""
         model = random_model(6, SMALL)
-        for options in [{}, {"max_shard_size": "20KB"}, {"variant": "fp16"}, {"variant": "fp16", "max_shard_size": "20KB"}]:
+        for options in [{}, {"max_shard_size": "20KB"}, {"variant": "fp16"}, {"variant": "fp16", "max_shard_size": "20KB"}, {"variant": "bf16"}]:
             with self.subTest(str(options)):
                 folder = self.folder(model.half() if "variant" in options else model, **options)
                 files = len(list((folder / "vae").glob("*.safetensors")))

@@ -67,7 +67,8 @@ class Flux(unittest.TestCase):
         """Two steps of a picture are the pipeline's with weights that |changes| were added to, by the makers' names, or |modules|, by diffusers'."""
         values = dict(values or self.plain)
         for name, change in changes.items():
-            values[name + ".weight"] = values[name + ".weight"] + change
+            name += "" if name.endswith(".bias") else ".weight"
+            values[name] = values[name] + change
         network = files.network_of(values, self.settings)
         for name, change in (modules or {}).items():
             network.get_submodule(name).weight.data += change
@@ -127,6 +128,17 @@ class Flux(unittest.TestCase):
         save(self.out / "x.safetensors", tensors)
         self.check(changes, "--lora", self.out / "x.safetensors")
 
+    def test_differences(self):
+        """Changes as a whole, of biases too, as programs write them that compare models."""
+        generator, tensors, changes = torch.Generator().manual_seed(9), {}, {}
+        for name in ("img_in.weight", "double_blocks.0.img_attn.qkv.bias", "double_blocks.0.txt_mlp.0.bias", "single_blocks.1.linear1.weight", "final_layer.adaLN_modulation.1.bias"):
+            module, end = name.rsplit(".", 1)
+            change = torch.randn(self.plain[name].shape, generator=generator).double() / 9
+            tensors[f"{kohya(module)}.{'diff' if end == 'weight' else 'diff_b'}"] = change
+            changes[module if end == "weight" else name] = 0.5 * change
+        save(self.out / "x.safetensors", tensors)
+        self.check(changes, "--lora", f"{self.out}/x.safetensors:0.5")
+
     def diffusers_file(self, path, prefix):
         generator, tensors, changes, network = torch.Generator().manual_seed(6), {}, {}, self.pipeline.transformer
         for name in MODULES:
@@ -171,7 +183,7 @@ class Flux(unittest.TestCase):
         with contextlib.ExitStack() as stack:
             for network, module, base in [(clip, next(n for n, _ in clip.named_modules() if n.endswith("layers.1.mlp.fc1")), "lora_te1_text_model_encoder_layers_1_mlp_fc1"),
                                           (t5, "encoder.block.1.layer.0.SelfAttention.q", "lora_te3_encoder_block_1_layer_0_SelfAttention_q"),
-                                          (t5, "encoder.block.0.layer.1.DenseReluDense.wo", "lora_te3_encoder_block_0_layer_1_DenseReluDense_wo")]:
+                                          (t5, "encoder.block.0.layer.1.DenseReluDense.wo", "text_encoders.t5xxl.transformer.encoder.block.0.layer.1.DenseReluDense.wo")]:
                 weight = network.get_submodule(module).weight
                 values, change = random_lora("lora", weight.shape, generator)
                 tensors |= renamed(values, base)

@@ -48,16 +48,20 @@ static bool has_file(const char *folder, const char *name) {
   return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && access(path, F_OK) == 0;
 }
 
-/* Weights as they are before those of the variant fp16, which is left to where there are no others. */
+/* Weights as they are before those of a variant of 16 bits, which are left to where there are no others. */
 static rdna_status open_tensors(const char *folder, const char *stem, rdna__safetensors **out) {
-  static const char *const forms[2][2] = {{"%s.safetensors", "%s.safetensors.index.json"},
-                                          {"%s.fp16.safetensors", "%s.safetensors.index.fp16.json"}};
-  char names[2][2][NAME_BYTES];
-  for (int variant = 0; variant < 2; variant++)
-    for (int index = 0; index < 2; index++) snprintf(names[variant][index], NAME_BYTES, forms[variant][index], stem);
-  bool plain = has_file(folder, names[0][0]) || has_file(folder, names[0][1]);
-  bool half = !plain && (has_file(folder, names[1][0]) || has_file(folder, names[1][1]));
-  return rdna__safetensors_open_named(folder, names[half][0], names[half][1], out);
+  static const char *const forms[][2] = {{"%s.safetensors", "%s.safetensors.index.json"},
+                                         {"%s.fp16.safetensors", "%s.safetensors.index.fp16.json"},
+                                         {"%s.bf16.safetensors", "%s.safetensors.index.bf16.json"}};
+  enum { FORMS = sizeof forms / sizeof *forms };
+  char names[FORMS][2][NAME_BYTES];
+  int found = -1;
+  for (int form = FORMS - 1; form >= 0; form--) {
+    for (int index = 0; index < 2; index++) snprintf(names[form][index], NAME_BYTES, forms[form][index], stem);
+    if (has_file(folder, names[form][0]) || has_file(folder, names[form][1])) found = form;
+  }
+  const int form = found < 0 ? 0 : found;
+  return rdna__safetensors_open_named(folder, names[form][0], names[form][1], out);
 }
 
 bool rdna__component_is_file(const char *path) {
@@ -175,13 +179,19 @@ typedef struct changing {
   rdna__lora_module module;
 } changing;
 
-/* Whether weights called |name| are changed. */
+static bool ends_with(const char *name, const char *end) {
+  size_t length = strlen(name), size = strlen(end);
+  return length > size && strcmp(name + length - size, end) == 0;
+}
+
+/* Whether weights called |name| are changed, or a bias. */
 static bool is_changed(const rdna__component *c, const char *name, changing *out) {
-  size_t length = strlen(name), end = strlen(".weight");
-  if (!c->loras || length <= end || strcmp(name + length - end, ".weight") != 0) return false;
+  bool bias = ends_with(name, ".bias");
+  size_t length = strlen(name), end = strlen(bias ? ".bias" : ".weight");
+  if (!c->loras || (!bias && !ends_with(name, ".weight"))) return false;
   snprintf(out->name, sizeof out->name, "%.*s", (int)(length - end), name);
   bool swapped = c->part.kind == CHECKPOINT_FLUX || c->part.kind == CHECKPOINT_SD3;
-  out->module = (rdna__lora_module){c->of, &c->names, swapped, out->name};
+  out->module = (rdna__lora_module){c->of, &c->names, swapped, out->name, bias};
   return rdna__loras_change(c->loras, &out->module);
 }
 

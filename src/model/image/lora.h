@@ -17,12 +17,13 @@ typedef struct rdna__lora_target {
   bool has_t5;
 } rdna__lora_target;
 
-/* A weight, which diffusers calls |name|.weight. */
+/* A weight, which diffusers calls |name|.weight, or a bias, |name|.bias. */
 typedef struct rdna__lora_module {
   rdna__lora_part part;
   const rdna__checkpoint_part *names; /* those of whole files, which some use */
   bool swapped; /* a transformer's last norm shifts before it scales, as its makers' files have it */
   const char *name;
+  bool bias;
 } rdna__lora_module;
 
 typedef struct rdna__loras rdna__loras;

@@ -2,6 +2,7 @@
  *
  *     lora_up (out, rank), lora_down (rank, in)                  W + alpha / rank up down
  *     hada_w1_a, w1_b, w2_a, w2_b, each pair as up and down      W + alpha / rank (w1_a w1_b) * (w2_a w2_b)
+ *     diff, diff_b of a bias                                     W + diff
  *     lokr_w1 (a, b), lokr_w2 (out / a, in / b), or either as    W + alpha / rank w1 (x) w2, Kronecker's product; with
  *       a pair w1_a w1_b                                         neither as a pair W + w1 (x) w2
  *
@@ -28,9 +29,10 @@ static const char *const low_rank[][2] = {{"lora_down.weight", "lora_up.weight"}
                                           {"lora_linear_layer.down.weight", "lora_linear_layer.up.weight"},
                                           {"down.weight", "up.weight"}};
 enum { LOW_RANKS = sizeof low_rank / sizeof *low_rank };
-static const char *const others[] = {"hada_w1_a", "lokr_w1", "lokr_w1_a"};
+static const char *const others[] = {"hada_w1_a", "lokr_w1", "lokr_w1_a", "diff"};
 
-static bool has_change(const file *f, const char *base) {
+static bool has_change(const file *f, const char *base, bool bias) {
+  if (bias) return rdna__lora_ask(f, base, "diff_b", false) != NULL;
   for (int i = 0; i < LOW_RANKS; i++)
     if (rdna__lora_ask(f, base, low_rank[i][0], false)) return true;
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -39,9 +41,9 @@ static bool has_change(const file *f, const char *base) {
 }
 
 /* The one of |bases| (count) by which the file has a change; NULL: none, or it is left out. */
-static const rdna__lora_base *find_change(const file *f, const rdna__lora_base *bases, int count) {
+static const rdna__lora_base *find_change(const file *f, const rdna__lora_base *bases, int count, bool bias) {
   for (int k = 0; k < count && f->scale != 0; k++)
-    if (has_change(f, bases[k].name)) return &bases[k];
+    if (has_change(f, bases[k].name, bias)) return &bases[k];
   return NULL;
 }
 
@@ -49,7 +51,7 @@ bool rdna__loras_change(const rdna__loras *l, const rdna__lora_module *module) {
   rdna__lora_base bases[RDNA__LORA_BASES];
   int count = l ? rdna__lora_names(module, bases) : 0;
   for (int i = 0; l && i < l->count; i++)
-    if (find_change(&l->files[i], bases, count)) return true;
+    if (find_change(&l->files[i], bases, count, module->bias)) return true;
   return false;
 }
 
@@ -60,6 +62,7 @@ typedef struct adding {
   const char *base;
   rdna__lora_part part;
   rdna_stream *stream;
+  bool bias, ambiguous;      /* the latter: it may be of the last norm, and the file's halves lie otherwise */
   int64_t out, in;           /* of the weight */
   int64_t first, rows;       /* of what the file has: the first that is the weight's, and all */
   bool swapped;              /* the weight's halves are the file's the other way round */
@@ -316,12 +319,30 @@ static rdna_status check_kind(const adding *a) {
   return RDNA_OK;
 }
 
+/* The change itself, as programs write it that compare two models. */
+static rdna_status add_difference(adding *a, const char *kind) {
+  const rdna__safetensor *t;
+  float *values;
+  RDNA_TRY(need(a, kind, &t));
+  RDNA_TRY(check_sizes(t, a->rows, a->in));
+  RDNA_TRY(read_values(a, t, false, a->file->scale, &values));
+  rdna_status status = add_whole(a, values);
+  free(values);
+  return status;
+}
+
 /* Whatever the file has of the module. */
 static rdna_status add_one(adding *a) {
   const rdna__safetensor *down, *up;
+  if (a->bias && a->ambiguous)
+    return rdna__fail(RDNA_UNSUPPORTED,
+                      "it has '%.160s.diff_b', whose halves lie otherwise in the last block, which a bias does not say",
+                      a->base);
+  if (a->bias) return add_difference(a, "diff_b");
   RDNA_TRY(check_kind(a));
   RDNA_TRY(find_product(a, &down, &up));
   if (down) return add_product(a, down, up);
+  if (rdna__lora_ask(a->file, a->base, "diff", false)) return add_difference(a, "diff");
   return rdna__lora_ask(a->file, a->base, "hada_w1_a", false) ? add_hadamard(a) : add_kronecker(a);
 }
 
@@ -335,11 +356,12 @@ static bool is_last_norm(const char *module, int64_t out, int64_t in) {
 
 static adding begin(file *f, const rdna__lora_base *base, const rdna__lora_module *m, rdna_stream *stream, int64_t out,
                     int64_t in) {
-  adding a = {.file = f, .base = base->name, .part = m->part, .stream = stream, .out = out, .in = in};
+  adding a = {.file = f, .base = base->name, .part = m->part, .stream = stream, .bias = m->bias, .out = out, .in = in};
   int64_t shares = base->end - base->first, share = out / shares;
   a.first = base->first * share;
   a.rows = out % shares == 0 ? base->parts * share : 0; /* of which no tensor is */
   a.swapped = base->made_first != m->swapped && m->names->kind >= CHECKPOINT_FLUX && is_last_norm(m->name, out, in);
+  a.ambiguous = base->made_first != m->swapped && m->names->kind == CHECKPOINT_SD3 && strstr(m->name, "norm1_context");
   a.scratch = (rdna__scratch){.stream = stream, .holder = "a LoRA"};
   return a;
 }
@@ -352,7 +374,7 @@ rdna_status rdna__loras_add(rdna__loras *l, const rdna__lora_module *module, rdn
   const int64_t shape[] = {out, out ? all / out : 0};
   const rdna_tensor matrix = rdna_tensor_contiguous(weight->data, RDNA_F32, 2, shape);
   for (int i = 0; i < l->count; i++) {
-    const rdna__lora_base *base = find_change(&l->files[i], bases, count);
+    const rdna__lora_base *base = find_change(&l->files[i], bases, count, module->bias);
     if (!base) continue;
     adding a = begin(&l->files[i], base, module, stream, shape[0], shape[1]);
     a.weight = &matrix;
@@ -367,7 +389,7 @@ int64_t rdna__loras_rank(const rdna__loras *l, const rdna__lora_module *module) 
   int count = rdna__lora_names(module, bases);
   int64_t sum = 0;
   for (int i = 0; i < l->count; i++) {
-    const rdna__lora_base *base = find_change(&l->files[i], bases, count);
+    const rdna__lora_base *base = find_change(&l->files[i], bases, count, module->bias);
     const rdna__safetensor *down = NULL;
     for (int k = 0; base && k < LOW_RANKS && !down; k++)
       down = rdna__lora_ask(&l->files[i], base->name, low_rank[k][0], false);
@@ -403,7 +425,7 @@ rdna_status rdna__loras_load(rdna__loras *l, const rdna__lora_module *module, rd
   int count = rdna__lora_names(module, bases);
   int64_t at = 0, rank = 0;
   for (int i = 0; i < l->count; i++) {
-    const rdna__lora_base *base = find_change(&l->files[i], bases, count);
+    const rdna__lora_base *base = find_change(&l->files[i], bases, count, module->bias);
     if (!base) continue;
     adding a = begin(&l->files[i], base, module, stream, up->shape[0], down->shape[1]);
     rdna_status status = rdna__scratch_release(&a.scratch, load_one(&a, at, down, up, &rank));

@@ -51,7 +51,8 @@ static const char *const kinds[] = {"lora_down.weight",
                                     "lokr_t2",
                                     "dora_scale",
                                     "lora_mid.weight",
-                                    "lora_A.default.weight"};
+                                    "lora_A.default.weight",
+                                    "diff"};
 static const char *const said[] = {"",
                                    "{\\\"unet.r\\\":4,\\\"unet.lora_alpha\\\":8}",
                                    "{\\\"unet.r\\\":4,\\\"unet.lora_alpha\\\":8,\\\"unet.use_rslora\\\":true}",
@@ -117,7 +118,7 @@ static void load(rdna__loras *loras, const rdna__lora_module *module, rdna_strea
 
 static void add(rdna__loras *loras, rdna__lora_part part, const char *name, const rdna__checkpoint_part *names,
                 rdna_stream *stream, const rdna_tensor *weight) {
-  const rdna__lora_module module = {part, names, false, name};
+  const rdna__lora_module module = {part, names, false, name, false};
   if (!rdna__loras_change(loras, &module)) return;
   if (rdna__loras_add(loras, &module, stream, weight) != RDNA_OK && !*rdna_last_error()) abort();
   load(loras, &module, stream);

@@ -8,10 +8,19 @@
 static const struct {
   const char *prefix;
   rdna__lora_part part;
-} owners[] = {{"lora_te_", LORA_ENCODER},        {"lora_te1_", LORA_ENCODER},  {"text_encoder.", LORA_ENCODER},
-              {"lora_te2_", LORA_ENCODER_2},     {"lora_te3_", LORA_T5},       {"text_encoder_2.", LORA_ENCODER_2},
-              {"text_encoder_3.", LORA_T5},      {"lora_unet_", LORA_NETWORK}, {"unet.", LORA_NETWORK},
-              {"diffusion_model.", LORA_NETWORK}};
+} owners[] = {{"lora_te_", LORA_ENCODER},
+              {"lora_te1_", LORA_ENCODER},
+              {"text_encoder.", LORA_ENCODER},
+              {"lora_te2_", LORA_ENCODER_2},
+              {"lora_te3_", LORA_T5},
+              {"text_encoder_2.", LORA_ENCODER_2},
+              {"text_encoder_3.", LORA_T5},
+              {"lora_unet_", LORA_NETWORK},
+              {"unet.", LORA_NETWORK},
+              {"diffusion_model.", LORA_NETWORK},
+              {"text_encoders.clip_l.", LORA_ENCODER},
+              {"text_encoders.clip_g.", LORA_ENCODER_2},
+              {"text_encoders.t5xxl.", LORA_T5}};
 
 /* Of transformers any name may be their module's. With one of CLIP's encoders the second is T5. */
 rdna__lora_part rdna__lora_owner(const rdna__lora_target *target, const char *name) {
@@ -104,17 +113,19 @@ static void name_transformer(naming *n, const rdna__lora_module *m) {
 }
 
 static void name_encoder(naming *n, const rdna__lora_module *m) {
-  static const char *const kinds[2][3] = {{"lora_te_", "lora_te1_", "text_encoder."},
-                                          {"lora_te2_", "lora_te2_", "text_encoder_2."}};
+  static const char *const kinds[2][4] = {
+      {"lora_te_", "lora_te1_", "text_encoder.", "text_encoders.clip_l.transformer."},
+      {"lora_te2_", "lora_te2_", "text_encoder_2.", "text_encoders.clip_g.transformer."}};
   bool whole = strncmp(m->name, "text_model.", 11) == 0 || strncmp(m->name, "text_projection", 15) == 0;
   char name[RDNA__LORA_NAME];
   snprintf(name, sizeof name, "%s%s", whole ? "" : "text_model.", m->name);
-  for (int i = 0; i < 3; i++) add(n, kinds[m->part == LORA_ENCODER_2][i], name, i == 2);
+  for (int i = 0; i < 4; i++) add(n, kinds[m->part == LORA_ENCODER_2][i], name, i >= 2);
 }
 
 static void name_t5(naming *n, const rdna__lora_module *m) {
-  static const char *const kinds[] = {"lora_te3_", "lora_te2_", "text_encoder_3.", "text_encoder_2."};
-  for (int i = 0; i < 4; i++) add(n, kinds[i], m->name, i > 1);
+  static const char *const kinds[] = {"lora_te3_", "lora_te2_", "text_encoder_3.", "text_encoder_2.",
+                                      "text_encoders.t5xxl.transformer."};
+  for (int i = 0; i < 5; i++) add(n, kinds[i], m->name, i > 1);
 }
 
 int rdna__lora_names(const rdna__lora_module *m, rdna__lora_base out_bases[RDNA__LORA_BASES]) {
