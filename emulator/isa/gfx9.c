@@ -222,6 +222,7 @@ static const struct emu_encoding encoding_950 = {.codes = codes_950, .op_at = op
                                           .zeroes_high = true,        \
                                           .permutes_wave = true,      \
                                           .counts_stores = true,      \
+                                          .loads_lds = true,          \
                                           .buffer_by_stride = true,   \
                                           .comparand_first = true,    \
                                           .grid_barrier_gws = true,   \

@@ -284,6 +284,7 @@ struct emu_isa {
   uint8_t count_granule;        // vector registers that a descriptor's count counts in waves of 64; twice them in 32
   bool zeroes_high;             // 16-bit results make the other half of their register zero; see valu.c
   bool permutes_wave;           // DS_PERMUTE_B32 and DS_BPERMUTE_B32 reach all 64 lanes; else 32
+  bool loads_lds;               // loads may go to LDS, at the byte that M0 has
   bool dlc_is_scope;            // dlc is sc1, which takes an access past the caches of the compute unit
   bool counts_stores;           // VMCNT counts stores as well as loads
   bool float8_fnuz;             // 8-bit floats are FNUZ; else those of OFP8

@@ -354,11 +354,15 @@ void emu__check_fill_plan(struct emu_plan *plan, const struct emu_step *step, co
     for (int i = 0; i < 3; i++) add_operand(&plan->reads, &inst->y.src[i]);
     add_operand(&plan->writes, &inst->y.dst);
   }
+  if (inst->y.op == EMU_V_MFMA_LD_SCALE_B32)
+    for (int i = 0; i < 2; i++) add_operand(&plan->reads, &inst->y.src[i]);
   plan_by_class(plan, step, target);
   plan->cache = emu__model_cache_of(inst, target);
   if (plan->cache) plan->always = true;
   switch (inst->op) {  // both are read and written
     case EMU_V_SWAP_B32:
+    case EMU_V_PERMLANE16_SWAP_B32:
+    case EMU_V_PERMLANE32_SWAP_B32:
       add_operand(&plan->writes, &inst->src[0]), add_operand(&plan->reads, &inst->dst);
       break;
     case EMU_V_MOVRELS_B32:

@@ -490,6 +490,27 @@ static void cross_relative(struct emu_wave *wave, const struct emu_step *step) {
   if (inst->op == EMU_V_SWAPREL_B32) copy_lanes(wave, (unsigned)from, b, exec);
 }
 
+// Whatever is undefined in a lane's sources makes all that it writes undefined.
+static void cross_scaled(struct emu_wave *wave, const struct emu_step *step) {
+  const struct emu_inst *inst = step->inst;
+  uint64_t exec = emu__wave_exec(wave);
+  uint32_t u[64] = {0};
+  for (int i = 0; i < 3; i++) {
+    const struct emu_operand *o = &inst->src[i];
+    bool vector = o->kind == EMU_OPERAND_VECTOR;
+    for (unsigned l = 0; o->kind && l < wave->lanes; l++)
+      for (unsigned k = 0; k < (vector ? o->dwords : 1); k++)
+        if (vector ? *emu__undefined(wave, o->reg + k, l) : (uint32_t)emu__scalar_undefined(wave, o)) u[l] = UINT32_MAX;
+  }
+  for (unsigned k = 0; k < inst->dst.dwords; k++) {
+    uint32_t all[64];
+    bool parts = inst->dst.dwords == 1;  // whose rest stays as it was
+    for (unsigned l = 0; l < wave->lanes; l++)
+      all[l] = u[l] | (parts && inst->dst.type == EMU_B32 ? *emu__undefined(wave, inst->dst.reg, l) : 0);
+    copy_lanes(wave, inst->dst.reg + k, all, exec);
+  }
+}
+
 void emu__check_cross(struct emu_wave *wave, const struct emu_step *step) {
   const struct emu_inst *inst = step->inst;
   uint64_t exec = emu__wave_exec(wave);
@@ -528,8 +549,27 @@ void emu__check_cross(struct emu_wave *wave, const struct emu_step *step) {
       copy_lanes(wave, inst->dst.reg, a, exec);
       copy_lanes(wave, inst->src[0].reg, b, exec);
       break;
+    case EMU_V_PERMLANE16_SWAP_B32:
+    case EMU_V_PERMLANE32_SWAP_B32: {
+      unsigned run = inst->op == EMU_V_PERMLANE16_SWAP_B32 ? 16 : 32;
+      memcpy(a, emu__undefined(wave, inst->dst.reg, 0), sizeof(a));
+      memcpy(b, emu__undefined(wave, inst->src[0].reg, 0), sizeof(b));
+      for (unsigned l = 0; l < 64; l++) {
+        if (!(l & run)) continue;
+        uint32_t t = a[l];
+        a[l] = b[l - run];
+        b[l - run] = t;
+      }
+      copy_lanes(wave, inst->dst.reg, a, exec);
+      copy_lanes(wave, inst->src[0].reg, b, exec);
+      break;
+    }
     default:
-      cross_relative(wave, step);
+      if (inst->op >= EMU_V_CVT_SCALEF32_PK_FP8_F32 && inst->op <= EMU_V_CVT_SCALEF32_PK_BF16_BF8) {
+        cross_scaled(wave, step);
+      } else {
+        cross_relative(wave, step);
+      }
       break;
   }
 }

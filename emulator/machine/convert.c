@@ -90,6 +90,10 @@ static void pk_norm_u16_f16(struct emu_half_wave *x) {
       normal_u16(emu__f16_to_f32((uint16_t)x->s[0][l])) | normal_u16(emu__f16_to_f32((uint16_t)x->s[1][l])) << 16;
 }
 
+EACH1(f32_bf16, quiet32(a << 16))
+EACH2(pk_bf16, emu__bfloat_of(emu__bits32(a)) | emu__bfloat_of(emu__bits32(b)) << 16)
+EACH2(pk_nearest, (uint32_t)emu__f32_to_f16(a) | (uint32_t)emu__f32_to_f16(b) << 16)
+
 // Into one byte of the third source, toward zero.
 static void pk_u8_f32(struct emu_half_wave *x) {
   EMU_EACH {
@@ -136,4 +140,7 @@ const struct emu_action emu__convert_actions[] = {F32(V_CVT_F32_I32, f32_i32),
                                                   WIDE(V_CVT_F32_F64, f32_f64, 32),
                                                   WIDE(V_CVT_I32_F64, i32_f64, 64),
                                                   WIDE(V_CVT_U32_F64, u32_f64, 64),
+                                                  EMU_ALU(V_CVT_F32_BF16, f32_bf16),
+                                                  EMU_ALU(V_CVT_PK_BF16_F32, pk_bf16),
+                                                  EMU_ALU(V_CVT_PK_F16_F32, pk_nearest),
                                                   {0}};

@@ -109,6 +109,25 @@ static void V_SWAP_B32(struct emu_wave *w, const struct emu_step *step) {
   swap_registers(w, step->inst->dst.reg, step->inst->src[0].reg);
 }
 
+// Of every second run of `run` lanes of one register with every first of another: the rows that gfx950 exchanges. A
+// lane that is off neither gives nor takes, but with fi, with which all are on.
+static void swap_rows(struct emu_wave *w, const struct emu_step *step, unsigned run) {
+  const struct emu_inst *inst = step->inst;
+  uint64_t exec = inst->fetch_inactive ? UINT64_MAX : emu__wave_exec(w);
+  uint32_t *x = emu__vector(w, inst->dst.reg, 0), *y = emu__vector(w, inst->src[0].reg, 0);
+  uint32_t a[64], b[64];
+  if (exec != UINT64_MAX) {
+    emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "What it does with lanes off is not known.");
+    return;
+  }
+  memcpy(a, x, sizeof(a)), memcpy(b, y, sizeof(b));
+  for (unsigned l = 0; l < 64; l++) {
+    if (l & run) x[l] = b[l - run], y[l - run] = a[l];
+  }
+}
+static void V_PERMLANE16_SWAP_B32(struct emu_wave *w, const struct emu_step *step) { swap_rows(w, step, 16); }
+static void V_PERMLANE32_SWAP_B32(struct emu_wave *w, const struct emu_step *step) { swap_rows(w, step, 32); }
+
 // ---- M0 added to register numbers
 
 static bool within(struct emu_wave *w, const struct emu_step *step, uint64_t reg) {
@@ -213,6 +232,8 @@ const struct emu_action emu__cross_actions[] = {
     ROW(V_PERMLANE16_B32),
     ROW(V_PERMLANEX16_B32),
     ROW(V_PERMLANE64_B32),
+    ROW(V_PERMLANE16_SWAP_B32),
+    ROW(V_PERMLANE32_SWAP_B32),
     {.op = EMU_V_PERMLANE16_VAR_B32, .klass = EMU_CLASS_VALU, .run = V_PERMLANE16_B32},
     {.op = EMU_V_PERMLANEX16_VAR_B32, .klass = EMU_CLASS_VALU, .run = V_PERMLANEX16_B32},
     ROW(V_SWAP_B32),

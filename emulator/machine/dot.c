@@ -200,11 +200,20 @@ UNSIGNED(dot2_u16, 16)
 
 #define ROW(name, f) {.op = EMU_##name, .klass = EMU_CLASS_DOT, .lanes = f, .saturates = true}
 #define ROW_F(name, f) {.op = EMU_##name, .klass = EMU_CLASS_DOT, .lanes = f}
-const struct emu_action emu__dot_actions[] = {ROW_F(V_DOT2_F32_F16, dot2_f16),   ROW_F(V_DOT2ACC_F32_F16, dot2_f16),
-                                              ROW_F(V_DOT2_F32_BF16, dot2_bf16), ROW_F(V_DOT2_F16_F16, dot2_f16_f16),
-                                              ROW(V_DOT4_I32_I8, dot4_i8),       ROW(V_DOT4C_I32_I8, dot4_i8),
-                                              ROW(V_DOT4_I32_IU8, dot4_iu8),     ROW(V_DOT4_U32_U8, dot4_u8),
-                                              ROW(V_DOT8_I32_I4, dot8_i4),       ROW(V_DOT8_I32_IU4, dot8_iu4),
-                                              ROW(V_DOT8_U32_U4, dot8_u4),       ROW(V_DOT2_I32_I16, dot2_i16),
-                                              ROW(V_DOT2_U32_U16, dot2_u16),     ROW(V_DOT2C_I32_I16, dot2_i16),
-                                              ROW(V_DOT8C_I32_I4, dot8_i4),      {0}};
+const struct emu_action emu__dot_actions[] = {ROW_F(V_DOT2_F32_F16, dot2_f16),
+                                              ROW_F(V_DOT2ACC_F32_F16, dot2_f16),
+                                              ROW_F(V_DOT2_F32_BF16, dot2_bf16),
+                                              ROW_F(V_DOT2C_F32_BF16, dot2_bf16),
+                                              ROW_F(V_DOT2_F16_F16, dot2_f16_f16),
+                                              ROW(V_DOT4_I32_I8, dot4_i8),
+                                              ROW(V_DOT4C_I32_I8, dot4_i8),
+                                              ROW(V_DOT4_I32_IU8, dot4_iu8),
+                                              ROW(V_DOT4_U32_U8, dot4_u8),
+                                              ROW(V_DOT8_I32_I4, dot8_i4),
+                                              ROW(V_DOT8_I32_IU4, dot8_iu4),
+                                              ROW(V_DOT8_U32_U4, dot8_u4),
+                                              ROW(V_DOT2_I32_I16, dot2_i16),
+                                              ROW(V_DOT2_U32_U16, dot2_u16),
+                                              ROW(V_DOT2C_I32_I16, dot2_i16),
+                                              ROW(V_DOT8C_I32_I4, dot8_i4),
+                                              {0}};

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "machine/access.h"
-#include "machine/checker.h"
+#include "machine/checker_state.h"
 
 uint32_t emu__special_value(const struct emu_wave *w, unsigned reg, unsigned dword) {
   switch (reg) {
@@ -150,7 +150,7 @@ static bool flat_places(struct emu_wave *w, const struct emu_step *step, unsigne
 bool emu__buffer_places(struct emu_wave *w, const struct emu_step *step, unsigned bytes, bool write,
                         struct emu_places *p) {
   const struct emu_inst *inst = step->inst;
-  if (inst->lds || inst->tfe) {
+  if ((inst->lds && !w->group->run->target->loads_lds) || inst->tfe) {
     emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "Buffer access with lds or tfe is not executed.");
     return false;
   }
@@ -220,8 +220,42 @@ static int find_places(struct emu_wave *w, const struct emu_step *step, unsigned
   }
 }
 
+// To LDS: at M0 and the offset that the address has too, a lane behind the other, each with whole dwords. Source: AMD
+// "CDNA3 Instruction Set Architecture", section "Memory Buffer Load to LDS". No race is looked for in what is
+// written so, and no missing wait.
+static void load_to_lds(struct emu_wave *w, const struct emu_step *step, const struct emu_shape *shape) {
+  const struct emu_inst *inst = step->inst;
+  struct emu_group *group = w->group;
+  struct emu_places p[2];
+  unsigned bytes = shape->bytes < 4 ? 4 : shape->bytes;
+  uint32_t base = group->run->target->group_lds > 65536 ? w->s[EMU_M0] : w->s[EMU_M0] & 0xffff;
+  int n = find_places(w, step, shape->bytes, false, p);
+  for (int i = 0; i < n; i++) {
+    emu__count_access(w, &p[i], shape->bytes, false);
+    uint64_t lost = w->check ? emu__check_elements(w, step, &p[i], shape->bytes) : 0;
+    for (uint64_t rest = p[i].mask; rest; rest &= rest - 1) {
+      unsigned l = (unsigned)__builtin_ctzll(rest);
+      uint64_t at = (uint64_t)base + (uint32_t)inst->imm + (uint64_t)l * bytes;
+      uint32_t data[4] = {0};
+      if (at + bytes > group->lds_bytes) {
+        emu__wave_trap(w, step, EMU_FAULT, "out of bounds", (int)l, at,
+                       "It loads %u bytes to %" PRIu64 " of LDS; the group has %u.", bytes, at, group->lds_bytes);
+        return;
+      }
+      if (!(p[i].outside >> l & 1)) memcpy(data, (const void *)(uintptr_t)p[i].at[l], shape->bytes);
+      if (shape->is_signed) data[0] = shape->bytes == 1 ? (uint32_t)(int8_t)data[0] : (uint32_t)(int16_t)data[0];
+      memcpy(group->lds + at, data, bytes);
+      if (w->check) memset(group->checker->lds + at, lost >> l & 1 ? 0xff : 0, bytes);
+    }
+  }
+}
+
 static void load(struct emu_wave *w, const struct emu_step *step, const struct emu_shape *shape) {
   struct emu_places p[2];
+  if (step->inst->lds) {
+    load_to_lds(w, step, shape);
+    return;
+  }
   int n = find_places(w, step, shape->bytes, false, p);
   for (int i = 0; i < n; i++) {
     emu__count_access(w, &p[i], shape->bytes, false);
@@ -271,6 +305,18 @@ static void atomic(struct emu_wave *w, const struct emu_step *step, enum emu_ato
     static const struct emu_shape shape = {__VA_ARGS__};              \
     store(w, step, &shape);                                           \
   }
+#define LOAD_LDS(name, ...)                                           \
+  static void name(struct emu_wave *w, const struct emu_step *step) { \
+    static const struct emu_shape shape = {__VA_ARGS__};              \
+    load_to_lds(w, step, &shape);                                     \
+  }
+LOAD_LDS(lds_u8, 1, false, false, false)
+LOAD_LDS(lds_i8, 1, true, false, false)
+LOAD_LDS(lds_u16, 2, false, false, false)
+LOAD_LDS(lds_i16, 2, true, false, false)
+LOAD_LDS(lds_b32, 4, false, false, false)
+LOAD_LDS(lds_b96, 12, false, false, false)
+LOAD_LDS(lds_b128, 16, false, false, false)
 LOAD(load_u8, 1, false, false, false)
 LOAD(load_i8, 1, true, false, false)
 LOAD(load_u16, 2, false, false, false)
@@ -347,6 +393,13 @@ const struct emu_action emu__global_actions[] = {LOADS(GLOBAL, LOAD),
                                                  ATOMIC_ROWS(GLOBAL),
                                                  ROW(GLOBAL, LOAD_ADDTID_B32, LOAD, load_b32),
                                                  ROW(GLOBAL, STORE_ADDTID_B32, STORE, store_b32),
+                                                 ROW(GLOBAL, LOAD_LDS_U8, LOAD, lds_u8),
+                                                 ROW(GLOBAL, LOAD_LDS_I8, LOAD, lds_i8),
+                                                 ROW(GLOBAL, LOAD_LDS_U16, LOAD, lds_u16),
+                                                 ROW(GLOBAL, LOAD_LDS_I16, LOAD, lds_i16),
+                                                 ROW(GLOBAL, LOAD_LDS_B32, LOAD, lds_b32),
+                                                 ROW(GLOBAL, LOAD_LDS_B96, LOAD, lds_b96),
+                                                 ROW(GLOBAL, LOAD_LDS_B128, LOAD, lds_b128),
                                                  LOADS(FLAT, LOAD),
                                                  STORES(FLAT, STORE),
                                                  ATOMIC_ROWS(FLAT),

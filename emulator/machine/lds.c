@@ -1,6 +1,6 @@
 // LDS: loads, stores, atomics, and the lane shuffles that go through it.
 #include "machine/access.h"
-#include "machine/checker.h"
+#include "machine/checker_state.h"
 #include "machine/valu.h"
 
 // The lanes' bytes at `address + offset`, a sum of 32 bits: compilers write an array that is read backwards with
@@ -121,6 +121,49 @@ STORE(store_b96, 12, false)
 STORE(store_b128, 16, false)
 STORE(store_b8_hi, 1, true)
 STORE(store_b16_hi, 2, true)
+
+// What 16 lanes read is a matrix, which is given out transposed: lane i gets element i of each row. A row of 16
+// elements is what one lane reads, or two or four beside each other. Source: programs for gfx950, such as ROCm's
+// FlyDSL, describe it so for 16 bits; for fewer it is the same by the widths in LLVM's and AMD's names.
+static void transpose(uint32_t *rows[3], unsigned bits) {
+  unsigned dwords = bits == 6 ? 3 : 2, elements = bits == 6 ? 16 : 64 / bits, lanes = 16 / elements;
+  uint32_t out[3][64] = {{0}};
+  for (unsigned l = 0; l < 64; l++) {
+    for (unsigned e = 0; e < elements; e++) {
+      unsigned from = (l & ~15u) + e * lanes + l % 16 / elements, low = l % elements * bits, to = e * bits;
+      uint64_t pair = rows[low / 32][from];
+      if (low / 32 + 1 < dwords) pair |= (uint64_t)rows[low / 32 + 1][from] << 32;
+      uint64_t value = (pair >> low % 32 & ((1u << bits) - 1)) << to % 32;
+      out[to / 32][l] |= (uint32_t)value;
+      if (value >> 32) out[to / 32 + 1][l] |= (uint32_t)(value >> 32);
+    }
+  }
+  for (unsigned k = 0; k < dwords; k++) memcpy(rows[k], out[k], sizeof(out[k]));
+}
+static void load_transposed(struct emu_wave *w, const struct emu_step *step, unsigned bits) {
+  const struct emu_inst *inst = step->inst;
+  const struct emu_shape shape = {.bytes = bits == 6 ? 12 : 8};
+  struct emu_places p;
+  uint32_t *rows[3], *undefined[3];
+  if (emu__wave_exec(w) != UINT64_MAX) {
+    emu__wave_trap(w, step, EMU_TRAP, "trap", -1, 0, "It needs all lanes on.");
+    return;
+  }
+  places(w, step, (uint32_t)inst->imm, shape.bytes, &p);
+  count(w, &p, shape.bytes);
+  if (w->check && !emu__check_load(w, step, &p, &shape, inst->dst.reg)) return;
+  emu__places_load(w, &p, &shape, inst->dst.reg);
+  for (unsigned k = 0; k < inst->dst.dwords; k++) rows[k] = emu__vector(w, inst->dst.reg + k, 0);
+  transpose(rows, bits);
+  if (!w->check) return;
+  for (unsigned k = 0; k < inst->dst.dwords; k++) undefined[k] = emu__undefined(w, inst->dst.reg + k, 0);
+  transpose(undefined, bits);
+  for (unsigned k = 0; k < inst->dst.dwords; k++) emu__check_settle(w, inst->dst.reg + k);
+}
+static void load_tr4(struct emu_wave *w, const struct emu_step *step) { load_transposed(w, step, 4); }
+static void load_tr6(struct emu_wave *w, const struct emu_step *step) { load_transposed(w, step, 6); }
+static void load_tr8(struct emu_wave *w, const struct emu_step *step) { load_transposed(w, step, 8); }
+static void load_tr16(struct emu_wave *w, const struct emu_step *step) { load_transposed(w, step, 16); }
 
 // Two places, at offsets in elements (or in 64 of them).
 static void pair_places(struct emu_wave *w, const struct emu_step *step, unsigned size, unsigned unit,
@@ -324,6 +367,7 @@ static void swizzle(struct emu_wave *w, const struct emu_step *step) {
 static void nothing(struct emu_wave *w, const struct emu_step *step) { (void)w, (void)step; }
 
 #define ROW(name, function) {.op = EMU_##name, .klass = EMU_CLASS_LDS, .run = function, .straight = true}
+#define TRANSPOSED(name, function) {.op = EMU_##name, .klass = EMU_CLASS_LDS, .run = function}  // may trap
 #define A32(name, type, f) ROW(DS_##name##_##type##32, f##_4), ROW(DS_##name##_RTN_##type##32, f##_4)
 #define A64(name, type, f) ROW(DS_##name##_##type##64, f##_8), ROW(DS_##name##_RTN_##type##64, f##_8)
 #define A(name, type, f) A32(name, type, f), A64(name, type, f)
@@ -335,6 +379,10 @@ const struct emu_action emu__lds_actions[] = {ROW(DS_LOAD_I8, load_i8),
                                               ROW(DS_LOAD_B64, load_b64),
                                               ROW(DS_LOAD_B96, load_b96),
                                               ROW(DS_LOAD_B128, load_b128),
+                                              TRANSPOSED(DS_LOAD_B64_TR_B4, load_tr4),
+                                              TRANSPOSED(DS_LOAD_B96_TR_B6, load_tr6),
+                                              TRANSPOSED(DS_LOAD_B64_TR_B8, load_tr8),
+                                              TRANSPOSED(DS_LOAD_B64_TR_B16, load_tr16),
                                               ROW(DS_LOAD_U8_D16, load_u8_d16),
                                               ROW(DS_LOAD_U8_D16_HI, load_u8_d16_hi),
                                               ROW(DS_LOAD_I8_D16, load_i8_d16),

@@ -118,30 +118,14 @@ static const struct emu_action *actions[EMU_OP_COUNT], *pairs[EMU_OP_COUNT], *fn
 static pthread_once_t actions_once = PTHREAD_ONCE_INIT;
 
 static void collect_actions(void) {
-  const struct emu_action *tables[] = {emu__salu_actions,
-                                       emu__smem_actions,
-                                       emu__control_actions,
-                                       emu__int_actions,
-                                       emu__int16_actions,
-                                       emu__float_actions,
-                                       emu__half_actions,
-                                       emu__double_actions,
-                                       emu__convert_actions,
-                                       emu__divide_actions,
-                                       emu__transcendental_actions,
-                                       emu__compare_actions,
-                                       emu__fragment_actions,
-                                       emu__scalar_float_actions,
-                                       emu__cross_actions,
-                                       emu__dot_actions,
-                                       emu__matrix_actions,
-                                       emu__wmma_actions,
-                                       emu__lds_actions,
-                                       emu__gws_actions,
-                                       emu__global_actions,
-                                       emu__buffer_actions,
-                                       emu__image_actions,
-                                       emu__float8_actions};
+  const struct emu_action *tables[] = {
+      emu__salu_actions,     emu__smem_actions,   emu__control_actions,        emu__int_actions,
+      emu__int16_actions,    emu__float_actions,  emu__half_actions,           emu__double_actions,
+      emu__convert_actions,  emu__divide_actions, emu__transcendental_actions, emu__compare_actions,
+      emu__fragment_actions, emu__scale_actions,  emu__scalar_float_actions,   emu__cross_actions,
+      emu__dot_actions,      emu__matrix_actions, emu__wmma_actions,           emu__lds_actions,
+      emu__gws_actions,      emu__global_actions, emu__buffer_actions,         emu__image_actions,
+      emu__float8_actions};
   for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
     for (const struct emu_action *a = tables[i]; a->op; a++) actions[a->op] = a;
   }
@@ -243,6 +227,7 @@ static emu_step_fn *fill_step(struct emu_program *program, unsigned lanes, unsig
   for (int i = 0; i < 4; i++) need(step, &inst->src[i]);
   for (unsigned k = 0; k < inst->image.words; k++)
     if (inst->image.reg[k] >= step->vgprs) step->vgprs = (uint16_t)(inst->image.reg[k] + 1);
+  for (int i = 0; inst->y.op && i < 2; i++) need(step, &inst->y.src[i]);  // scales of a product, or a VOPD's
   step->straight = action->straight;
   if (action->run) return action->run;
 

@@ -347,6 +347,7 @@ static bool accumulates(unsigned op) {
     case EMU_V_MAC_DX9_ZERO_F32:
     case EMU_V_PK_FMAC_F16:
     case EMU_V_DOT2ACC_F32_F16:
+    case EMU_V_DOT2C_F32_BF16:
     case EMU_V_DOT4C_I32_I8:
     case EMU_V_DOT2C_I32_I16:
     case EMU_V_DOT8C_I32_I4:

@@ -40,6 +40,12 @@ static inline uint16_t emu__f64_to_f16(double value) {
   return emu__f32_to_f16(emu__f32(bits));
 }
 
+// The upper half of a float's bits, rounded to the nearest even.
+static inline uint32_t emu__bfloat_of(uint32_t bits) {
+  if (emu__is_nan32(bits)) return bits >> 16 | 0x40;
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
 // The NaN that an operation returns: its first NaN source made quiet, else the default.
 static inline uint32_t emu__nan32(uint32_t a, uint32_t b, uint32_t c) {
   return emu__is_nan32(a)   ? a | 0x400000

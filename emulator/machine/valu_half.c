@@ -130,6 +130,16 @@ SELECT2(maximum2, pass, true)
   static void name(struct emu_half_wave *x) {                                                           \
     EMU_EACH x->d[l] = pick(pick(x->s[0][l], x->s[1][l], first, x->mode), x->s[2][l], second, x->mode); \
   }
+#define SELECT3_PAIR(name, maximum)                                                      \
+  static void half_##name(const struct emu_half_wave *x, int shift, uint32_t *to) {      \
+    EMU_EACH {                                                                           \
+      uint32_t first = pass(x->s[0][l] >> shift, x->s[1][l] >> shift, maximum, x->mode); \
+      to[l] = pass(first, x->s[2][l] >> shift, maximum, x->mode);                        \
+    }                                                                                    \
+  }                                                                                      \
+  BOTH(name)
+SELECT3_PAIR(pair_minimum3, false)
+SELECT3_PAIR(pair_maximum3, true)
 SELECT3(min3, pick, false, false)
 SELECT3(max3, pick, true, true)
 SELECT3(minmax, pick, false, true)
@@ -250,6 +260,8 @@ const struct emu_action emu__half_actions[] = {F(V_ADD_F16, add),
                                                F(V_PK_MIN_F16, pk_min2),
                                                F(V_PK_MAX_F16, pk_max2),
                                                F(V_PK_MINIMUM_F16, pk_minimum2),
+                                               F(V_PK_MINIMUM3_F16, pk_pair_minimum3),
+                                               F(V_PK_MAXIMUM3_F16, pk_pair_maximum3),
                                                F(V_PK_MAXIMUM_F16, pk_maximum2),
                                                F(V_FMA_MIXLO_F16, fma_mix),
                                                F(V_FMA_MIXHI_F16, fma_mix),

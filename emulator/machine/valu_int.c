@@ -380,7 +380,35 @@ EMU_WHOLE(lshl64, 2)
 EMU_WHOLE(mad_u64_u32, 3)
 EMU_WHOLE(lshl_add64, 3)
 
+// Bit 4 a + 2 b + c of the table for bits a, b and c.
+static void bitop3(struct emu_half_wave *x) {
+  uint32_t table = (uint32_t)x->inst->imm;
+  EMU_EACH {
+    uint32_t a = x->s[0][l], b = x->s[1][l], c = x->s[2][l], r = 0;
+    for (unsigned i = 0; i < 8; i++)
+      if (table >> i & 1) r |= (i & 4 ? a : ~a) & (i & 2 ? b : ~b) & (i & 1 ? c : ~c);
+    x->d[l] = r;
+  }
+}
+
+static uint32_t within(int32_t v, int32_t least, int32_t most) {
+  return (uint32_t)(v < least ? least : v > most ? most : v) & 0xff;
+}
+#define SHIFT_PAIR(name, least, most)                                                                     \
+  static void name(struct emu_half_wave *x) {                                                             \
+    EMU_EACH {                                                                                            \
+      int32_t a = (int32_t)x->s[0][l] >> (x->s[2][l] & 31), b = (int32_t)x->s[1][l] >> (x->s[2][l] & 31); \
+      x->d[l] = within(a, least, most) | within(b, least, most) << 8;                                     \
+    }                                                                                                     \
+  }
+SHIFT_PAIR(ashr_pk_i8, -128, 127)
+SHIFT_PAIR(ashr_pk_u8, 0, 255)
+
 const struct emu_action emu__int_actions[] = {
+    EMU_ALU(V_BITOP3_B32, bitop3),
+    EMU_ALU(V_BITOP3_B16, bitop3),
+    {.op = EMU_V_ASHR_PK_I8_I32, .klass = EMU_CLASS_VALU, .lanes = ashr_pk_i8, .part = 16},
+    {.op = EMU_V_ASHR_PK_U8_I32, .klass = EMU_CLASS_VALU, .lanes = ashr_pk_u8, .part = 16},
     EMU_ALU_PLAIN(V_MOV_B32, mov),
     EMU_ALU_PLAIN(V_ACCVGPR_MOV_B32, mov),
     EMU_ALU_PLAIN(V_ACCVGPR_READ_B32, mov),

@@ -200,8 +200,8 @@ extern const struct emu_action emu__salu_actions[], emu__smem_actions[], emu__co
     emu__int16_actions[], emu__float_actions[], emu__half_actions[], emu__double_actions[], emu__convert_actions[],
     emu__divide_actions[], emu__transcendental_actions[], emu__compare_actions[], emu__cross_actions[],
     emu__dot_actions[], emu__pairs_actions[], emu__float8_actions[], emu__fnuz_actions[], emu__wmma_actions[],
-    emu__matrix_actions[], emu__fragment_actions[], emu__scalar_float_actions[], emu__lds_actions[], emu__gws_actions[],
-    emu__global_actions[], emu__buffer_actions[], emu__image_actions[];
+    emu__matrix_actions[], emu__scale_actions[], emu__fragment_actions[], emu__scalar_float_actions[],
+    emu__lds_actions[], emu__gws_actions[], emu__global_actions[], emu__buffer_actions[], emu__image_actions[];
 bool emu__is_scalar_float(unsigned op);  // of salu_float.c
 bool emu__scalar_float_compares(unsigned op);
 const struct emu_action *emu__action_of(const struct emu_isa *target, enum emu_op op);  // NULL: not executed

@@ -19,7 +19,7 @@ from opcode_table import CODES, DWORDS, Tester, rows
 UNCHECKED = [
     (r"V_(WMMA|SWMMAC|DOT4_F32)_.*", "matrix_test.py checks it", ""),
     (r"V_S?MFMA(C)?_.*", "matrix_cdna_test.py checks it", ""),
-    (r"GLOBAL_LOAD_LDS_.*", "not executed: no compiler writes it unasked", "{name} v[0:1], off"),
+    (r"GLOBAL_LOAD_LDS_.*", "cdna4_test.py checks it", ""),
     (r"SCRATCH_LOAD_LDS_.*", "not executed: no compiler writes it unasked", "{name} v0, off"),
     (r"gfx1100 V_DOT2_BF16_BF16", "not executed: how hardware rounds its steps is recorded nowhere",
      "{name} v8, v0, v2, v4"),
