@@ -2,6 +2,7 @@
 what falls back is what FALLBACKS says. Each night: $(packaging/torch-libraries-venv.sh) -m pytest bindings/torch/tests/walks.py
 """
 
+import copy
 import math
 
 import accelerate
@@ -261,6 +262,42 @@ def test_torchao_weight_only(name):
 
     with torch.no_grad():
         both(run)
+
+
+TORCHAO = ["int8 dynamic", "float8 weights", "float8 dynamic", "float8 rows", "int8 dynamic with 4 bits", "4 bits in tiles", "MXFP8", "MXFP4", "NVFP4"]
+
+
+@pytest.mark.parametrize("name", TORCHAO)
+def test_torchao_kinds(name):
+    """Beside the CPU; what torchao has for newer cards alone beside its own emulation there, or what 4 bits leave of the values."""
+    from torchao import quantization as q
+    from torchao.prototype import mx_formats as mx
+    from torchao.quantization.quantize_.common import KernelPreference
+
+    def small_blocks(device, dtype):
+        preference = KernelPreference.EMULATED if device == "cpu" else KernelPreference.AUTO if dtype == torch.float8_e4m3fn else KernelPreference.EMULATED
+        return mx.MXDynamicActivationMXWeightConfig(activation_dtype=dtype, weight_dtype=dtype, kernel_preference=preference)
+
+    kinds = {
+        "int8 dynamic": lambda device: q.Int8DynamicActivationInt8WeightConfig(), "float8 weights": lambda device: q.Float8WeightOnlyConfig(),
+        "float8 dynamic": lambda device: q.Float8DynamicActivationFloat8WeightConfig(),
+        "float8 rows": lambda device: q.Float8DynamicActivationFloat8WeightConfig(granularity=q.PerRow()),
+        "int8 dynamic with 4 bits": lambda device: q.Int8DynamicActivationIntxWeightConfig(weight_dtype=torch.int4, weight_granularity=q.PerGroup(32)),
+        "4 bits in tiles": lambda device: q.Int4WeightOnlyConfig(group_size=32, int4_packing_format="tile_packed_to_4d"),
+        "MXFP8": lambda device: small_blocks(device, torch.float8_e4m3fn), "MXFP4": lambda device: small_blocks(device, torch.float4_e2m1fn_x2),
+        "NVFP4": lambda device: mx.NVFP4DynamicActivationNVFP4WeightConfig(use_triton_kernel=False),
+    }
+    alone = name in ("4 bits in tiles", "NVFP4")
+    torch.manual_seed(0)
+    plain, x = torch.nn.Sequential(torch.nn.Linear(128, 256), torch.nn.ReLU(), torch.nn.Linear(256, 128)).bfloat16(), torch.randn(16, 128).bfloat16()
+    with torch.no_grad():
+        found = []
+        for device in ("rdna",) if alone else ("cpu", "rdna"):
+            model = copy.deepcopy(plain).to(device)
+            q.quantize_(model, kinds[name](device))
+            found.append(model(x.to(device)).cpu().double())
+        wanted = plain.double()(x.double()) if alone else found[0]
+    assert (found[-1] - wanted).abs().max() <= (0.25 if alone else 0.01) * wanted.abs().max()
 
 
 def test_trl(tmp_path):
