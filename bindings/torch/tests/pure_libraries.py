@@ -198,3 +198,83 @@ def test_distributions():
         yield from (q.log_prob(v) for q, v in pairs)
 
     both(values)
+
+
+def test_x_transformers():
+    """Kinds of attention, positions and residuals, with gradients, and greedy generation."""
+    from x_transformers import AutoregressiveWrapper, Decoder, TransformerWrapper
+
+    kinds = [{"rotary_pos_emb": True, "attn_qk_norm": True, "ff_glu": True, "use_rmsnorm": True, "attn_num_mem_kv": 2}, {"rel_pos_bias": True},
+             {"dynamic_pos_bias": True}, {"attn_pre_talking_heads": True}, {"attn_sparse_topk": 3}, {"macaron": True}, {"gate_residual": True},
+             {"shift_tokens": 1}, {"attn_on_attn": True}, {"attn_kv_heads": 1}, {"residual_attn": True}, {"rotary_xpos": True}, {"attn_flash": True},
+             {"use_scalenorm": True, "attn_gate_values": True}]
+    words = torch.randint(0, 50, (2, 17))
+    for kind in kinds:
+        net = AutoregressiveWrapper(TransformerWrapper(num_tokens=50, max_seq_len=32, attn_layers=Decoder(dim=32, depth=2, heads=2, attn_dim_head=16, **kind)))
+        both(lambda put: gradients(m := put(net), m(put(words))))
+    both(lambda put: [put(net).generate(put(words[:, :4]), 6, temperature=0.0).float()])
+
+
+def test_torchsde():
+    """What draws nothing, by a diffusion of zeros; with noise that all is finite."""
+    import torchsde
+
+    class Equation(nn.Module):
+        noise_type, sde_type = "diagonal", "ito"
+
+        def __init__(self, size):
+            super().__init__()
+            self.drift, self.size = nn.Linear(3, 3), size
+
+        def f(self, t, y):
+            return torch.tanh(self.drift(y))
+
+        def g(self, t, y):
+            return self.size * torch.sigmoid(y)
+
+    still, noisy, start = Equation(0.0), Equation(0.3), torch.full((4, 3), 0.1)
+
+    def values(put):
+        m, times = put(still), put(torch.linspace(0, 1, 5))
+        yield from gradients(m, torchsde.sdeint(m, put(start), times, method="euler", dt=0.1).square().mean())
+        yield torchsde.sdeint_adjoint(m, put(start), times, method="euler", dt=0.1)
+        for method in ("euler", "milstein", "srk"):
+            yield torchsde.sdeint(put(noisy), put(start), times, method=method, dt=0.25).isfinite().float()
+
+    both(values)
+
+
+def test_tensordict():
+    from tensordict import TensorDict
+    from tensordict.nn import TensorDictModule, TensorDictSequential
+
+    net, a, c = nn.ModuleList([nn.Linear(3, 5), nn.Linear(5, 2)]), random(4, 3), random(4, 2)
+
+    def values(put):
+        m = put(net)
+        data = TensorDict({"a": put(a), "b": {"c": put(c)}}, [4])
+        chain = TensorDictSequential(TensorDictModule(m[0], in_keys=["a"], out_keys=["h"]), TensorDictModule(m[1], in_keys=["h"], out_keys=["o"]))
+        yield from gradients(m, chain(data)["o"].square().sum())
+        yield from (torch.stack([data, data])["b", "c"], torch.cat([data, data])["a"], data[put(torch.tensor([1, 3]))]["a"], (data.exclude("h", "o") + 1)["a"])
+        yield data.apply(lambda t: t * 2)["a"]
+
+    both(values)
+
+
+def test_monai():
+    from monai.inferers import sliding_window_inference
+    from monai.losses import DiceCELoss, LocalNormalizedCrossCorrelationLoss
+    from monai.networks.nets import UNETR, UNet
+
+    net, volumes = UNet(2, 1, 3, (4, 8, 16), (2, 2), num_res_units=1), UNETR(1, 2, (32, 32, 32), hidden_size=24, mlp_dim=32, num_heads=2, feature_size=4).eval()
+    x, y, classes, volume = random(2, 1, 32, 32), random(2, 1, 32, 32), torch.randint(0, 3, (2, 1, 32, 32)), random(1, 1, 32, 32, 32)
+
+    def values(put):
+        m = put(net)
+        yield from gradients(m, DiceCELoss(to_onehot_y=True, softmax=True)(m(put(x)), put(classes)))
+        yield LocalNormalizedCrossCorrelationLoss(spatial_dims=2)(put(x), put(y))
+        with torch.no_grad():
+            yield put(volumes)(put(volume))
+            yield sliding_window_inference(put(random(1, 1, 48, 48)), (32, 32), 2, m.eval())
+
+    both(values, 1e-4)

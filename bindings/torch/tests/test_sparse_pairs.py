@@ -64,6 +64,18 @@ def test_masks_and_elementwise_products(count, more, dtype):
                 agree(found, wanted, dtype, torch.sparse_coo)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+@pytest.mark.parametrize("count, more", [(9, 14), (0, 5), (5, 0)])
+def test_masks_and_elementwise_products_in_rows(count, more, dtype):
+    s, q = (coordinates(6, 5, n, dtype, True) for n in (count, more))
+    a, b = s.to_sparse_csr().to("rdna"), q.to_sparse_csr().to("rdna")
+    agree(a.sparse_mask(b), s.sparse_mask(q), dtype, torch.sparse_csr)
+    assert torch.equal(a.sparse_mask(b).col_indices().cpu(), b.col_indices().cpu())
+    agree(a * b, exact(s).to_dense() * exact(q).to_dense(), dtype, torch.sparse_csr)
+    agree(abs(a) * b, exact(s).to_dense().abs() * exact(q).to_dense(), dtype, torch.sparse_csr)
+    agree(torch.randn(0, 5, device="rdna").sparse_mask(torch.zeros(0, 5, device="rdna").to_sparse_csr()), torch.zeros(0, 5), torch.float32, torch.sparse_csr)
+
+
 def test_masks_with_dense_dimensions():
     s, q = (torch.sparse_coo_tensor(torch.randint(4, (2, n)), torch.randn(n, 3), (4, 4, 3)) for n in (7, 5))
     agree(s.to("rdna").sparse_mask(q.to("rdna")), s.sparse_mask(q), torch.float32, torch.sparse_coo)

@@ -290,6 +290,10 @@ bool compressed_to_dense(Call &call) {  // self, dtype?, masked_grad?
 
 bool multiply(Call &call) {  // self, other, a number
   const at::Tensor t = call.tensor(0), other = call.tensor(1);
+  if (by_rows(t) && by_rows(other) && t.sizes() == other.sizes()) {
+    const at::ScalarType type = at::promoteTypes(t.scalar_type(), other.scalar_type());
+    return call.give(at::mul(t.to_sparse().to(type), other.to_sparse().to(type)).to_sparse_csr());
+  }
   if (!by_rows(t) || other.layout() != at::kStrided || other.dim() != 0) return false;
   return call.give(with_values(t, at::mul(t.values(), other)));
 }
@@ -305,8 +309,11 @@ bool sum(Call &call) {  // self, dtype?
 
 bool compressed_mask(Call &call) {  // self, mask
   const at::Tensor dense = call.tensor(0), t = call.tensor(1);
-  if (dense.layout() != at::kStrided || !by_rows(t) || dense.sizes() != t.sizes() || dense.numel() == 0) return false;
+  if (by_rows(dense) && by_rows(t) && dense.sizes() == t.sizes())
+    return call.give(with_values(t, values_where(dense.to_sparse(), places_of(t.to_sparse()))));
+  if (dense.layout() != at::kStrided || !by_rows(t) || dense.sizes() != t.sizes()) return false;
   const Entries e = *entries_of(t);
+  if (e.count() == 0) return call.give(with_values(t, at::empty({0}, dense.options())));
   return call.give(with_values(t, dense.reshape({-1}).index_select(0, e.rows.to(at::kLong) * e.n + e.columns)));
 }
 
