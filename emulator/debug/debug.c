@@ -75,8 +75,18 @@ static void after(void *context, struct emu_wave *wave) {
   pthread_mutex_unlock(&debug.lock);
 }
 
-static const struct emu_observer observer = {
-    .launched = launched, .finished = finished, .begun = begun, .ended = ended, .before = before, .after = after};
+static void touched(void *context, struct emu_wave *wave, const struct emu_touched *touch) {
+  (void)context;
+  if (debug.session) emu_session_touched(debug.session, wave, touch);
+}
+
+static const struct emu_observer observer = {.launched = launched,
+                                             .finished = finished,
+                                             .begun = begun,
+                                             .ended = ended,
+                                             .before = before,
+                                             .after = after,
+                                             .touched = touched};
 
 // A fork's child has copies of the client's connection and of the file's buffer, which are its parent's alone.
 static void leave_to_parent(void) {
@@ -105,7 +115,7 @@ static bool start_session(const struct emu_debug_wishes *wishes) {
   if (!debug.session || !wishes->breaks) return debug.session;
   char *names = strdup(wishes->breaks), *rest = names, *name = NULL;
   while (names && (name = strsep(&rest, ",")) != NULL && emu_session_break(debug.session, name)) continue;
-  if (name) wishes->say("'%s' is no place to stop: KERNEL or KERNEL:LINE, at most 32 of them", name);
+  if (name) wishes->say("'%s' is no place to stop: KERNEL, KERNEL:LINE or FUNCTION, at most 32 of them", name);
   bool all = names && !name;
   free(names);
   return all;

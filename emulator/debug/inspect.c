@@ -15,6 +15,8 @@ const char *emu_stop_text(enum emu_stop_reason why) {
       return "stepped";
     case EMU_STOP_BREAK:
       return "breakpoint";
+    case EMU_STOP_WATCH:
+      return "watchpoint";
     case EMU_STOP_INTERRUPT:
       return "interrupted";
     case EMU_STOP_FINDING:
@@ -274,6 +276,10 @@ static const struct {
     {"source", "", "the source around the line", source},
     {"break", "KERNEL[:LINE] or FUNCTION", "stop there, in launches to come too", add_break},
     {"forget", "", "forget the breakpoints by name", forget},
+    {"watch", "EXPRESSION", "stop behind what changes a variable that lies in memory", emu_ask_watch},
+    {"rwatch", "EXPRESSION", "behind what reads it", emu_ask_rwatch},
+    {"awatch", "EXPRESSION", "behind both", emu_ask_awatch},
+    {"unwatch", "[N]", "forget one of them, or all", emu_ask_unwatch},
     {"help", "", "this", help},
 };
 

@@ -29,6 +29,10 @@ void emu_ask_frame(const struct emu_question *question);
 void emu_ask_up(const struct emu_question *question);
 void emu_ask_down(const struct emu_question *question);
 void emu_ask_lane(const struct emu_question *question);
+void emu_ask_watch(const struct emu_question *question);
+void emu_ask_rwatch(const struct emu_question *question);
+void emu_ask_awatch(const struct emu_question *question);
+void emu_ask_unwatch(const struct emu_question *question);
 
 // ---- all
 

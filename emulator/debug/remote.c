@@ -96,12 +96,15 @@ static struct emu_wave *chosen_wave(const struct emu_remote *r) {
 
 static void tell_stop(struct emu_remote *r, struct emu_text *out) {
   static const int signals[] = {
-      [EMU_STOP_ENTRY] = 5,   [EMU_STOP_STEP] = 5, [EMU_STOP_BREAK] = 5, [EMU_STOP_INTERRUPT] = 2,
-      [EMU_STOP_FINDING] = 5, [EMU_STOP_TRAP] = 6, [EMU_STOP_FAULT] = 11};
+      [EMU_STOP_ENTRY] = 5, [EMU_STOP_STEP] = 5,    [EMU_STOP_BREAK] = 5, [EMU_STOP_INTERRUPT] = 2,
+      [EMU_STOP_WATCH] = 5, [EMU_STOP_FINDING] = 5, [EMU_STOP_TRAP] = 6,  [EMU_STOP_FAULT] = 11};
   struct emu_wave_view view;
   emu_wave_look(r->wave, &view);
   emu_text_add(out, "T%02xthread:%" PRIx32 ";", (unsigned)signals[r->why], r->stopped);
   if (r->why == EMU_STOP_BREAK && emu_session_has_break_at(r->session, view.pc)) emu_text_add(out, "swbreak:;");
+  static const char *const words[] = {"watch", "rwatch", "awatch"};
+  const struct emu_watchpoint *met = emu_session_met(r->session);
+  if (met && !met->name[0]) emu_text_add(out, "%s:%" PRIx64 ";", words[met->kind], met->address);
 }
 
 static void add_register(const struct emu_remote *r, uint64_t number, struct emu_text *out) {
@@ -158,14 +161,27 @@ static void write_memory(struct emu_remote *r, struct emu_field_reader *field, b
   okay(out, good && emu_wave_write(chosen_wave(r), 0, address, data, given) == given);
 }
 
-// Z0 and Z1 alike.
+// Z0 and Z1 alike; Z2, Z3 and Z4 watch writes, reads and both.
 static void breakpoint(struct emu_remote *r, struct emu_field_reader *field, bool insert, struct emu_text *out) {
   uint64_t kind, address, size;
-  if (!emu_field_number(field, &kind) || kind > 1) return;  // watchpoints are not there
+  if (!emu_field_number(field, &kind) || kind > 4) return;
   bool good = emu_field_char(field, ',') && emu_field_number(field, &address) && emu_field_char(field, ',') &&
               emu_field_number(field, &size);
-  if (!insert && good) (void)emu_session_unbreak_at(r->session, address);  // one that is not there is no error
-  okay(out, good && (!insert || emu_session_break_at(r->session, address)));
+  if (!good) {
+    error(out);
+    return;
+  }
+  if (kind < 2) {
+    if (!insert) (void)emu_session_unbreak_at(r->session, address);  // one that is not there is no error
+    okay(out, !insert || emu_session_break_at(r->session, address));
+    return;
+  }
+  struct emu_watchpoints *w = emu_session_watchpoints(r->session);
+  struct emu_watchpoint wanted = {.kind = (enum emu_watch_kind)(kind - 2), .address = address, .lane = -1};
+  wanted.bytes = size <= EMU_WATCHED_BYTES_MOST ? (unsigned)size : 0;
+  unsigned there = emu_watchpoints_find(w, wanted.kind, address, wanted.bytes);
+  if (!insert) (void)emu_watchpoints_remove(w, there);
+  okay(out, !insert || there || emu_watchpoints_add(w, &wanted));
 }
 
 // A thread's number; 0 and -1 mean any.

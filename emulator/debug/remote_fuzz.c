@@ -54,6 +54,9 @@ static uint32_t begun(void *s, struct emu_wave *wave) {
 static void ended(void *s, struct emu_wave *wave) { emu_session_ended(s, wave); }
 static enum emu_turn before(void *s, struct emu_wave *wave) { return emu_session_before(s, wave); }
 static void after(void *s, struct emu_wave *wave) { emu_session_after(s, wave); }
+static void touched(void *s, struct emu_wave *wave, const struct emu_touched *touch) {
+  emu_session_touched(s, wave, touch);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct client client = {data, data + size};
@@ -62,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct emu_front front;
   emu_remote_front(remote, &front);
   struct emu_session *session = emu_session_create(&front);
-  const struct emu_observer observer = {session, launched, finished, begun, ended, before, after};
+  const struct emu_observer observer = {session, launched, finished, begun, ended, before, after, touched};
   struct emu_memory *memory = emu_memory_create();
   static uint8_t buffer[256];
   emu_memory_add(memory, (uint64_t)(uintptr_t)buffer, sizeof buffer, "buffer", true);

@@ -43,18 +43,25 @@ struct emu_session {
   uint32_t findings;  // before the instruction
   uint64_t before;    // its address
   struct emu_focus focus;
+  struct emu_watchpoints *watchpoints;
+  const struct emu_watchpoint *met;
 };
 
 struct emu_session *emu_session_create(const struct emu_front *front) {
   struct emu_session *s = calloc(1, sizeof *s);
-  if (s) s->front = *front;
-  return s;
+  if (!s) return NULL;
+  s->front = *front;
+  s->watchpoints = emu_watchpoints_create();
+  if (s->watchpoints) return s;
+  free(s);
+  return NULL;
 }
 
 void emu_session_release(struct emu_session *s) {
   if (!s) return;
   while (s->launches) emu_session_finished(s, s->launches->dispatch);
   for (unsigned i = 0; i < s->wave_count; i++) emu_calls_release(s->waves[i].calls);
+  emu_watchpoints_release(s->watchpoints);
   free(s->waves);
   free(s);
 }
@@ -123,6 +130,8 @@ const struct emu_seen *emu_session_find(const struct emu_session *s, uint32_t ta
   return NULL;
 }
 
+struct emu_watchpoints *emu_session_watchpoints(struct emu_session *s) { return s->watchpoints; }
+const struct emu_watchpoint *emu_session_met(const struct emu_session *s) { return s->met; }
 struct emu_focus *emu_session_focus(struct emu_session *s) { return &s->focus; }
 
 // ---- breakpoints
@@ -347,6 +356,7 @@ enum emu_turn emu_session_before(struct emu_session *s, struct emu_wave *wave) {
   }
   moves_on(s, wave);
   s->before = view.pc;
+  if (emu_watchpoints_count(s->watchpoints)) emu_watchpoints_before(s->watchpoints, wave);
   s->findings = emu_wave_findings(wave);
   return EMU_TURN_GO;
 }
@@ -361,6 +371,19 @@ static void follow(struct emu_session *s, const struct emu_wave *wave) {
   if (seen) emu_calls_follow(&seen->calls, wave, s->before);
 }
 
+void emu_session_touched(struct emu_session *s, struct emu_wave *wave, const struct emu_touched *touch) {
+  if (emu_watchpoints_count(s->watchpoints)) emu_watchpoints_touched(s->watchpoints, wave, touch);
+}
+
+static void stop_if_watched(struct emu_session *s, struct emu_wave *wave) {
+  char room[400] = "";
+  struct emu_text text = {room, 0, sizeof room};
+  if (!emu_watchpoints_count(s->watchpoints)) return;
+  s->met = emu_watchpoints_after(s->watchpoints, wave, &text);
+  if (s->met) stop(s, wave, EMU_STOP_WATCH, room);
+  s->met = NULL;
+}
+
 void emu_session_after(struct emu_session *s, struct emu_wave *wave) {
   if (s->going == GO_DETACHED || s->going == GO_KILLED) return;
   follow(s, wave);
@@ -369,8 +392,9 @@ void emu_session_after(struct emu_session *s, struct emu_wave *wave) {
     stop(s, wave, failure->status == EMU_FAULT ? EMU_STOP_FAULT : EMU_STOP_TRAP, failure->text);
     return;
   }
+  stop_if_watched(s, wave);
   uint32_t findings = emu_wave_findings(wave);
-  if (findings == s->findings) return;
+  if (findings == s->findings || s->going == GO_DETACHED || s->going == GO_KILLED) return;
   struct emu_wave_view view;
   emu_wave_look(wave, &view);
   bool kept = findings <= view.dispatch->report_room;

@@ -4,12 +4,14 @@
 #define EMULATOR_DEBUG_SESSION_H
 
 #include "debug/frames.h"
+#include "debug/watchpoints.h"
 #include "machine/observe.h"
 
 enum emu_stop_reason {
   EMU_STOP_ENTRY,  // the first instruction of the process
   EMU_STOP_STEP,
   EMU_STOP_BREAK,
+  EMU_STOP_WATCH,  // the instruction was executed
   EMU_STOP_INTERRUPT,
   EMU_STOP_FINDING,  // the checker has one more; the instruction was executed
   EMU_STOP_TRAP,     // the wave has failed, and its launch with it
@@ -55,11 +57,14 @@ void emu_session_begun(struct emu_session *session, struct emu_wave *wave, uint3
 void emu_session_ended(struct emu_session *session, const struct emu_wave *wave);
 enum emu_turn emu_session_before(struct emu_session *session, struct emu_wave *wave);
 void emu_session_after(struct emu_session *session, struct emu_wave *wave);
+void emu_session_touched(struct emu_session *session, struct emu_wave *wave, const struct emu_touched *touch);
 
 // ---- while it is stopped
 
 unsigned emu_session_waves(const struct emu_session *session, const struct emu_seen **out);
 const struct emu_seen *emu_session_find(const struct emu_session *session, uint32_t tag);  // NULL: it has ended
+struct emu_watchpoints *emu_session_watchpoints(struct emu_session *session);
+const struct emu_watchpoint *emu_session_met(const struct emu_session *session);  // at which it stopped; NULL: at none
 struct emu_focus *emu_session_focus(struct emu_session *session);
 
 void emu_session_continue(struct emu_session *session);

@@ -252,3 +252,48 @@ void emu_ask_lane(const struct emu_question *q) {
   l.focus->lane = (unsigned)lane;
   emu_text_add(q->out, "Lane %u, which is %s.\n", l.focus->lane, is_on(&l, l.focus->lane) ? "on" : "off");
 }
+
+// ---- watchpoints
+
+static void watch(const struct emu_question *q, enum emu_watch_kind kind) {
+  struct look l;
+  struct emu_value value;
+  uint64_t address, bytes;
+  if (!look_at_variables(q, &l)) return;
+  const char *why = q->rest[0] ? emu_value_parse(&l.looker, q->rest, &value) : "what to watch is missing";
+  if (!why && !emu_value_address(&l.looker, &value, &address)) why = "it does not lie in memory";
+  if (why) {
+    emu_text_add(q->out, "%.*s: %s.\n", (int)strcspn(q->rest, "\r\n"), q->rest, why);
+    return;
+  }
+  bytes = emu_value_bytes(&l.looker, &value);
+  struct emu_watchpoint wanted = {.kind = kind, .address = address, .lane = -1};
+  wanted.bytes = bytes <= EMU_WATCHED_BYTES_MOST ? (unsigned)bytes : 0;
+  // scratch is the lane's own, and others will have it for other things
+  if (address >> 32 == emu_scratch_window() >> 32) {
+    wanted.tag = q->view.tag;
+    wanted.lane = (int)l.looker.lane;
+  }
+  snprintf(wanted.name, sizeof wanted.name, "%.*s", (int)strcspn(q->rest, "\r\n"), q->rest);
+  unsigned number = emu_watchpoints_add(emu_session_watchpoints(q->session), &wanted);
+  if (number) {
+    emu_text_add(q->out, "Watchpoint %u: %s, %u bytes at 0x%" PRIx64 "\n", number, wanted.name, wanted.bytes, address);
+  } else {
+    emu_text_add(q->out, "%d watchpoints of up to %d bytes are the most; %s has %" PRIu64 ".\n", EMU_WATCHPOINTS_MOST,
+                 EMU_WATCHED_BYTES_MOST, wanted.name, bytes);
+  }
+}
+
+void emu_ask_watch(const struct emu_question *q) { watch(q, EMU_WATCH_WRITE); }
+void emu_ask_rwatch(const struct emu_question *q) { watch(q, EMU_WATCH_READ); }
+void emu_ask_awatch(const struct emu_question *q) { watch(q, EMU_WATCH_ACCESS); }
+
+void emu_ask_unwatch(const struct emu_question *q) {
+  struct emu_watchpoints *w = emu_session_watchpoints(q->session);
+  uint64_t number;
+  bool all = !q->words[0][0];
+  while (all && emu_watchpoints_count(w)) (void)emu_watchpoints_remove(w, emu_watchpoints_at(w, 0)->number);
+  if (!all &&
+      (!emu_ask_number(q->words[0], 0, &number) || number > UINT32_MAX || !emu_watchpoints_remove(w, (unsigned)number)))
+    emu_text_add(q->out, "There is no watchpoint %s.\n", q->words[0]);
+}

@@ -108,6 +108,7 @@ static inline void load_narrow(const uint64_t *at, const struct emu_shape *shape
 }
 
 void emu__places_load(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg) {
+  if (wave->tag) emu__tell_places(wave, p, shape->bytes, true, false);
   uint32_t rows[4][EMU_HALF] __attribute__((aligned(64)));
   uint64_t room[EMU_HALF];
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u;
@@ -201,6 +202,7 @@ static void store_whole(struct emu_wave *wave, const struct emu_places *p, unsig
 }
 
 void emu__places_store(struct emu_wave *wave, const struct emu_places *p, const struct emu_shape *shape, unsigned reg) {
+  if (wave->tag) emu__tell_places(wave, p, shape->bytes, false, true);
   unsigned dwords = shape->bytes < 4 ? 1 : shape->bytes / 4u, bytes = shape->bytes < 4 ? shape->bytes : 4;
   bool whole = !p->outside && p->mask == (wave->lanes == 64 ? UINT64_MAX : UINT32_MAX);
   if (whole && ((dwords == 1 && bytes == 4) || (dwords == 4 && p->stride == 4))) {
@@ -383,6 +385,7 @@ uint64_t emu__atomic(enum emu_atomic kind, unsigned bytes, uint64_t at, uint64_t
 
 void emu__places_atomic(struct emu_wave *wave, const struct emu_places *p, enum emu_atomic kind, unsigned bytes,
                         unsigned data, int compare, int dst) {
+  if (wave->tag) emu__tell_places(wave, p, bytes, true, true);
   bool wide = bytes == 8;
   for (uint64_t rest = p->mask; rest; rest &= rest - 1) {
     unsigned l = (unsigned)__builtin_ctzll(rest);

@@ -32,6 +32,9 @@ void emu__rows_load(struct emu_wave *wave, const uint8_t *base, const uint32_t o
                     unsigned dwords, unsigned reg);
 void emu__count_access(struct emu_wave *wave, const struct emu_places *p, unsigned bytes, bool write);
 
+// Tells the observer of a wave with a tag.
+void emu__tell_places(struct emu_wave *wave, const struct emu_places *p, unsigned bytes, bool reads, bool writes);
+
 enum emu_atomic {
   EMU_ATOMIC_SWAP,
   EMU_ATOMIC_CMPSWAP,

@@ -57,12 +57,13 @@ static inline void count(struct emu_wave *w, const struct emu_places *p, unsigne
   if (w->counters) count_conflicts(w, p, bytes);
 }
 
-// The usual load, where nobody counts or checks: whole dwords of 32 lanes that are all on and inside. false: nothing
-// was done.
+// The usual load, where nobody counts, checks or looks: whole dwords of 32 lanes that are all on and inside. false:
+// nothing was done.
 static inline bool load_rows(struct emu_wave *w, const struct emu_step *step, uint32_t offset, unsigned bytes,
                              unsigned reg) {
   const struct emu_group *group = w->group;
-  if (bytes < 4 || w->lanes != EMU_HALF || w->s[EMU_EXEC_LO] != UINT32_MAX || w->check || w->counters) return false;
+  if (bytes < 4 || w->lanes != EMU_HALF || w->s[EMU_EXEC_LO] != UINT32_MAX || w->check || w->counters || w->tag)
+    return false;
   if (group->lds_bytes < bytes) return false;
   const uint32_t *from = emu__vector(w, step->inst->src[0].reg, 0);
   uint32_t at[EMU_HALF] __attribute__((aligned(32)));

@@ -30,5 +30,7 @@ void emu__memory_outside(struct emu_wave *wave, const struct emu_step *step, int
 // asked to where that cannot fault, 12 aligned bytes with a load of 16 for example: a load that starts in an allocation
 // may go past its end within the aligned 4, 8, 16, 32 or 64 bytes of its own size.
 unsigned emu__memory_scalar(struct emu_wave *wave, uint64_t address, unsigned bytes);
+// Tells the observer of a wave with a tag: the scalar unit reads there.
+void emu__tell_scalar(struct emu_wave *wave, uint64_t address, unsigned bytes);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "machine/access.h"
 #include "machine/memory.h"
 
 void emu_wave_look(const struct emu_wave *wave, struct emu_wave_view *out) {
@@ -29,8 +30,33 @@ void emu_wave_look(const struct emu_wave *wave, struct emu_wave_view *out) {
       .lds_bytes = group->lds_bytes,
       .mode = emu__wave_mode(wave),
       .scratch_bytes = wave->scratch_bytes,
+      .scratch = wave->scratch,
       .scc = wave->scc,
   };
+}
+
+static void tell(struct emu_wave *wave, const struct emu_touched *touch) {
+  const struct emu_observer *observer = wave->group->run->dispatch->observer;
+  if (observer->touched) observer->touched(observer->context, wave, touch);
+}
+
+void emu__tell_places(struct emu_wave *wave, const struct emu_places *p, unsigned bytes, bool reads, bool writes) {
+  static const enum emu_touched_space spaces[] = {[EMU_SPACE_GLOBAL] = EMU_TOUCHED_GLOBAL,
+                                                  [EMU_SPACE_SHARED] = EMU_TOUCHED_LDS,
+                                                  [EMU_SPACE_SCRATCH] = EMU_TOUCHED_SCRATCH};
+  tell(wave, &(struct emu_touched){.at = p->at,
+                                   .mask = p->mask,
+                                   .outside = p->outside,
+                                   .bytes = bytes,
+                                   .stride = p->stride,
+                                   .space = spaces[p->space],
+                                   .reads = reads,
+                                   .writes = writes});
+}
+
+void emu__tell_scalar(struct emu_wave *wave, uint64_t address, unsigned bytes) {
+  tell(wave,
+       &(struct emu_touched){.at = &address, .mask = 1, .bytes = bytes, .stride = 4, .reads = true, .scalar = true});
 }
 
 void emu_wave_set_scc(struct emu_wave *wave, bool scc) { wave->scc = scc; }

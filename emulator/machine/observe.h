@@ -16,6 +16,17 @@ enum emu_turn {
   EMU_TURN_KILL,  // the launch ends here with an error
 };
 
+// An access of one instruction. Of lane l in `mask` the dword k (of fewer bytes than four: the bytes) lies at the
+// host's address at[l] + k * stride; `outside` are lanes that reach nothing.
+enum emu_touched_space { EMU_TOUCHED_GLOBAL, EMU_TOUCHED_LDS, EMU_TOUCHED_SCRATCH };
+struct emu_touched {
+  const uint64_t *at;
+  uint64_t mask, outside;
+  unsigned bytes, stride;
+  enum emu_touched_space space;
+  bool reads, writes, scalar;  // scalar: of the wave, as of lane 0
+};
+
 struct emu_observer {
   void *context;
   void (*launched)(void *context, const struct emu_dispatch *dispatch);
@@ -25,6 +36,8 @@ struct emu_observer {
   void (*ended)(void *context, struct emu_wave *wave);  // of every wave that has begun
   enum emu_turn (*before)(void *context, struct emu_wave *wave);
   void (*after)(void *context, struct emu_wave *wave);  // if it went; a wave that failed stands where it did
+  // Between the two, of each access but those to images; NULL: of no interest.
+  void (*touched)(void *context, struct emu_wave *wave, const struct emu_touched *touch);
 };
 
 enum emu_wave_doing { EMU_WAVE_RUNS, EMU_WAVE_AT_BARRIER, EMU_WAVE_IS_OVER };
@@ -43,6 +56,7 @@ struct emu_wave_view {
   uint8_t *lds;
   uint32_t lds_bytes, mode;
   uint64_t scratch_bytes;  // of a lane
+  uint8_t *scratch;        // [dword][lanes], dwords
   bool scc;
 };
 void emu_wave_look(const struct emu_wave *wave, struct emu_wave_view *out);

@@ -12,6 +12,7 @@ static void load(struct emu_wave *w, const struct emu_step *step) {
     if (!emu__memory_check_one(w, step, -1, address, dwords * 4, false)) return;
     there = dwords * 4;
   }
+  if (w->tag) emu__tell_scalar(w, address, there);
   uint32_t value[16];
   if (there < dwords * 4) memset(value, 0xcd, sizeof(value));
   memcpy(value, (const void *)(uintptr_t)address, there);
@@ -29,6 +30,7 @@ static bool read_buffer(struct emu_wave *w, const struct emu_step *step, unsigne
   for (unsigned i = 0; i < count; i++, offset += bytes) {
     if (offset + bytes > size) continue;
     if (!emu__memory_check_one(w, step, -1, base + offset, bytes, false)) return false;
+    if (w->tag) emu__tell_scalar(w, base + offset, bytes);
     memcpy((uint8_t *)to + bytes * i, (const void *)(uintptr_t)(base + offset), bytes);
   }
   return true;
@@ -52,6 +54,7 @@ static void load_narrow(struct emu_wave *w, const struct emu_step *step, unsigne
     if (inst->src[1].kind) address += emu__scalar_read(w, &inst->src[1]);
     address &= ~(uint64_t)(bytes - 1);
     if (!emu__memory_check_one(w, step, -1, address, bytes, false)) return;
+    if (w->tag) emu__tell_scalar(w, address, bytes);
     memcpy(&value, (const void *)(uintptr_t)address, bytes);
   }
   unsigned above = 32 - 8 * bytes;

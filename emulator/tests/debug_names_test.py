@@ -229,16 +229,66 @@ def test_optimized(library, target, path, checks):
     program.end()
 
 
+def test_watchpoints(library, target, path, checks):
+    """Changes and reads of memory, LDS and scratch stop behind their instruction and name wave, lane and values."""
+    lanes = TARGETS[target][0]
+    program, gdb, loaded = start(library, target, path)
+    gdb.monitor(f"break vars:{CALL_LINE}")
+    signal_, first = stop_of(gdb.ask("vCont;c"))
+    gdb.monitor("forget")
+    # a lane's own variable, which the statement assigns
+    gdb.monitor("lane 3")
+    checks.expect("set", "Watchpoint 1: r, 4 bytes at 0x2" in gdb.monitor("watch r"), gdb.console)
+    old = variables(gdb.monitor("print r"))["r"]
+    gdb.console = ""
+    checks.expect("stop", stop_of(gdb.ask("vCont;c")) == (5, first))
+    checks.expect("values", f"watchpoint 1 on r, lane 3, old value {int(old) & 0xffffffff:#x} ({old}), new value " in gdb.console and
+                  f"({expected(3)['r']})" in gdb.console, gdb.console)
+    gdb.monitor("lane 3")
+    checks.expect("assigned", gdb.monitor("print r") == f"r = {expected(3)['r']}\n", gdb.monitor("print r"))
+    checks.expect("removed", gdb.monitor("unwatch 1") == "" and "no watchpoint 1" in gdb.monitor("unwatch 1"))
+    # a read of LDS: the last statement reads tile[t], of the first wave lane 7
+    checks.expect("rwatch", "Watchpoint 2" in gdb.monitor("rwatch tile[7]"), gdb.console)
+    gdb.console = ""
+    checks.expect("stop", stop_of(gdb.ask("vCont;c"))[0] == 5)
+    checks.expect("read", "on tile[7], lane 7, read: 0x1a (26)" in gdb.console, gdb.console)
+    gdb.monitor("unwatch")
+    # global memory by a GDB's packets: each lane writes its own element once
+    address = int(gdb.monitor("print out").split()[-1], 16)
+    for number, (kind, word) in enumerate(((2, "watch"), (4, "awatch"))):
+        element = 5 if not number else lanes + 6  # the second wave's
+        want = int(expected(element)["r"]) + 2 * element + 3 * element + BY + element + (5 if element & 1 else 0) + element + (element & 1)
+        checks.expect("insert", gdb.ask(f"Z{kind},{address + 4 * element:x},4") == "OK" and gdb.ask(f"Z{kind},{address + 4 * element:x},4") == "OK")
+        gdb.console = ""
+        reply = gdb.ask("vCont;c")
+        checks.expect("named", reply.startswith("T05") and f"{word}:{address + 4 * element:x};" in reply, reply)
+        checks.expect("written", f"lane {element % lanes}, old value 0x0 (0), new value {want & 0xffffffff:#x} ({want})" in gdb.console,
+                      gdb.console)
+        checks.expect("wave", f"wave {number}," in gdb.monitor("where"), gdb.monitor("where"))
+        checks.expect("there", gdb.memory(address + 4 * element, 4) == want.to_bytes(4, "little", signed=True))
+        checks.expect("remove", gdb.ask(f"z{kind},{address + 4 * element:x},4") == "OK")
+    for bad in ("Z2,0,0", "Z3,1000,11", "Z4,1000,ffffffffffff", "Z2", "Z3,5"):
+        checks.expect("bad " + bad, gdb.ask(bad) == "E01", bad)
+    for bad, sentence in (("nothing", "no such variable"), ("5", "not lie in memory"), ("", "missing"), ("tile", "the most")):
+        checks.expect("bad watch", sentence in gdb.monitor("watch " + bad), gdb.monitor("watch " + bad))
+    checks.expect("exit", gdb.ask("vCont;c") == "W00")
+    gdb.close()
+    results, said = program.end()
+    checks.expect("results", results[0][0] == 0, said)
+
+
 def test_stock_gdb(library, target, path, checks):
     program = Program(library, target, path, "vars:1:%d" % BY, RDNA_EMULATE_GDB="0")
     commands = [f"target remote 127.0.0.1:{program.port}", "monitor break deep", "continue", "monitor backtrace", "monitor up",
-                "monitor lane 3", "monitor locals", "monitor frame 2", "monitor print p.small[2]", "detach"]
+                "monitor lane 3", "monitor locals", "monitor frame 2", "monitor print p.small[2]", "monitor forget",
+                "watch *(int *)0x1000000000014", "detach"]
     done = subprocess.run(["gdb", "-nx", "-batch", *[x for c in commands for x in ("-ex", c)]], capture_output=True, text=True,
                           timeout=60)
     text = done.stdout + done.stderr
     program.end()
     checks.expect("variables", f"w = {expected(3)['w']}\n" in text and "p.small[2] = 3\n" in text, text)
     checks.expect("frames", len(re.findall(r"^#\d ", text, re.M)) == 5, text)
+    checks.expect("watch", "Hardware watchpoint 1: *(int *)0x1000000000014" in text, text)
 
 
 SHAPES = """
@@ -305,6 +355,7 @@ def main():
             path = compile_hip(SOURCE, target, (f"-O{level}", "-g", *flags))
             if level == 0:
                 run(f"{target} variables", test_plain, target, path)
+                run(f"{target} watchpoints", test_watchpoints, target, path)
             else:
                 run(f"{target} -O{level} variables", test_optimized, target, path)
             run(f"{target} -O{level} calls", test_calls, target, path, level)

@@ -128,7 +128,7 @@ def test_stops(library, target, path, checks):
 
     # a breakpoint by address on its last store, which the last wave of the second launch reaches last; it stores a zero
     store, _, text = [r for r in rows if re.match(r"(global|flat)_store", r[2])][-1]
-    checks.expect("set", gdb.ask(f"Z0,{loaded + store:x},4") == "OK" and gdb.ask("Z2,0,4") == "")
+    checks.expect("set", gdb.ask(f"Z0,{loaded + store:x},4") == "OK" and gdb.ask("Z5,0,4") == "")
     for _ in range(3 * THREADS // lanes):
         reply = gdb.ask("vCont;c")
         checks.expect("hit", stop_of(reply)[0] == 5 and "swbreak" in reply and gdb.number("rip") == loaded + store, reply)
@@ -155,6 +155,21 @@ def subprocess_words(path, address):
     text = subprocess.run([tool("llvm-objdump"), "-s", "-j", ".text", f"--start-address={address}",
                            f"--stop-address={address + 4}", path], check=True, capture_output=True, text=True).stdout
     return bytes.fromhex(re.search(r"^ [0-9a-f]+ ([0-9a-f]{8})", text, re.M)[1])
+
+
+def test_reads(library, target, path, checks):
+    """A read of LDS by the lane that turns the tile's element."""
+    lanes = TARGETS[target][0]
+    program = Program(library, target, path, "turned:1:5", RDNA_EMULATE_GDB="0")
+    gdb = program.connect()
+    checks.expect("set", gdb.ask(f"Z3,{(1 << 48) + 4 * 3:x},4") == "OK")
+    reply = gdb.ask("vCont;c")
+    checks.expect("read", "rwatch:100000000000c;" in reply and f"lane {(THREADS - 4) % lanes}, read: 0xe (14)" in gdb.console,
+                  (reply, gdb.console))
+    checks.expect("wave", f"wave {(THREADS - 4) // lanes}," in gdb.monitor("where"))
+    checks.expect("detach", gdb.ask("D") == "OK")
+    gdb.close()
+    checks.expect("result", program.end()[0][0][0] == 0)
 
 
 def test_ends(library, target, path, checks):
@@ -331,7 +346,7 @@ def test_stock_gdb(library, target, path, checks):
 
 def main():
     failures, checked = [], 0
-    tests = {t: [test_stops, test_trace] for t in TARGETS}
+    tests = {t: [test_stops, test_reads, test_trace] for t in TARGETS}
     tests["gfx1100"] += [test_ends, test_prompt, test_processes]
     if shutil.which("gdb"):
         tests["gfx1100"].append(test_stock_gdb)
