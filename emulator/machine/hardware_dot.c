@@ -2,22 +2,21 @@
 // 2^27, so that 32-bit lanes hold every sum.
 #include "machine/hardware_lanes.h"
 
+// A product of two significands has 24 places below that of its exponent.
 struct factors {
-  ints significand, exponent;  // exponent: of the leading place of a normal number
+  ints significand, exponent;  // in 2^-12 of the exponent, which is that of a normal number's leading place
   ints sign;                   // 0 or -1
 };
 
-// v 2^by, cut. Shifts by 32 and more, and by negative numbers, give 0 in these instructions.
-static inline ints shifted(ints v, ints by) {
-  return (ints)_mm256_or_si256(_mm256_sllv_epi32((__m256i)v, (__m256i)by), _mm256_srlv_epi32((__m256i)v, (__m256i)-by));
-}
+// v / 2^by, cut, of a v that is not negative. Shifts by 32 and more give 0 in this instruction.
+static inline ints cut(ints v, ints by) { return (ints)_mm256_srlv_epi32((__m256i)v, (__m256i)by); }
 // *odd is set where a factor is infinite or NaN.
 static inline struct factors factors_of(ints bits, bool bfloat, ints *odd) {
   const int fraction = bfloat ? 7 : 10, top = bfloat ? 255 : 31;
   ints field = (bits >> fraction) & top, low = bits & ((1 << fraction) - 1), denormal = field == 0;
   struct factors f = {.sign = -((bits >> 15) & 1)};
-  f.significand = choose(denormal, bfloat ? all(0) : low, low | 1 << fraction);
-  f.exponent = field - denormal - (bfloat ? 127 : 15);
+  f.significand = choose(denormal, bfloat ? all(0) : low, low | 1 << fraction) << (12 - fraction);
+  f.exponent = choose(f.significand == 0, all(NOTHING), field - denormal - (bfloat ? 127 : 15));
   *odd |= field == top;
   return f;
 }
@@ -30,21 +29,19 @@ static inline struct factors broadcast(const int32_t significand, const int32_t 
 // where c is infinite or NaN.
 static inline ints step(const struct factors *a0, const struct factors *b0, const struct factors *a1,
                         const struct factors *b1, ints c, bool bfloat, enum emu_dot_result result, ints *odd) {
-  const int places = bfloat ? 14 : 20;
   ints p0 = a0->significand * b0->significand, p1 = a1->significand * b1->significand;
-  ints e0 = a0->exponent + b0->exponent, e1 = a1->exponent + b1->exponent, none = all(NOTHING);
+  ints e0 = a0->exponent + b0->exponent, e1 = a1->exponent + b1->exponent;
   ints field = (c >> 23) & 255, c_sign = c >> 31, no_c = field == 0;
   *odd |= field == 255;
-  ints c_significand = choose(no_c, all(0), (c & 0x7fffff) | 0x800000), c_top = choose(no_c, none, field - 127);
+  ints c_significand = choose(no_c, all(0), (c & 0x7fffff) | 0x800000), c_top = choose(no_c, all(NOTHING), field - 127);
   if (result == EMU_DOT_F16) c_top = larger(c_top, all(-14));
-  ints no0 = p0 == 0, no1 = p1 == 0;
-  ints product_top = larger(choose(no0, none, e0), choose(no1, none, e1));
-  ints top0 = choose(no0, none, e0 - places + log2_of(p0)), top1 = choose(no1, none, e1 - places + log2_of(p1));
-  ints grid = larger(product_top - 24, larger(c_top, larger(top0, top1)) - 26);
+  // The grid has 26 places below the leading one of any term, too: a product's is at most one above its exponent. What
+  // is zero is far below all others.
+  ints grid = larger(larger(e0, e1) - 24, c_top - 26);
   // a term of the other sign than c's adds the complement of its magnitude
   ints flip0 = a0->sign ^ b0->sign ^ c_sign, flip1 = a1->sign ^ b1->sign ^ c_sign;
-  ints sum = shifted(c_significand, field - 150 - grid) + (shifted(p0, e0 - places - grid) ^ flip0) +
-             (shifted(p1, e1 - places - grid) ^ flip1);
+  ints sum = cut(c_significand << 3, grid + 153 - field) + (cut(p0, grid + 24 - e0) ^ flip0) +
+             (cut(p1, grid + 24 - e1) ^ flip1);
   sum = choose((c_significand | p0 | p1) == 0, all(0), sum);
   ints sign = (sum < 0) ^ c_sign;
   if (result == EMU_DOT_F16) return to_half(sum, grid, sign);
@@ -109,17 +106,22 @@ static inline void wmma(const uint32_t a[16][8], const uint32_t b[16][8], const 
     }
   }
   for (int row = 0; row < 16; row++) {
+    ints sum[2], odd[2];  // both halves in turn: steps of one wait for each other
     for (int h = 0; h < 2; h++) {
-      ints sum, odd = row_odd >> row & 1 ? all(-1) : b_odd[h];
-      memcpy(&sum, &c[row][8 * h], 32);
-      for (int k = 0; k < 16; k += 2) {
-        struct factors a0 = broadcast(fa[0][row][k], fa[1][row][k], fa[2][row][k]);
-        struct factors a1 = broadcast(fa[0][row][k + 1], fa[1][row][k + 1], fa[2][row][k + 1]);
-        sum = step(&a0, &fb[h][k], &a1, &fb[h][k + 1], open_c(sum, result), bfloat, result, &odd);
-        if (result == EMU_DOT_BF16) sum = (ints)_mm256_srli_epi32((__m256i)sum, 16);
+      odd[h] = row_odd >> row & 1 ? all(-1) : b_odd[h];
+      memcpy(&sum[h], &c[row][8 * h], 32);
+    }
+    for (int k = 0; k < 16; k += 2) {
+      struct factors a0 = broadcast(fa[0][row][k], fa[1][row][k], fa[2][row][k]);
+      struct factors a1 = broadcast(fa[0][row][k + 1], fa[1][row][k + 1], fa[2][row][k + 1]);
+      for (int h = 0; h < 2; h++) {
+        sum[h] = step(&a0, &fb[h][k], &a1, &fb[h][k + 1], open_c(sum[h], result), bfloat, result, &odd[h]);
+        if (result == EMU_DOT_BF16) sum[h] = (ints)_mm256_srli_epi32((__m256i)sum[h], 16);
       }
-      memcpy(&d[row][8 * h], &sum, 32);
-      for (unsigned left = mask_of(odd); left; left &= left - 1) {
+    }
+    for (int h = 0; h < 2; h++) {
+      memcpy(&d[row][8 * h], &sum[h], 32);
+      for (unsigned left = mask_of(odd[h]); left; left &= left - 1) {
         int column = 8 * h + __builtin_ctz(left);
         d[row][column] = element(a[row], b[column], c[row][column], bfloat, result);
       }

@@ -9,6 +9,8 @@
 //       lane 1              A[1][0,1]  A[1][2,3]  …  A[1][14,15]       r1                 row 2           row 3
 //       …                                                              …
 //
+// So the rows of C and D follow each other as the lanes of one register after the other do.
+//
 // Sums in floats are eight DOT2 steps, as measured on gfx1100 (see dot.c).
 #include "machine/hardware_dot.h"
 #include "machine/valu.h"
@@ -26,41 +28,31 @@ static void read_factor(const struct emu_wave *w, const struct emu_operand *o, u
   }
 }
 
-static void place(const struct emu_wave *w, unsigned i, unsigned l, unsigned *row, unsigned *column) {
-  *column = l % 16;
-  *row = i * (w->lanes / 16) + l / 16;
-}
-
 // half: a 16-bit element, in the low or the high part of the register.
 static void read_c(const struct emu_wave *w, const struct emu_inst *inst, bool half, bool bfloat, uint32_t c[16][16]) {
   const struct emu_operand *o = &inst->src[2];
   uint32_t constant = (uint32_t)o->value, sign = half ? 0x8000 : 0x80000000u;
   if (half && o->reg >= 240) constant = bfloat ? constant >> 16 : emu__f32_to_f16(emu__f32(constant));
+  bool constant_c = o->kind != EMU_OPERAND_VECTOR;
+  unsigned low = half && o->high && !constant_c ? 16 : 0;
+  uint32_t keep = (half ? 0xffff : UINT32_MAX) & (o->neg_high ? ~sign : UINT32_MAX), flip = o->neg ? sign : 0;
   for (unsigned i = 0; i < 256 / w->lanes; i++) {
-    for (unsigned l = 0; l < w->lanes; l++) {
-      unsigned row, column;
-      place(w, i, l, &row, &column);
-      uint32_t v = o->kind == EMU_OPERAND_VECTOR ? *emu__vector(w, o->reg + i, l) : constant;
-      if (half) v = o->high && o->kind == EMU_OPERAND_VECTOR ? v >> 16 : v & 0xffff;
-      if (o->neg_high) v &= ~sign;
-      if (o->neg) v ^= sign;
-      c[row][column] = v;
-    }
+    uint32_t *to = &c[0][0] + i * w->lanes;
+    const uint32_t *from = constant_c ? NULL : emu__vector(w, o->reg + i, 0);
+    for (unsigned l = 0; l < w->lanes; l++) to[l] = (((from ? from[l] : constant) >> low) & keep) ^ flip;
   }
 }
 
 static void write_d(const struct emu_wave *w, const struct emu_inst *inst, bool half, uint32_t d[16][16]) {
   for (unsigned i = 0; i < 256 / w->lanes; i++) {
-    for (unsigned l = 0; l < w->lanes; l++) {
-      unsigned row, column;
-      place(w, i, l, &row, &column);
-      uint32_t *to = emu__vector(w, inst->dst.reg + i, l), v = d[row][column];
-      if (!half) {
-        *to = v;
-      } else {
-        *to = inst->src[2].high ? (*to & 0xffff) | v << 16 : (*to & 0xffff0000) | v;
-      }
+    uint32_t *to = emu__vector(w, inst->dst.reg + i, 0);
+    const uint32_t *from = &d[0][0] + i * w->lanes;
+    if (!half) {
+      memcpy(to, from, w->lanes * 4);
+      continue;
     }
+    for (unsigned l = 0; l < w->lanes; l++)
+      to[l] = inst->src[2].high ? (to[l] & 0xffff) | from[l] << 16 : (to[l] & 0xffff0000) | from[l];
   }
 }
 
