@@ -37,14 +37,14 @@ static void fix_nan(const struct emu_half_wave *x, unsigned sources, int shift, 
   }
 }
 
-// `name` does the low half; `pk_name` both.
-#define BOTH(name)                                                         \
-  static void name(struct emu_half_wave *x) { half_##name(x, 0, x->d); }   \
-  __attribute__((unused)) static void pk_##name(struct emu_half_wave *x) { \
-    uint32_t low[EMU_HALF], high[EMU_HALF];                                \
-    half_##name(x, 0, low);                                                \
-    half_##name(x, 16, high);                                              \
-    EMU_EACH x->d[l] = (low[l] & 0xffff) | high[l] << 16;                  \
+// `name` does the low half; `pk_name` both. Some operations have only one of them.
+#define BOTH(name)                                                                               \
+  __attribute__((unused)) static void name(struct emu_half_wave *x) { half_##name(x, 0, x->d); } \
+  __attribute__((unused)) static void pk_##name(struct emu_half_wave *x) {                       \
+    uint32_t low[EMU_HALF], high[EMU_HALF];                                                      \
+    half_##name(x, 0, low);                                                                      \
+    half_##name(x, 16, high);                                                                    \
+    EMU_EACH x->d[l] = (low[l] & 0xffff) | high[l] << 16;                                        \
   }
 #define OP2(name, expression)                                                       \
   static void half_##name(const struct emu_half_wave *x, int shift, uint32_t *to) { \
