@@ -1,7 +1,8 @@
 /* Preloaded into a program: of what its own code asks of malloc, calloc, realloc and strdup's kind, the call of number
- * RDNA_TEST_FAIL gets no memory. RDNA_TEST_CALLS names a file that is written instead: for each call the place it comes
- * from, as an offset in the program. */
+ * RDNA_TEST_FAIL gets no memory, and with RDNA_TEST_FAIL_SOON one soon behind each SIGUSR1. RDNA_TEST_CALLS names a
+ * file that is written instead: for each call the place it comes from, as an offset in the program. */
 #include <link.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ extern void *__libc_malloc(size_t size), *__libc_calloc(size_t count, size_t siz
 enum { MOST_CALLS = 1 << 20 };
 static uintptr_t begin, end;
 static atomic_long calls;
-static long failing;
+static atomic_long failing;
 static unsigned places[MOST_CALLS];
 
 /* The program is the first object. */
@@ -28,7 +29,14 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *data) {
   return 1;
 }
 
+static void fail_soon(int number) {
+  enum { SOON = 600, FACTOR = 7919 };
+  long now = calls;
+  failing = now + 1 + (now * FACTOR) % SOON;
+}
+
 __attribute__((constructor)) static void start(void) {
+  if (getenv("RDNA_TEST_FAIL_SOON")) signal(SIGUSR1, fail_soon);
   const char *number = getenv("RDNA_TEST_FAIL");
   failing = number ? atol(number) : -1;
   dl_iterate_phdr(find_program, NULL);

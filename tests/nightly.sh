@@ -91,6 +91,9 @@ browser() { # the web page of rdna serve in Chromium
   packaging/setup.sh packaging/browser-packages.txt && RDNA_PROGRAM=$build/bin/rdna python3 tests/serve_browser_test.py &&
     RDNA_PROGRAM=$build/bin/rdna python3 tests/serve_draw_test.py
 }
+soak() { # a thousand requests for pictures, of which some are left, interrupted or get no memory
+  RDNA_PROGRAM=$build/bin/rdna RDNA_FAILING_MALLOC=$build/tests/libfailing_malloc.so python3 tests/serve_images_soak_test.py 1000
+}
 containers() { # the image of rdna serve and the Kubernetes example, by podman
   packaging/setup.sh packaging/container-packages.txt && tests/containers.sh "$build"
 }
@@ -114,6 +117,7 @@ row ray python3 tests/ray_replicas.py
 row replies python3 tests/serve_schemas.py 1000
 row load python3 tests/serve_load.py 600
 row malformed python3 tests/malformed_requests.py 1000000
+row soak soak
 row browser browser
 row containers containers
 row fuzz tests/fuzz.sh 120

@@ -73,25 +73,37 @@ static int mirrored(int at, int count) {
   return there < count ? there : period - there;
 }
 
+/* One line of |count| values, |reach| mirrored ones on either side, blurred into |to|, |step| apart. Where all that is
+ * seen is the same, as in most of a mask, so is the sum. */
+static void blur_line(const double *line, int count, const double *weights, int reach, uint8_t *to, size_t step) {
+  int same = 0; /* values up to the last one seen that equal it */
+  for (int i = 0; i < count + 2 * reach; i++) {
+    same = i > 0 && line[i] == line[i - 1] ? same + 1 : 1;
+    int at = i - 2 * reach;
+    if (at < 0) continue;
+    const double *middle = line + at + reach;
+    double value = weights[0] * middle[0];
+    for (int k = 1; k <= reach && same <= 2 * reach; k++) value += weights[k] * (middle[-k] + middle[k]);
+    to[(size_t)at * step] = (uint8_t)lrint(same > 2 * reach ? middle[0] : value);
+  }
+}
+
 /* |lines| rows or columns of |count| bytes, |step| apart, each |next| behind the last one. */
 static rdna_status blur_lines(uint8_t *mask, int lines, size_t next, int count, size_t step, double sigma) {
   if (!(sigma > 0)) return RDNA_OK;
   int reach = (int)(2.5 * sigma + 0.5);
   double sum = 0, *weights = malloc((size_t)(reach + 1) * sizeof *weights);
-  uint8_t *line = malloc((size_t)count);
+  double *line = malloc((size_t)(count + 2 * reach) * sizeof *line);
   bool fine = weights && line;
   for (int k = 0; fine && k <= reach; k++) {
     weights[k] = exp(-k * k / (2 * sigma * sigma));
     sum += k ? 2 * weights[k] : weights[k];
   }
+  for (int k = 0; fine && k <= reach; k++) weights[k] /= sum;
   for (int l = 0; fine && l < lines; l++) {
     uint8_t *values = mask + (size_t)l * next;
-    for (int i = 0; i < count; i++) line[i] = values[(size_t)i * step];
-    for (int i = 0; i < count; i++) {
-      double value = 0;
-      for (int k = -reach; k <= reach; k++) value += weights[abs(k)] * line[mirrored(i + k, count)];
-      values[(size_t)i * step] = (uint8_t)lrint(value / sum);
-    }
+    for (int i = 0; i < count + 2 * reach; i++) line[i] = values[(size_t)mirrored(i - reach, count) * step];
+    blur_line(line, count, weights, reach, values, step);
   }
   free(weights);
   free(line);

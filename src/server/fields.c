@@ -31,6 +31,11 @@ bool refuse(problem *p, int status, const char *code, const char *field, const c
 
 bool refuse_with_status(problem *p, const char *field) { return refuse(p, 400, NULL, field, "%s", rdna_last_error()); }
 
+bool refuse_by_status(problem *p, rdna_status status, const char *field) {
+  bool ours = status == RDNA_OUT_OF_MEMORY; /* what a request says is not to blame */
+  return refuse(p, ours ? 500 : 400, NULL, ours ? NULL : field, "%s", rdna_last_error());
+}
+
 json_t *parse_object(const char *text, size_t size, problem *p) {
   json_error_t error;
   if (size == 0) {

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rdna/status.h"
+
 /* Why a request is refused. Each interface has a form of its own for it. */
 typedef struct problem {
   int status;       /* of HTTP; 0: there is no problem */
@@ -19,6 +21,9 @@ __attribute__((format(printf, 5, 6))) bool refuse(problem *p, int status, const 
                                                   const char *format, ...);
 /* The same, 400, with the thread's last sentence. */
 bool refuse_with_status(problem *p, const char *field);
+
+/* The same by |status|, of which host memory that is missing is 500. */
+bool refuse_by_status(problem *p, rdna_status status, const char *field);
 
 /* The request's object, which the caller releases; NULL with a problem. */
 json_t *parse_object(const char *text, size_t size, problem *p);

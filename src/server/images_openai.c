@@ -162,8 +162,8 @@ static bool read_pictures(const form_data *f, bool edits, painting *g, problem *
   bool fine = true;
   for (int i = 0; i < count && fine; i++) {
     const form_part *part = form_file(f, files[i], p);
-    fine = part && (rdna__picture_decode_opacity(part->data, part->size, &pictures[i]) == RDNA_OK ||
-                    refuse_with_status(p, files[i]));
+    rdna_status status = part ? rdna__picture_decode_opacity(part->data, part->size, &pictures[i]) : RDNA_OK;
+    fine = part && (status == RDNA_OK || refuse_by_status(p, status, files[i]));
   }
   fine = fine && painting_take_init(g, "image", &pictures[0], p);
   if (fine && count > 1)

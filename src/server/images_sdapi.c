@@ -449,6 +449,11 @@ static enum MHD_Result answer(exchange *x) {
     json_array_append_new(images, image.failed ? NULL : json_stringn(image.data, image.size));
     bytes_deinit(&image);
   }
+  if (json_array_size(images) != (size_t)g->ask.count) {
+    json_decref(images);
+    refuse(&x->problem, 500, NULL, NULL, "no host memory for the answer");
+    return sdapi_respond_refusal(x);
+  }
   json_t *asked = parse_object(x->body.data, x->body.size, &x->problem);
   json_object_del(asked, "init_images"); /* which the client has */
   json_object_del(asked, "mask");

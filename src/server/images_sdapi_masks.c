@@ -6,7 +6,7 @@
 #include "server/images.h"
 #include "server/pictures.h"
 
-enum { MOST_BLUR = 64, MOST_PADDING = 256, FILL = 0, ORIGINAL = 1, FILLS = 4, ROUND_FROM = 129 };
+enum { MOST_BLUR = 64, MOST_PADDING = 256, FILL = 0, ORIGINAL = 1, FILLS = 4, ROUND_FROM = 129, MOST_MASKED = 1 << 24 };
 
 typedef struct masking {
   int64_t fit, blur_x, blur_y, fill, padding, invert;
@@ -146,11 +146,14 @@ static bool read_mask(const json_t *json, const masking *m, painting *g, int wid
   bool fine = (mask.width == picture->width && mask.height == picture->height) ||
               refuse(p, 400, NULL, field, "the mask is %d x %d, and the picture %d x %d", mask.width, mask.height,
                      picture->width, picture->height);
+  if (fine && (int64_t)mask.width * mask.height > MOST_MASKED) /* nobody else is answered while it is made ready */
+    fine = refuse(p, 400, NULL, field, "the mask is %d x %d; up to %d pixels are taken", mask.width, mask.height,
+                  MOST_MASKED);
   if (fine) {
     rdna_status status = make_binary(m, &mask);
     if (status == RDNA_OK) status = blur(m, &mask);
     if (status == RDNA_OK) status = place_mask(m, g, width, height, picture, &mask);
-    fine = status == RDNA_OK || refuse_with_status(p, field);
+    fine = status == RDNA_OK || refuse_by_status(p, status, field);
   }
   fine = fine && painting_take_init(g, "init_images", picture, p) && painting_take_mask(g, field, &mask, p);
   rdna__picture_deinit(&mask);
@@ -170,17 +173,17 @@ bool sdapi_read_init(const json_t *json, painting *g, problem *p) {
     return false;
   }
   int width = g->sized ? g->ask.width : picture.width, height = g->sized ? g->ask.height : picture.height;
-  bool fine;
-  if (width > MOST_SIDE || height > MOST_SIDE)
-    fine = refuse(p, 400, NULL, "init_images",
-                  "the initial picture is %d x %d; up to %d a side are drawn: say width and height", width, height,
-                  MOST_SIDE);
-  else if (mask && !json_is_null(mask))
+  bool fine = (width <= MOST_SIDE && height <= MOST_SIDE) ||
+              refuse(p, 400, NULL, "init_images",
+                     "the initial picture is %d x %d; up to %d a side are drawn: say width and height", width, height,
+                     MOST_SIDE);
+  if (fine && mask && !json_is_null(mask)) {
     fine = read_mask(json, &m, g, width, height, &picture, p);
-  else
-    fine = (rdna__picture_fit(&picture, (rdna__fit)m.fit, width, height) == RDNA_OK ||
-            refuse_with_status(p, "init_images")) &&
+  } else if (fine) {
+    rdna_status status = rdna__picture_fit(&picture, (rdna__fit)m.fit, width, height);
+    fine = (status == RDNA_OK || refuse_by_status(p, status, "init_images")) &&
            painting_take_init(g, "init_images", &picture, p);
+  }
   rdna__picture_deinit(&picture);
   return fine;
 }

@@ -93,6 +93,10 @@ static enum MHD_Result answer(exchange *x) {
   append_base64(&image, g->files[0], g->sizes[0]);
   json_t *made = image.failed ? NULL : json_stringn(image.data, image.size);
   bytes_deinit(&image);
+  if (!made) {
+    refuse(&x->problem, 500, NULL, NULL, "no host memory for the answer");
+    return sdapi_respond_refusal(x);
+  }
   return respond_json(x, 200, json_pack("{s:s, s:o}", "html_info", "", "image", made));
 }
 

@@ -106,7 +106,7 @@ static bool decode(const json_t *url, bool opacity, rdna__picture *out, problem 
   if (!read_file(url, &file, &size, p)) return false;
   rdna_status status = (opacity ? rdna__picture_decode_opacity : rdna__picture_decode)(file, size, out);
   free(file);
-  return status == RDNA_OK || refuse_with_status(p, "messages");
+  return status == RDNA_OK || refuse_by_status(p, status, "messages");
 }
 
 bool decode_picture(const json_t *url, rdna__picture *out, problem *p) { return decode(url, false, out, p); }
@@ -164,7 +164,7 @@ bool load_pictures(const rdna_vision *vision, request *r, problem *p) {
     rdna__picture_deinit(&picture);
     free(file->bytes);
     file->bytes = NULL;
-    if (status != RDNA_OK) return refuse_with_status(p, "messages");
+    if (status != RDNA_OK) return refuse_by_status(p, status, "messages");
   }
   return true;
 }
