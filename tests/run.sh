@@ -40,7 +40,7 @@ as_pattern() { # of the names that it reads
 # run under valgrind, or are of operators on emulated cards, of which the quick ones and a few cases of each kernel stay,
 # or of caches there, where llm_test records steps, too; two thousand short processes; the one with a malloc of its own;
 # launches, sessions and functions called from Python, which has no sanitizer; and another's project, which is built without one.
-left_out='program.arrays_|program.image_|isa_llvm|isa_corpus|isa_kernels|memory_traffic|host_memory|emulator.kernels|emulated_test|sessions_test|plan_test|split_test|rocrand|emulator.opcodes|emulator.launch|emulator.report|emulator.debug|emulator.virtual|emulator.graph|emulator.calls|emulator.texture|emulator.consumer'
+left_out='program.arrays_|program.image_|isa_llvm|isa_corpus|isa_kernels|memory_traffic|host_memory|emulator.kernels|emulated_test|sessions_test|plan_test|split_test|rocrand|emulator.opcodes|emulator.launch|emulator.report|emulator.debug|emulator.virtual|emulator.graph|emulator.calls|emulator.texture|emulator.rtc|emulator.consumer'
 left_out+='|model.cache_emulated|model.adapter_emulated|emulator.cases_gfx1030|emulator.edges|emulator.gfx1030'
 left_out+='|program.(llm_host_benchmark|perplexity|convert_architectures|imatrix|template|unigram|package|serve_draw|serve_edits|serve_extras|serve_images|serve_images_soak|serve_sdapi|serve_upscale|vision|vision_emulated)_test'
 left_out+='|emulator.gfx1100.(attention|channel_norm|conv|deterministic|eigen|fft|gemm|indexed|jacobi|layer|linalg|linear|loss|moe_linear|movement|nms|norm|norm_backward|pointwise|quant|reduce|roi|sample|scan_index|sdpa|sort|special|upsample)_test'

@@ -9,8 +9,6 @@ static void say_missing(const char *name, atomic_flag *said) {
   if (!atomic_flag_test_and_set(said)) emu_say("%s is not in the emulator", name);
 }
 
-enum { HIPRTC_INTERNAL_ERROR = 11 };
-
 #define STUB(name)                              \
   API int name(void);                           \
   API int name(void) {                          \
@@ -25,30 +23,17 @@ enum { HIPRTC_INTERNAL_ERROR = 11 };
     say_missing(#name, &said);                  \
     return NULL;                                \
   }
-#define STUB_RTC(name)                          \
-  API int name(void);                           \
-  API int name(void) {                          \
-    static atomic_flag said = ATOMIC_FLAG_INIT; \
-    say_missing(#name, &said);                  \
-    return HIPRTC_INTERNAL_ERROR;               \
-  }
 #include "hip/stubs.def"
 #undef STUB
 #undef STUB_POINTER
-#undef STUB_RTC
 
 bool emu_is_stub(const char *name) {
   static const char *const names[] = {
 #define STUB(name) #name,
 #define STUB_POINTER(name) #name,
-#define STUB_RTC(name) #name,
 #include "hip/stubs.def"
   };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (strcmp(names[i], name) == 0) return true;
   return false;
-}
-
-API const char *hiprtcGetErrorString(int code) {
-  return code ? "run-time compilation is not in the emulator" : "no error";
 }

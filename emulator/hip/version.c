@@ -2,6 +2,7 @@
 // the drop-in folder. All of them are one emulator, whose only other code and state lie in librdna_emulator.so.
 #include "hip/hip.h"
 #include "hip/layouts.h"
+#include "hip/rtc.h"
 
 int hipGraphAddMemcpyNode(void **out, void *graph, void *const *after, size_t count, const struct emu_copy_3d *with);
 int hipGraphMemcpyNodeSetParams(void *node, const struct emu_copy_3d *with);
@@ -16,6 +17,12 @@ API int hipDriverGetVersion(int *version) {
   // HIP_VERSION is major * 10^7 + minor * 10^5 + patch
   *version = EMU_HIP_MAJOR * 10000000 + (EMU_HIP_MAJOR == 5 ? 2 : 0) * 100000;
   return emu_done(HIP_SUCCESS);
+}
+API int hiprtcVersion(int *major, int *minor) {
+  if (!major || !minor) return RTC_INVALID_INPUT;
+  *major = EMU_HIP_MAJOR;
+  *minor = EMU_HIP_MAJOR == 5 ? 2 : 0;
+  return RTC_SUCCESS;
 }
 API int hipRuntimeGetVersion(int *version) { return hipDriverGetVersion(version); }
 
