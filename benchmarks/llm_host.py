@@ -132,17 +132,26 @@ def start(arguments, side, model, threads):
 
 
 def ask(process, work):
-    print(*work, file=process.stdin, flush=True)
-    return float(process.stdout.readline())
+    try:
+        print(*work, file=process.stdin, flush=True)
+    except BrokenPipeError:
+        pass
+    answer = process.stdout.readline()
+    if not answer:
+        sys.exit(f"the side in process {process.pid} ended; what it said is above")
+    return float(answer)
+
+
+def works_of(depth):
+    """How many tokens are there before, and how many are read at once and how often, by names."""
+    return {"prompt": (0, 512, 1), "write": (64, 1, 16), f"write behind {depth}": (depth, 1, 8), f"prompt behind {depth}": (depth, 128, 1)}
 
 
 def compare(arguments, model, threads):
     """(name, tokens, ours, theirs) of each kind of work, in seconds."""
     sides = [start(arguments, side, model, threads) for side in ("ours", "theirs")]
-    works = {"prompt": (0, 512, 1), "write": (64, 1, 16), f"write behind {arguments.depth}": (arguments.depth, 1, 8),
-             f"prompt behind {arguments.depth}": (arguments.depth, 128, 1)}
-    for name, work in works.items():
-        if arguments.works and name.split()[0] not in arguments.works and name not in arguments.works:
+    for name, work in works_of(arguments.depth).items():
+        if name not in arguments.works:
             continue
         for side in sides:
             ask(side, (work[0], work[1], 1))  # to be warm
@@ -157,7 +166,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--models", default=",".join(MODELS), help="of " + ", ".join(MODELS))
-    parser.add_argument("--works", help="prompt, write or both with a depth's name; all where not given")
+    parser.add_argument("--works", help="of prompt, write, write behind DEPTH, prompt behind DEPTH, by commas; all where not given")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--depth", type=int, default=2048)
@@ -172,10 +181,14 @@ def main():
         serve(Ours(library, arguments.model, context, int(arguments.exact)) if arguments.side == "ours"
               else Theirs(arguments.folder, arguments.model, context, int(arguments.threads)), arguments.clock)
         return
-    arguments.works = arguments.works and arguments.works.split(",")
+    works = list(works_of(arguments.depth))
+    arguments.works, models = arguments.works.split(",") if arguments.works else works, arguments.models.split(",")
+    for asked, known, what in ((arguments.works, works, "works"), (models, MODELS, "models")):
+        if unknown := [name for name in asked if name not in known]:
+            parser.error(f"{what} are {', '.join(known)}; there is no {', '.join(unknown)}")
     ratios = []
     with tempfile.TemporaryDirectory() as temporary:
-        for name in arguments.models.split(","):
+        for name in models:
             model = pathlib.Path(arguments.keep or temporary) / f"{name}.gguf"
             if not model.exists():
                 made_model.write(model, f"host-{name}")

@@ -34,6 +34,22 @@ class HostBenchmark(unittest.TestCase):
             self.assertEqual(theirs.returncode, 1)
             self.assertIn(f"no libggml-base.so in {folder}", theirs.stderr)
 
+    def compare(self, folder, *more):
+        return subprocess.run([sys.executable, SCRIPT, folder, "--depth", "64", *more], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "RDNA_LIBRARY": str(LIBRARY)})
+
+    def test_what_cannot_be_compared(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made_model.write(pathlib.Path(folder) / "f16.gguf", "tiny")
+            ended = self.compare(folder, "--models", "f16", "--keep", folder)
+            self.assertEqual(ended.returncode, 1)
+            self.assertIn(f"no libggml-base.so in {folder}", ended.stderr)
+            self.assertNotIn("Traceback", ended.stderr)
+            for more, words in ((("--models", "f17"), "there is no f17"), (("--works", "read"), "there is no read"), (("--works", "write behind 2048"), "no write behind 2048")):
+                refused = self.compare(folder, *more)
+                self.assertEqual(refused.returncode, 2)
+                self.assertIn(words, refused.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
