@@ -121,6 +121,6 @@ row soak soak
 row browser browser
 row containers containers
 row fuzz tests/fuzz.sh 120
-[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions wheel suites cases operators opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load malformed browser containers fuzz" >&2; exit 2; }
+[ -e "$logs/table" ] || { echo "nightly: there is no row ${only[*]}; there is mutants decoder instructions wheel suites cases operators opinfo libraries models tensorflow tensorflow_versions architectures every_target lean schemas ray replies load malformed soak browser containers fuzz" >&2; exit 2; }
 cat "$logs/table"
 exit $failed
