@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 
+#include <vector>
+
 namespace rdna_torch {
 
 #if __has_include(<c10/util/Float8_e8m0fnu.h>)
@@ -33,15 +35,23 @@ at::Tensor e8m0_of(const at::Tensor &values, at::ScalarType type) {
   return code.to(at::kByte).view(type);
 }
 
-// A sign, two bits of the exponent, one of the mantissa (OCP Microscaling Formats, 1.0): 0 to 6.
-at::Tensor e2m1_values(const at::Tensor &pairs) {
-  if (pairs.dim() == 2 && pairs.stride(0) == 1 && pairs.stride(1) != 1) return e2m1_values(pairs.t()).t();
-  const at::Tensor bytes = pairs.contiguous().view(at::kByte).to(at::kInt);
-  const at::Tensor code = at::stack({at::bitwise_and(bytes, 15), at::bitwise_right_shift(bytes, 4)}, -1).flatten(-2);
+// f32 of both codes of each byte: a sign, two bits of the exponent, one of the mantissa (OCP Microscaling
+// Formats, 1.0), 0 to 6.
+static at::Tensor e2m1_pairs(const at::Tensor &like) {
+  const at::Tensor bytes = at::arange(256, like.options().dtype(at::kInt));
+  const at::Tensor code = at::stack({at::bitwise_and(bytes, 15), at::bitwise_right_shift(bytes, 4)}, -1);
   const at::Tensor power = at::bitwise_and(at::bitwise_right_shift(code, 1), 3), rest = at::bitwise_and(code, 1);
   const at::Tensor quarters = at::where(at::eq(power, 0), rest * 2, at::bitwise_left_shift(rest + 2, power));
   const at::Tensor size = quarters.to(at::kFloat) * 0.25;
   return at::where(at::ge(code, 8), -size, size);
+}
+
+at::Tensor e2m1_values(const at::Tensor &pairs) {
+  if (pairs.dim() == 2 && pairs.stride(0) == 1 && pairs.stride(1) != 1) return e2m1_values(pairs.t()).t();
+  std::vector<int64_t> shape = pairs.sizes().vec();
+  shape.back() *= 2;
+  const at::Tensor bytes = pairs.contiguous().view(at::kByte).flatten().to(at::kInt);
+  return e2m1_pairs(bytes).index_select(0, bytes).view(shape);
 }
 
 }  // namespace rdna_torch

@@ -148,6 +148,33 @@ def test_scales_of_small_blocks(kind, m, k, n):
         assert ((out.cpu().double() - x @ y.T * factor).abs() <= factor * (1e-5 * size + 8e-3 * (x @ y.T).abs()) + 1e-6).all()
 
 
+@pytest.mark.parametrize("kind", ["128 x 128", "1 x 128", "NVFP4", "groups"])
+def test_memory(kind):
+    """Codes are written out to f32 once: 4 bytes a value and a little, of values of 4 bits with their places 6."""
+    count, four = 512, kind == "NVFP4"
+    if four and not hasattr(torch, "float4_e2m1fn_x2"):
+        pytest.skip("this PyTorch has no float4_e2m1fn_x2; 2.8 brought it")
+    if kind == "groups" and not hasattr(torch, "_scaled_grouped_mm"):
+        pytest.skip("this PyTorch has no _scaled_grouped_mm; 2.7 brought it")
+    a, b = (torch.randint(256, (n, count // 2), dtype=torch.uint8).to("rdna").view(torch.float4_e2m1fn_x2) if four else codes(n, count).to("rdna") for n in (16, count))
+    weights = codes(4, count, count).to("rdna") if kind == "groups" else b
+    of_a = torch.rand(16, count // (16 if four else 128), device="rdna")
+    of_b = torch.rand(count // (128 if kind == "128 x 128" else 1), of_a.shape[1], device="rdna")
+    run = {
+        "NVFP4": lambda: torch.ops.aten._scaled_mm_v2(a, b.t(), [of_a.to(E4M3)], [2], [], [of_b.to(E4M3)], [2], [], None, torch.bfloat16),
+        "groups": lambda: torch._scaled_grouped_mm(a, weights.mT, of_a[:, 0].contiguous(), torch.rand(4, count, device="rdna"),
+                                                   offs=torch.tensor([0, 8, 8, 16], dtype=torch.int32, device="rdna")),
+    }.get(kind, lambda: torch._scaled_mm(a, b.t(), of_a, of_b.t(), out_dtype=torch.bfloat16))
+    run()
+    torch.rdna.synchronize()
+    torch.rdna.reset_peak_memory_stats()
+    before = torch.rdna.memory_allocated()
+    run()
+    torch.rdna.synchronize()
+    values = weights.numel() * (2 if four else 1)
+    assert torch.rdna.max_memory_allocated() - before < values * (8 if four else 6)
+
+
 @pytest.mark.skipif(not hasattr(torch, "_scaled_grouped_mm"), reason="this PyTorch has no _scaled_grouped_mm; 2.7 brought it")
 def test_products_of_groups():
     """Rows of experts, and their weights' gradients; where groups end is not waited for."""
@@ -215,6 +242,9 @@ def test_what_cannot_be_multiplied():
     for words, arguments in (("not swizzled", ([1], [])), ("not swizzled", ([], [1])), ("contraction_dim", ([], [], [0, 1])), ("contraction_dim", ([], [], [1]))):
         with pytest.raises(ValueError, match=words):
             recipe(*arguments)
+    powers = [torch.full((n, 1), 127, dtype=torch.uint8, device="rdna").view(torch.float8_e8m0fnu) for n in (16, 32)]
+    with pytest.raises(ValueError, match="Invalid scaling configuration"):  # of blocks and rows, which are read as rows and blocks
+        torch.ops.aten._scaled_mm_v2(a, b, [powers[0].t()], [3], [], [powers[1]], [3], [], None, torch.half)
     refused("both or neither must be FNUZ|kernel", a.float().to(FNUZ[0]), b, one, one, out_dtype=torch.half)
 
 

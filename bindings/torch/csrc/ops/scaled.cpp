@@ -133,13 +133,13 @@ at::Tensor grouped(const at::Tensor &a, const at::Tensor &b, const at::Tensor &s
               "_scaled_grouped_mm on rdna takes float32 scales of rows of mat_a, ", of_a, ", and of columns of mat_b, ",
               of_b, "; got ", scale_a.scalar_type(), " of ", scale_a.sizes(), " and ", scale_b.scalar_type(), " of ",
               scale_b.sizes());
-  at::Tensor x = a.to(at::kFloat), y = b.to(at::kFloat);
+  const at::Tensor x = a.to(at::kFloat), y = b.to(at::kFloat);
   if (!matrices) {
-    x = x * scale_a.reshape_as(a.select(-1, 0)).unsqueeze(-1);
-    y = y * scale_b.reshape_as(b.select(-2, 0)).unsqueeze(-2);
+    x.mul_(scale_a.reshape_as(a.select(-1, 0)).unsqueeze(-1));
+    y.mul_(scale_b.reshape_as(b.select(-2, 0)).unsqueeze(-2));
   }
-  at::Tensor out = at::_grouped_mm(x, y, offs);
-  if (matrices) out = out * scale_a.reshape({groups, -1, 1}) * scale_b.reshape({groups, 1, -1});
+  const at::Tensor out = at::_grouped_mm(x, y, offs);
+  if (matrices) out.mul_(scale_a.reshape({groups, -1, 1})).mul_(scale_b.reshape({groups, 1, -1}));
   return out.to(type);
 }
 

@@ -64,6 +64,7 @@ bool fits(const Scaled &x, size_t i) {
     default:
       return false;
   }
+  if (!swizzled && scale.dim() == 2) return scale.sizes() == at::IntArrayRef({rows, blocks});
   return scale.numel() == (swizzled ? rounded(rows, 128) * rounded(blocks, 4) : rows * blocks);
 }
 
@@ -150,7 +151,7 @@ at::Tensor scaled_values(const Scaled &x) {
     const int64_t recipe = x.recipes[i], block = block_of(recipe);
     at::Tensor scale = x.scales[i].to(at::kFloat);
     if (!block) {
-      values = values * (scale.numel() == 1 ? scale.reshape({}) : scale.reshape({rows, 1}));
+      values.mul_(scale.numel() == 1 ? scale.reshape({}) : scale.reshape({rows, 1}));
       continue;
     }
     const int64_t blocks = parts(depth, block);
@@ -160,7 +161,9 @@ at::Tensor scaled_values(const Scaled &x) {
       scale = at::repeat_interleave(scale.narrow(0, 0, blocks).t(), 128, 0).narrow(0, 0, rows);
     else
       scale = scale.reshape({rows, blocks});
-    values = values * at::repeat_interleave(scale, block, 1).narrow(1, 0, depth);
+    const int64_t whole = depth / block;
+    values.narrow(1, 0, whole * block).unflatten(1, {whole, block}).mul_(scale.narrow(1, 0, whole).unsqueeze(-1));
+    if (whole < blocks) values.narrow(1, whole * block, depth - whole * block).mul_(scale.narrow(1, whole, 1));
   }
   return values;
 }
