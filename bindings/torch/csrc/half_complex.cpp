@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <ATen/native/Resize.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -53,14 +54,16 @@ class Widened {
         list.push_back(item.isNone() ? std::nullopt : std::make_optional(of(item.toTensor())));
       return list;
     }
-    if (v.isInt() && is_type(argument)) return static_cast<int64_t>(wider(static_cast<at::ScalarType>(v.toInt())));
-    return v;
+    if (!v.isInt() || !is_type(argument)) return v;
+    const auto type = static_cast<at::ScalarType>(v.toInt());
+    asked_wide_ = wider(type) == type;
+    return static_cast<int64_t>(wider(type));
   }
   at::Tensor result(const at::Tensor &t) const {
     if (!t.defined()) return t;
     for (const auto &[given, used] : pairs_)
       if (used.is_same(t)) return given;
-    return wide_ ? t : t.to(narrower(t.scalar_type()));
+    return asked_wide_.value_or(wide_) ? t : t.to(narrower(t.scalar_type()));
   }
   c10::IValue result(const c10::IValue &v) const {
     if (v.isTensor()) return result(v.toTensor());
@@ -80,6 +83,7 @@ class Widened {
  private:
   std::vector<std::pair<at::Tensor, at::Tensor>> pairs_;
   bool wide_ = false;
+  std::optional<bool> asked_wide_;  // a result's type that was given
 };
 
 }  // namespace

@@ -84,6 +84,24 @@ def test_out_and_types():
     near(torch.view_as_real(x.to("rdna")), torch.view_as_real(x).double())
 
 
+@pytest.mark.parametrize("f", [torch.sum, torch.nansum, torch.mean])
+def test_types_of_results_that_are_asked_for(f):
+    x = random(4, 3)
+    wide = x.to(torch.complex64)
+    for given, asked in ((x, torch.complex64), (wide, HALF), (x, HALF), (x, torch.complex128)):
+        found = f(given.to("rdna"), 0, dtype=asked)
+        assert found.dtype == asked
+        near(found.to(HALF), getattr(torch, "sum" if f is torch.nansum else f.__name__)(x.to(torch.complex128), 0))
+    assert torch.linalg.vector_norm(x.to("rdna"), dtype=torch.complex64).dtype == torch.float32
+
+
+def test_windows_of_f16():
+    """Which ask for the transform itself."""
+    x, window = torch.randn(100).half(), torch.hann_window(16)
+    found = torch.stft(x.to("rdna"), 16, window=window.half().to("rdna"), return_complex=True)
+    near(found, torch.stft(x.double(), 16, window=window.half().double(), return_complex=True), 8)
+
+
 @pytest.mark.parametrize("dtype", [HALF, torch.complex64, torch.complex128])
 def test_sums_without_nan(dtype):
     """Which the CPU refuses of complex numbers."""

@@ -84,6 +84,8 @@ bool fft_c2c(Call &call) {  // self, dim, normalization, forward, [out]
 bool fft_r2c(Call &call) {  // self, dim, normalization, onesided, [out]
   const at::Tensor x = call.tensor(0);
   const std::vector<int64_t> dims = call.integers(1);
+  if (x.scalar_type() == at::kHalf)
+    return give(call, at::_fft_r2c(x.to(at::kFloat), dims, call.integer(2), call.flag(3)).to(at::kComplexHalf));
   if (x.is_complex() || !is_offered(x) || dims.empty()) return false;
   const double scale = scale_of(call.integer(2), x.sizes(), dims);
   std::vector<int64_t> shape = x.sizes().vec();
