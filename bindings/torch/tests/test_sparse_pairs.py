@@ -76,6 +76,24 @@ def test_masks_and_elementwise_products_in_rows(count, more, dtype):
     agree(torch.randn(0, 5, device="rdna").sparse_mask(torch.zeros(0, 5, device="rdna").to_sparse_csr()), torch.zeros(0, 5), torch.float32, torch.sparse_csr)
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_products_where_one_has_no_entry(layout):
+    """Zeros, whatever the other has there."""
+    s, q = (torch.sparse_coo_tensor(torch.tensor([at, at]), torch.tensor(values), (3, 3)) for at, values in (([0, 1], [float("inf"), 2.0]), ([1, 2], [3.0, float("nan")])))
+    found = (s.to_sparse(layout=layout).to("rdna") * q.to_sparse(layout=layout).to("rdna")).cpu().to_dense()
+    assert torch.equal(found, (s * q).to_dense())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bfloat16])
+@pytest.mark.parametrize("count", [9, 0])
+def test_products_of_rows_with_dense_ones(count, dtype):
+    s, dense = coordinates(6, 5, count, dtype, True), torch.randn(6, 5).to(dtype)
+    a, b = s.to_sparse_csr().to("rdna"), dense.to("rdna")
+    for found in (a * b, b * a, a * b.t().contiguous().t()):
+        agree(found, exact(s).to_dense() * dense.to(exact(s).dtype), dtype, torch.sparse_csr)
+        assert torch.equal(found.col_indices().cpu(), a.col_indices().cpu())
+
+
 def test_masks_with_dense_dimensions():
     s, q = (torch.sparse_coo_tensor(torch.randint(4, (2, n)), torch.randn(n, 3), (4, 4, 3)) for n in (7, 5))
     agree(s.to("rdna").sparse_mask(q.to("rdna")), s.sparse_mask(q), torch.float32, torch.sparse_coo)

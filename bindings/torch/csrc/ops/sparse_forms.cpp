@@ -158,7 +158,7 @@ bool multiply(Call &call) {  // self, other
     // the one that may name places twice stays as it is
     const bool turned = t.is_coalesced() && (!other.is_coalesced() || other._nnz() < t._nnz());
     const at::Tensor &each = turned ? other : t, &found = turned ? t : other;
-    const at::Tensor product = at::mul(each._values(), values_where(found, places_of(each)));
+    const at::Tensor product = products_where(each._values(), found, places_of(each));
     return call.give(with_parts(each._indices().clone(), product, each, each.is_coalesced()));
   }
   if (other.layout() != at::kStrided) return false;

@@ -40,6 +40,8 @@ at::Tensor sparse_product(const at::Tensor &a, const at::Tensor &b);
 bool same_places(const at::Tensor &a, const at::Tensor &b);
 // What |t| has at flat places, (count, dense dimensions), zeros where it has no entry.
 at::Tensor values_where(const at::Tensor &t, const at::Tensor &places);
+// Those times |by|, zeros where |t| has no entry, whatever |by| is there.
+at::Tensor products_where(const at::Tensor &by, const at::Tensor &t, const at::Tensor &places);
 at::Tensor places_of(const at::Tensor &t);
 
 }  // namespace rdna_torch

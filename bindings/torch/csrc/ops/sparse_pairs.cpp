@@ -46,7 +46,9 @@ at::Tensor places_of(const at::Tensor &t) {
   return flat_places(t._indices(), t.sizes().slice(0, static_cast<size_t>(t.sparse_dim())));
 }
 
-at::Tensor values_where(const at::Tensor &given, const at::Tensor &places) {
+// f of what |given| has at the places, zeros where it has no entry.
+template <class F>
+static at::Tensor where_there(const at::Tensor &given, const at::Tensor &places, F f) {
   const at::Tensor t = given.coalesce(), values = t._values();
   std::vector<int64_t> shape = values.sizes().vec(), column(shape.size(), 1);
   shape[0] = column[0] = places.size(0);
@@ -54,7 +56,15 @@ at::Tensor values_where(const at::Tensor &given, const at::Tensor &places) {
   const at::Tensor there = places_of(t).contiguous();
   const at::Tensor at = at::searchsorted(there, places).clamp_max_(t._nnz() - 1);
   const at::Tensor is = at::eq(there.index_select(0, at), places).view(column);
-  return at::where(is, values.index_select(0, at), at::zeros({}, values.options()));
+  return at::where(is, f(values.index_select(0, at)), at::zeros({}, values.options()));
+}
+
+at::Tensor values_where(const at::Tensor &t, const at::Tensor &places) {
+  return where_there(t, places, [](const at::Tensor &values) { return values; });
+}
+
+at::Tensor products_where(const at::Tensor &by, const at::Tensor &t, const at::Tensor &places) {
+  return where_there(t, places, [&](const at::Tensor &values) { return at::mul(by, values); });
 }
 
 namespace {

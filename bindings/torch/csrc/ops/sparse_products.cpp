@@ -288,14 +288,22 @@ bool compressed_to_dense(Call &call) {  // self, dtype?, masked_grad?
   return call.give(out.view(t.sizes()).to(type));
 }
 
-bool multiply(Call &call) {  // self, other, a number
-  const at::Tensor t = call.tensor(0), other = call.tensor(1);
+at::Tensor values_at(const at::Tensor &dense, const Entries &e) {
+  if (e.count() == 0) return at::empty({0}, dense.options());
+  return dense.reshape({-1}).index_select(0, e.rows.to(at::kLong) * e.n + e.columns);
+}
+
+bool multiply(Call &call) {  // self, other
+  const bool first = call.tensor(0).layout() != at::kStrided;
+  const at::Tensor t = call.tensor(first ? 0 : 1), other = call.tensor(first ? 1 : 0);
   if (by_rows(t) && by_rows(other) && t.sizes() == other.sizes()) {
     const at::ScalarType type = at::promoteTypes(t.scalar_type(), other.scalar_type());
     return call.give(at::mul(t.to_sparse().to(type), other.to_sparse().to(type)).to_sparse_csr());
   }
-  if (!by_rows(t) || other.layout() != at::kStrided || other.dim() != 0) return false;
-  return call.give(with_values(t, at::mul(t.values(), other)));
+  if (!by_rows(t) || other.layout() != at::kStrided) return false;
+  if (other.dim() == 0) return call.give(with_values(t, at::mul(t.values(), other)));
+  if (other.sizes() != t.sizes() || other.device() != t.device()) return false;
+  return call.give(with_values(t, at::mul(t.values(), values_at(other, *entries_of(t)))));
 }
 
 bool multiply_by_number(Call &call) {  // self, other
@@ -312,9 +320,7 @@ bool compressed_mask(Call &call) {  // self, mask
   if (by_rows(dense) && by_rows(t) && dense.sizes() == t.sizes())
     return call.give(with_values(t, values_where(dense.to_sparse(), places_of(t.to_sparse()))));
   if (dense.layout() != at::kStrided || !by_rows(t) || dense.sizes() != t.sizes()) return false;
-  const Entries e = *entries_of(t);
-  if (e.count() == 0) return call.give(with_values(t, at::empty({0}, dense.options())));
-  return call.give(with_values(t, dense.reshape({-1}).index_select(0, e.rows.to(at::kLong) * e.n + e.columns)));
+  return call.give(with_values(t, values_at(dense, *entries_of(t))));
 }
 
 const Single coo[] = {
