@@ -12,6 +12,7 @@ import torch
 from diffusers.loaders import lora_conversion_utils
 
 import image_flow_test as flow
+import image_flux2_test
 import image_flux_test as flux
 import image_quantized_test as files
 import image_qwen_test
@@ -239,6 +240,39 @@ class Others(unittest.TestCase):
             kohya(f"joint_blocks.{last}.x_block.adaLN_modulation.1"): [f"transformer_blocks.{last}.norm1.linear"], "transformer.transformer_blocks.1.attn2.to_k": ["transformer_blocks.1.attn2.to_k"]})
         _, dumped = self.draw("sd3", "--seed", 5, "--size", "16x8", "--steps", 2, "--cfg", 3, "--lora", self.out / "x.safetensors")
         flux.Pictures.compare(self, dumped, image_sd3_test.Pictures.reference(self, pipeline, 5, height=8, width=16, guidance_scale=3, num_inference_steps=2), 2)
+
+    def test_flux2(self):
+        """Names of the makers are those that diffusers' converter knows; those of the ends, whose last norm lies otherwise, and diffusers' own."""
+        for base in ("diffusion_model.{}", "{}"):
+            pipeline = image_flux2_test.make_folder(self.root / f"flux2{len(base)}", False)
+            network = pipeline.transformer
+            queries = [[f"transformer_blocks.{i}.attn.{x}" for x in names] for i, names in enumerate((["to_q", "to_k", "to_v"], ["add_q_proj", "add_k_proj", "add_v_proj"]))]
+            makers = {"double_blocks.0.img_attn.qkv": queries[0], "double_blocks.1.txt_attn.qkv": queries[1], "double_blocks.1.txt_attn.proj": ["transformer_blocks.1.attn.to_add_out"],
+                      "double_blocks.0.img_mlp.0": ["transformer_blocks.0.ff.linear_in"], "double_blocks.0.txt_mlp.2": ["transformer_blocks.0.ff_context.linear_out"],
+                      "single_blocks.0.linear1": ["single_transformer_blocks.0.attn.to_qkv_mlp_proj"], "single_blocks.1.linear2": ["single_transformer_blocks.1.attn.to_out"],
+                      "double_stream_modulation_txt.lin": ["double_stream_modulation_txt.linear"], "single_stream_modulation.lin": ["single_stream_modulation.linear"],
+                      "img_in": ["x_embedder"], "time_in.in_layer": ["time_guidance_embed.timestep_embedder.linear_1"], "final_layer.linear": ["proj_out"]}
+            named = makers if base != "{}" else {module: [module] for modules in makers.values() for module in modules} | {"norm_out.linear": ["norm_out.linear"]}
+            generator, tensors, whole = torch.Generator().manual_seed(4), {}, {}
+            for name, modules in named.items():
+                weights = [network.get_submodule(module).weight for module in modules]
+                values, change = random_lora("lora", (sum(map(len, weights)), weights[0].shape[1]), generator)
+                tensors |= {base.format(f"{name}.{end}"): values[key] for key, end in PEFT.items()}
+                whole |= {module: 2 * part for module, part in zip(modules, change.split([len(weight) for weight in weights]))}  # without alpha
+            if base != "{}":
+                theirs = lora_conversion_utils._convert_non_diffusers_flux2_lora_to_diffusers(dict(tensors))
+                self.assertEqual({k.removeprefix("transformer.").rsplit(".", 2)[0] for k in theirs}, set(whole))
+                for module, change in whole.items():
+                    got = theirs[f"transformer.{module}.lora_B.weight"] @ theirs[f"transformer.{module}.lora_A.weight"]
+                    self.assertLess(flow.error(got.numpy(), change), 1e-6, module)
+                values, change = random_lora("lora", network.norm_out.linear.weight.shape, generator)
+                tensors |= {base.format(f"final_layer.adaLN_modulation.1.{end}"): values[key] for key, end in PEFT.items()}
+                whole["norm_out.linear"] = 2 * change.roll(len(change) // 2, 0)  # the makers shift first
+            for module, change in whole.items():
+                network.get_submodule(module).weight.data += change
+            save(self.out / "x.safetensors", tensors)
+            _, dumped = self.draw(f"flux2{len(base)}", "--seed", 5, "--size", "16x8", "--steps", 2, "--cfg", 1, "--lora", self.out / "x.safetensors")
+            flux.Pictures.compare(self, dumped, image_flux2_test.Pictures.reference(self, pipeline, 5, 8, 16, guidance_scale=1, num_inference_steps=2), 2)
 
     def test_qwen(self):
         self.pipeline = image_qwen_test.make_folder(self.root / "qwen")

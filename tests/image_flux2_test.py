@@ -80,6 +80,19 @@ class Pictures(unittest.TestCase):
         _, dumped = self.draw("distilled", "--init", self.out / "init.png", "--seed", 6)
         self.compare(dumped, self.reference(self.pipelines["distilled"], 6, 64, 72, image=PIL.Image.open(self.out / "init.png"), num_inference_steps=4), 4)
 
+    def test_several_pictures(self):
+        """Of sizes of their own, the first of which says how large the result is."""
+        images, options = [], []
+        for i, (width, height) in enumerate([(72, 64), (64, 104), (88, 72)]):
+            images.append(PIL.Image.fromarray(np.random.default_rng(i).integers(0, 256, (height, width, 3), np.uint8)))
+            images[-1].save(self.out / f"{i}.png")
+            options += ["--image", self.out / f"{i}.png"]
+        _, dumped = self.draw("base", *options, "--seed", 7, "--steps", 2, "--cfg", 3)
+        wanted = self.reference(self.pipelines["base"], 7, 64, 72, image=images, guidance_scale=3, num_inference_steps=2)
+        self.compare(dumped, wanted, 2)
+        swapped = self.reference(self.pipelines["base"], 7, 64, 72, image=[images[0], *images[:0:-1]], guidance_scale=3, num_inference_steps=2)
+        self.assertGreater(error(swapped[0][-1], wanted[0][-1]), 1e-3)  # so that their order is seen
+
     def test_files(self):
         """A long prompt that is cut, 16 bits, a plan, and the same bytes again."""
         report, dumped = self.draw("distilled", "--seed", 8, "--size", "40x32")
