@@ -95,7 +95,8 @@ static int32_t token_of(const exchange *x, const char *text) {
 
 static bool use_grammar(const exchange *x, settings *s, const char *text, const char *field, problem *p) {
   s->grammars = x->model->grammars;
-  return grammars_get(s->grammars, text, &s->grammar) == RDNA_OK || refuse_with_status(p, field);
+  rdna_status status = grammars_get(s->grammars, text, &s->grammar);
+  return status == RDNA_OK || refuse_by_status(p, status, field);
 }
 
 /* Binds the reply to a grammar from its first word behind the reasoning on. */
@@ -132,7 +133,7 @@ static bool use_rules(exchange *x, settings *s, const chat_request *c, problem *
   bool fine = true;
   if (required || c->schema) {
     const char *field = required ? "tools" : "response_format";
-    fine = (status == RDNA_OK || refuse_with_status(p, field)) && use_grammar(x, s, grammar, field, p) &&
+    fine = (status == RDNA_OK || refuse_by_status(p, status, field)) && use_grammar(x, s, grammar, field, p) &&
            begin_at_once(x, s, p);
   } else if (status == RDNA_OK) {
     problem ignored;
@@ -176,9 +177,9 @@ static void set_format(exchange *x, settings *s, const chat_request *c, const ch
 }
 
 static bool encode_pictures(const served_model *m, const char *prompt, size_t size, request *r, problem *p) {
-  return rdna__vision_encode(m->vision, m->tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL, r->pictures,
-                             r->picture_count, &r->prompts[0]) == RDNA_OK ||
-         refuse_with_status(p, "messages");
+  rdna_status status = rdna__vision_encode(m->vision, m->tokenizer, prompt, size, RDNA_ENCODE_PARSE_SPECIAL,
+                                           r->pictures, r->picture_count, &r->prompts[0]);
+  return status == RDNA_OK || refuse_by_status(p, status, "messages");
 }
 
 bool chat_prepare(exchange *x, request *r, chat_request *c, problem *p) {

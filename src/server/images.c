@@ -277,7 +277,7 @@ static bool check_text(const server *s, const painting *g, problem *p) {
   if (!text) return refuse(p, 500, NULL, NULL, "no host memory for the request");
   rdna_status status = rdna__picture_check_parameters(g->kind, text);
   free(text);
-  return status == RDNA_OK || refuse_with_status(p, "prompt");
+  return status == RDNA_OK || refuse_by_status(p, status, "prompt");
 }
 
 static const char *field_of(const server *s, const painting *g, rdna__request_part part) {

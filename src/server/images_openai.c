@@ -146,8 +146,8 @@ static bool read_looked(const form_data *f, painting *g, problem *p) {
   bool fine = part != NULL;
   while (fine && (part = form_next_file(f, part))) {
     rdna__picture picture = {0};
-    fine = (rdna__picture_decode(part->data, part->size, &picture) == RDNA_OK || refuse_with_status(p, "image")) &&
-           painting_take_looked(g, "image", &picture, p);
+    rdna_status status = rdna__picture_decode(part->data, part->size, &picture);
+    fine = (status == RDNA_OK || refuse_by_status(p, status, "image")) && painting_take_looked(g, "image", &picture, p);
     rdna__picture_deinit(&picture);
   }
   return fine;

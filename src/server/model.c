@@ -164,7 +164,7 @@ static json_t *make_variables(const served_model *m, json_t *messages, const jso
                                  : rdna__fail(RDNA_OUT_OF_MEMORY, "no host memory for the messages");
   if (status == RDNA_OK) return variables;
   json_decref(variables);
-  refuse_with_status(p, "messages");
+  refuse_by_status(p, status, "messages");
   return NULL;
 }
 
@@ -174,19 +174,19 @@ bool render_chat(const served_model *m, json_t *messages, const json_t *extra, c
   if (!variables) return false;
   rdna_status status = rdna__render_messages(m->chat_template, variables, out_text, out_size);
   json_decref(variables);
-  return status == RDNA_OK || refuse_with_status(p, "messages");
+  return status == RDNA_OK || refuse_by_status(p, status, "messages");
 }
 
 bool encode_chat(const served_model *m, const char *text, size_t size, rdna_tokens *tokens, problem *p) {
-  if (rdna_tokenizer_encode(m->tokenizer, text, size, RDNA_ENCODE_PARSE_SPECIAL, tokens) != RDNA_OK)
-    return refuse_with_status(p, "messages");
+  rdna_status status = rdna_tokenizer_encode(m->tokenizer, text, size, RDNA_ENCODE_PARSE_SPECIAL, tokens);
+  if (status != RDNA_OK) return refuse_by_status(p, status, "messages");
   return tokens->count > 0 ||
          refuse(p, 400, NULL, "messages", "the model's chat template makes nothing of these messages");
 }
 
 bool encode_text(const served_model *m, const char *text, size_t size, rdna_tokens *tokens, problem *p) {
-  if (rdna_tokenizer_encode(m->tokenizer, text, size, RDNA_ENCODE_ADD_SPECIAL, tokens) != RDNA_OK)
-    return refuse_with_status(p, "prompt");
+  rdna_status status = rdna_tokenizer_encode(m->tokenizer, text, size, RDNA_ENCODE_ADD_SPECIAL, tokens);
+  if (status != RDNA_OK) return refuse_by_status(p, status, "prompt");
   if (tokens->count == 0)
     return refuse(p, 400, NULL, "prompt", "the prompt is empty, and this model has no token to begin with");
   return true;

@@ -150,7 +150,8 @@ static bool read_ids(const exchange *x, const json_t *ids, const char *field, rd
     if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) >= vocabulary)
       return refuse(p, 400, NULL, field, "element %zu of '%s' is no token id; there are 0 to %d", i, field,
                     vocabulary - 1);
-    if (rdna_tokens_append(tokens, (int32_t)json_integer_value(id)) != RDNA_OK) return refuse_with_status(p, field);
+    rdna_status status = rdna_tokens_append(tokens, (int32_t)json_integer_value(id));
+    if (status != RDNA_OK) return refuse_by_status(p, status, field);
   }
   return true;
 }

@@ -141,9 +141,10 @@ static bool add_picture(const json_t *url, request *r, problem *p) {
   if (!make_room(r)) return refuse(p, 500, NULL, NULL, "no host memory for pictures");
   if (!json_is_string(url)) return refuse(p, 400, NULL, "messages", "a picture must be a text: a data: URL, or base64");
   if (!read_file(url, &file.bytes, &file.size, p)) return false;
-  if (rdna__picture_measure(file.bytes, file.size, &head) != RDNA_OK) {
+  rdna_status status = rdna__picture_measure(file.bytes, file.size, &head);
+  if (status != RDNA_OK) {
     free(file.bytes);
-    return refuse_with_status(p, "messages");
+    return refuse_by_status(p, status, "messages");
   }
   r->files[r->picture_count] = file;
   r->pictures[r->picture_count++] = (rdna__shown){.height = head.height, .width = head.width};
