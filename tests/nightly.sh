@@ -92,7 +92,8 @@ browser() { # the web page of rdna serve in Chromium
     RDNA_PROGRAM=$build/bin/rdna python3 tests/serve_draw_test.py
 }
 soak() { # a thousand requests for pictures, of which some are left, interrupted or get no memory
-  RDNA_PROGRAM=$build/bin/rdna RDNA_FAILING_MALLOC=$build/tests/libfailing_malloc.so python3 tests/serve_images_soak_test.py 1000
+  RDNA_PROGRAM=$build/bin/rdna RDNA_FAILING_MALLOC=$build/tests/libfailing_malloc.so \
+    python3 tests/serve_images_soak_test.py 1000 $((16#$(git rev-parse --short=7 HEAD)))
 }
 containers() { # the image of rdna serve and the Kubernetes example, by podman
   packaging/setup.sh packaging/container-packages.txt && tests/containers.sh "$build"

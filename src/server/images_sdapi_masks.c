@@ -108,6 +108,7 @@ static rdna_status place_mask(const masking *m, painting *g, int width, int heig
     if (!some) return rdna__fail(RDNA_INVALID_ARGUMENT, "no pixel of the mask says that it is to be drawn anew");
     RDNA_TRY(rdna__picture_crop(picture, region, &copy));
     rdna_status status = keep_whole(g, picture, mask, 1, region);
+    rdna__picture_deinit(picture); /* nothing, where it was kept */
     *picture = copy;
     RDNA_TRY(status);
     RDNA_TRY(crop(mask, region));
