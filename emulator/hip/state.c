@@ -58,6 +58,8 @@ static const struct emu_card cards[] = {
      .bus_bits = 8192,
      .l2_bytes = 4 << 20,
      .memory = UINT64_C(192) << 30},
+    // Source: AMD "GPU hardware specifications" of ROCm's documentation (compute units, memory, L2 of an accelerator
+    // die), and AMD's data sheet (2.2 GHz; 8,192 bits of HBM3E with 8 Gbit/s a pin, twice the clock)
     {.arch = "gfx950",
      .name = "AMD Instinct MI350X",
      .target = &emu_isa_gfx950,

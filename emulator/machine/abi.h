@@ -26,7 +26,7 @@ static inline uint32_t emu__in_bits(uint32_t value, unsigned low, unsigned count
 #define EMU_RSRC2_ENABLE_VGPR_WORKITEM_ID 11, 2  // 0: x; 1: x and y; 2: all three
 
 #define EMU_RSRC3_ACCUM_OFFSET 0, 6  // gfx90a and gfx942: in units of four registers, less one
-#define EMU_RSRC3_TG_SPLIT 16, 1  // gfx90a and later: the waves of a group may run on different compute units
+#define EMU_RSRC3_TG_SPLIT 16, 1     // gfx90a and later: the waves of a group may run on different compute units
 
 #define EMU_PROPERTY_ENABLE_WAVEFRONT_SIZE32 10, 1
 
