@@ -233,6 +233,8 @@ static void load_to_lds(struct emu_wave *w, const struct emu_step *step, const s
   for (int i = 0; i < n; i++) {
     emu__count_access(w, &p[i], shape->bytes, false);
     uint64_t lost = w->check ? emu__check_elements(w, step, &p[i], shape->bytes) : 0;
+    struct emu_places into = {.mask = p[i].mask, .stride = 4, .space = EMU_SPACE_SHARED};
+    if (w->tag) emu__tell_places(w, &p[i], shape->bytes, true, false);
     for (uint64_t rest = p[i].mask; rest; rest &= rest - 1) {
       unsigned l = (unsigned)__builtin_ctzll(rest);
       uint64_t at = (uint64_t)base + (uint32_t)inst->imm + (uint64_t)l * bytes;
@@ -244,9 +246,11 @@ static void load_to_lds(struct emu_wave *w, const struct emu_step *step, const s
       }
       if (!(p[i].outside >> l & 1)) memcpy(data, (const void *)(uintptr_t)p[i].at[l], shape->bytes);
       if (shape->is_signed) data[0] = shape->bytes == 1 ? (uint32_t)(int8_t)data[0] : (uint32_t)(int16_t)data[0];
+      into.at[l] = (uint64_t)(uintptr_t)group->lds + at;
       memcpy(group->lds + at, data, bytes);
       if (w->check) memset(group->checker->lds + at, lost >> l & 1 ? 0xff : 0, bytes);
     }
+    if (w->tag) emu__tell_places(w, &into, bytes, false, true);
   }
 }
 
