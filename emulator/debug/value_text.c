@@ -207,7 +207,8 @@ static void print_members(const struct emu_looker *k, const struct emu_value *v,
   const struct emu_entry *e = emu_dwarf_entry(k->dwarf, type);
   bool first = true;
   emu_text_add(out, "{");
-  for (uint32_t i = type + 1; i < e->end; i = emu_dwarf_entry(k->dwarf, i)->end) {
+  // a full text ends it: structures that claim to hold themselves are as many as 2 to the depth
+  for (uint32_t i = type + 1; i < e->end && out->used + 1 < out->room; i = emu_dwarf_entry(k->dwarf, i)->end) {
     const struct emu_entry *m = emu_dwarf_entry(k->dwarf, i);
     bool inherited = m->tag == EMU_TAG_INHERITANCE;
     if (!inherited && (m->tag != EMU_TAG_MEMBER || m->declaration)) continue;

@@ -6,6 +6,8 @@
 #include "object/reader.h"
 
 enum { ENTRIES_MOST = 1 << 21, ABBREVIATIONS_MOST = 1 << 16, ORIGINS_MOST = 4 };
+// Attributes need no bytes of the entry, and units share tables: without a limit a small file would be read for hours.
+enum { ATTRIBUTES_MOST = 1 << 26 };
 
 enum {
   AT_LOCATION = 0x02,
@@ -100,6 +102,7 @@ struct parser {
   uint64_t abbreviations_at;  // the offset of the table that was read
   struct abbreviation *abbreviations;
   size_t abbreviation_count;
+  uint64_t attributes;  // read so far, those of tables too
 };
 
 // ---- values
@@ -312,7 +315,8 @@ static bool read_abbreviations(struct parser *p, uint64_t offset) {
     a.tag = emu_take_uleb(&r);
     a.children = emu_take(&r, 1) != 0;
     a.attributes = r.at;
-    while (take_attribute(&r, &name, &form, &implicit)) continue;
+    while (p->attributes++ < ATTRIBUTES_MOST && take_attribute(&r, &name, &form, &implicit)) continue;
+    if (p->attributes > ATTRIBUTES_MOST) break;
     if (r.bad) break;
     if (p->abbreviation_count == room) {
       room = room * 2 + 64;
@@ -441,6 +445,7 @@ static void take_attributes(struct parser *p, const struct abbreviation *a, stru
     p->r.at = start;
     while (!p->r.bad && take_attribute(&r, &name, &form, &implicit)) {
       take_value(p, form, implicit, &v);
+      if (p->attributes++ >= ATTRIBUTES_MOST) p->r.bad = true;
       if (p->r.bad) return;
       if (turn == 0) {
         set_unit(&p->unit, name, &v);
@@ -530,7 +535,7 @@ static bool take_header(struct parser *p, uint64_t *abbreviations) {
 static bool read_units(struct parser *p) {
   const struct emu_section *info = &p->dwarf->sections.info;
   struct emu_reader all = {info->data, info->data + info->bytes, false};
-  while (all.at < all.end) {
+  while (all.at < all.end && p->attributes < ATTRIBUTES_MOST) {
     uint64_t at = (uint64_t)(all.at - info->data), length = emu_take(&all, 4), abbreviations;
     p->unit = (struct emu_unit){.offset = (uint32_t)at, .first = p->dwarf->count, .offset_bytes = 4};
     if (length == UINT32_MAX) {

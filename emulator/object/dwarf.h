@@ -87,8 +87,8 @@ struct emu_entry {
   struct emu_place location, frame_base;
 };
 
-// Reads until the end or the first thing that cannot be, at most two million entries; what came before is kept. NULL:
-// no memory, or no entry at all.
+// Reads until the end or the first thing that cannot be, at most two million entries or 67 million attributes; what
+// came before is kept. NULL: no memory, or no entry at all.
 struct emu_dwarf;
 struct emu_dwarf *emu_dwarf_create(const struct emu_dwarf_sections *sections);
 void emu_dwarf_release(struct emu_dwarf *dwarf);

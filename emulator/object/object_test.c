@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "object/dwarf.h"
 #include "object/object.h"
 
 static const char *folder;
@@ -246,6 +247,22 @@ static void test_generic_targets(void **state) {
   assert_false(emu_mach_runs_on(0xff, "gfx1100"));
 }
 
+// Attributes without bytes: 64 KiB of entries that have 32,768 each would be two thousand million of them.
+static void test_entries_of_many_attributes(void **state) {
+  (void)state;
+  enum { ENTRIES = 1 << 16, ATTRIBUTES = 1 << 15, HEADER = 11 };
+  static uint8_t abbrev[8 + 2 * ATTRIBUTES + 3] = {1, 0x11, 1, 0, 0, 2, 0x34, 0}, info[HEADER + 1 + ENTRIES];
+  for (int i = 0; i < ATTRIBUTES; i++) memcpy(abbrev + 8 + 2 * i, "\x3c\x19", 2);  // DW_AT_declaration, flag_present
+  memcpy(info, &(uint32_t){sizeof(info) - 4}, 4);
+  info[4] = 4, info[10] = 8, info[HEADER] = 1;
+  memset(info + HEADER + 1, 2, ENTRIES);
+  struct emu_dwarf_sections sections = {.info = {info, sizeof(info)}, .abbrev = {abbrev, sizeof(abbrev)}};
+  struct emu_dwarf *dwarf = emu_dwarf_create(&sections);
+  assert_non_null(dwarf);
+  assert_in_range(emu_dwarf_count(dwarf), 1000, ENTRIES / 8);
+  emu_dwarf_release(dwarf);
+}
+
 /* Built with the library, the emulator is asked whether it knows the targets of the library's list: "gfx1100=0x41". */
 static void test_targets_of_the_library(void **state) {
   for (char **row = *state; *row; row++) {
@@ -262,10 +279,15 @@ int main(int argc, char **argv) {
   if (argc < 2) return 2;
   folder = argv[1];
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_code_objects),    cmocka_unit_test(test_variables),
-      cmocka_unit_test(test_bundles),         cmocka_unit_test(test_zlib_and_later_headers),
-      cmocka_unit_test(test_wrappers),        cmocka_unit_test(test_damage),
-      cmocka_unit_test(test_generic_targets), cmocka_unit_test_prestate(test_targets_of_the_library, argv + 2),
+      cmocka_unit_test(test_code_objects),
+      cmocka_unit_test(test_variables),
+      cmocka_unit_test(test_bundles),
+      cmocka_unit_test(test_zlib_and_later_headers),
+      cmocka_unit_test(test_wrappers),
+      cmocka_unit_test(test_damage),
+      cmocka_unit_test(test_generic_targets),
+      cmocka_unit_test(test_entries_of_many_attributes),
+      cmocka_unit_test_prestate(test_targets_of_the_library, argv + 2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
