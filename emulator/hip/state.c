@@ -59,7 +59,8 @@ static const struct emu_card cards[] = {
      .l2_bytes = 4 << 20,
      .memory = UINT64_C(192) << 30},
     // Source: AMD "GPU hardware specifications" of ROCm's documentation (compute units, memory, L2 of an accelerator
-    // die), and AMD's data sheet (2.2 GHz; 8,192 bits of HBM3E with 8 Gbit/s a pin, twice the clock)
+    // die), and reports of AMD's talk at Hot Chips 2025 (2.2 GHz; 8 TB/s, 8,192 bits with 8 Gbit/s a pin, twice the
+    // clock)
     {.arch = "gfx950",
      .name = "AMD Instinct MI350X",
      .target = &emu_isa_gfx950,
