@@ -194,7 +194,6 @@ function showTheme() {
 async function start() {
   const model = (await ask("v1/models")).data[0];
   meta = model.meta;
-  $("model").textContent = `${model.id} · ${meta.family}`;
   const [samplers, schedulers] = await Promise.all([ask("sdapi/v1/samplers"), ask("sdapi/v1/schedulers")]);
   $("sampler").replaceChildren(...samplers.map(({ name, aliases }) => new Option(name, name, false, aliases.includes(meta.sampler))));
   $("scheduler").replaceChildren(...schedulers.map(({ name, label }) => new Option(label, name)));
@@ -207,6 +206,7 @@ async function start() {
   if (readObject("draw.of").id === model.id) for (const [id, value] of Object.entries(readObject("draw"))) if (KEPT.includes(id)) $(id).value = value;
   for (const id of ["sampler", "scheduler", "times", "upscaler"]) if ($(id).selectedIndex < 0) $(id).selectedIndex = 0;
   write("draw.of", JSON.stringify({ id: model.id }));
+  $("model").textContent = `${model.id} · ${meta.family}`;
 }
 
 $("ask").addEventListener("submit", (event) => {
