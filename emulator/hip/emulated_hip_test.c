@@ -101,7 +101,7 @@ int hipDrvLaunchKernelEx(const void *, void *, void **, void **);
 int hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *, void *, int, size_t);
 int hipGetProcAddress(const char *, void **, int, uint64_t, int *);
 int hipGetDriverEntryPoint(const char *, void **, uint64_t, int *);
-int hipLinkCreate(void);
+int hipBindTexture(void);
 
 enum { TO_DEVICE = 1, TO_HOST = 2, NON_BLOCKING = 1 };
 static const char *folder;
@@ -851,16 +851,16 @@ static void test_names(void **state) {
   assert_int_equal(hipGetDriverEntryPoint("hipMalloc", &found, 0, &status), 0);
   assert_ptr_equal(found, (void *)(uintptr_t)hipMalloc);
   // what is missing is not given out, and says so by its name, once, to who calls it
-  assert_int_equal(hipGetProcAddress("hipLinkCreate", &found, 700, 0, &status), 500);
+  assert_int_equal(hipGetProcAddress("hipBindTexture", &found, 700, 0, &status), 500);
   assert_null(found);
   assert_int_equal(status, 1);
   listen();
-  int first = hipLinkCreate(), second = hipLinkCreate();
+  int first = hipBindTexture(), second = hipBindTexture();
   const char *text = heard();
   assert_true(first == 801 && second == 801);
-  const char *said = strstr(text, "hipLinkCreate is not in the emulator");
+  const char *said = strstr(text, "hipBindTexture is not in the emulator");
   assert_non_null(said);
-  assert_null(strstr(said + 1, "hipLinkCreate"));
+  assert_null(strstr(said + 1, "hipBindTexture"));
   (void)hipGetLastError();
 }
 
