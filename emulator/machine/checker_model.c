@@ -412,7 +412,7 @@ void emu__model_load(struct emu_wave *wave, const struct emu_step *step, const s
     return;
   }
   of_wave(wave)->moved = true;
-  if (wave->group->run->model) emu__trail_note(wave, step, p, bytes, false);
+  if (__atomic_load_n(&wave->group->run->model, __ATOMIC_ACQUIRE)) emu__trail_note(wave, step, p, bytes, false);
 }
 
 static void forget_suspects(struct emu_wave_model *m, uint64_t at) {
