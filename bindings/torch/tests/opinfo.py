@@ -729,7 +729,9 @@ class Pool:
                     pipe.close()
                     del self.workers[pipe]
                     process.join()
-                    if name is None:  # before its first OpInfo, or after one that it thought better to be the last
+                    if name == "answered":  # it thought better to be the last
+                        pass
+                    elif name is None:  # before its first OpInfo
                         failed += process.exitcode != 0
                         if failed == self.jobs:
                             raise RuntimeError(f"no worker can be started: exit code {process.exitcode}") from None
@@ -742,7 +744,7 @@ class Pool:
                     idle.append(pipe)
                     self.workers[pipe] = (process, "ready")
                 else:
-                    self.workers[pipe] = (process, None)
+                    self.workers[pipe] = (process, "answered")
                     waiting -= 1
                     yield name, said
 
