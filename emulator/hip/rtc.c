@@ -350,40 +350,36 @@ API int hiprtcCompileProgram(struct program *p, int count, const char *const *op
 
 // ---- what came of it
 
-static int give_size(const struct program *p, size_t *out, bool is_there, size_t bytes) {
+struct piece {
+  const void *data;  // NULL: there is none
+  size_t bytes;
+};
+static struct piece code_of(const struct program *p, bool bitcode) {
+  return is_program(p) && p->is_bitcode == bitcode ? (struct piece){p->code, p->code_bytes} : (struct piece){0};
+}
+static struct piece log_of(const struct program *p) {
+  return is_program(p) ? (struct piece){p->log, p->log_bytes} : (struct piece){0};
+}
+
+static int give_size(struct piece piece, size_t *out) {
   if (!out) return RTC_INVALID_INPUT;
-  if (!is_program(p) || !is_there) return RTC_INVALID_PROGRAM;
-  *out = bytes;
+  if (!piece.data) return RTC_INVALID_PROGRAM;
+  *out = piece.bytes;
+  return RTC_SUCCESS;
+}
+static int give(struct piece piece, char *out) {
+  if (!out) return RTC_INVALID_INPUT;
+  if (!piece.data) return RTC_INVALID_PROGRAM;
+  memcpy(out, piece.data, piece.bytes);
   return RTC_SUCCESS;
 }
 
-static int give(const struct program *p, char *out, bool is_there, const void *data, size_t bytes) {
-  if (!out) return RTC_INVALID_INPUT;
-  if (!is_program(p) || !is_there) return RTC_INVALID_PROGRAM;
-  memcpy(out, data, bytes);
-  return RTC_SUCCESS;
-}
-
-static bool has(const struct program *p, bool bitcode) { return is_program(p) && p->code && p->is_bitcode == bitcode; }
-
-API int hiprtcGetCodeSize(struct program *p, size_t *out) {
-  return has(p, false) ? give_size(p, out, true, p->code_bytes) : give_size(p, out, false, 0);
-}
-API int hiprtcGetCode(struct program *p, char *out) {
-  return has(p, false) ? give(p, out, true, p->code, p->code_bytes) : give(p, out, false, NULL, 0);
-}
-API int hiprtcGetBitcodeSize(struct program *p, size_t *out) {
-  return has(p, true) ? give_size(p, out, true, p->code_bytes) : give_size(p, out, false, 0);
-}
-API int hiprtcGetBitcode(struct program *p, char *out) {
-  return has(p, true) ? give(p, out, true, p->code, p->code_bytes) : give(p, out, false, NULL, 0);
-}
-API int hiprtcGetProgramLogSize(struct program *p, size_t *out) {
-  return is_program(p) ? give_size(p, out, true, p->log_bytes) : give_size(p, out, false, 0);
-}
-API int hiprtcGetProgramLog(struct program *p, char *out) {
-  return is_program(p) ? give(p, out, true, p->log, p->log_bytes) : give(p, out, false, NULL, 0);
-}
+API int hiprtcGetCodeSize(struct program *p, size_t *out) { return give_size(code_of(p, false), out); }
+API int hiprtcGetCode(struct program *p, char *out) { return give(code_of(p, false), out); }
+API int hiprtcGetBitcodeSize(struct program *p, size_t *out) { return give_size(code_of(p, true), out); }
+API int hiprtcGetBitcode(struct program *p, char *out) { return give(code_of(p, true), out); }
+API int hiprtcGetProgramLogSize(struct program *p, size_t *out) { return give_size(log_of(p), out); }
+API int hiprtcGetProgramLog(struct program *p, char *out) { return give(log_of(p), out); }
 
 API int hiprtcGetLoweredName(struct program *p, const char *expression, const char **out) {
   if (!expression || !out) return RTC_INVALID_INPUT;
